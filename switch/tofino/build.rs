@@ -1,4 +1,5 @@
-//! Compiles the messages of BF Runtime and the records of the journal; P4Runtime's and `google.rpc` are the P4Runtime crate's.
+//! Compiles BF Runtime's messages and the journal's records. Their P4Runtime and `google.rpc` messages are those of the
+//! crate `sluice_p4runtime`.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .extern_path(".google.rpc", "::sluice_p4runtime::proto::google::rpc")
         .compile_fds(protox::compile(["bfruntime.proto"], folders)?)?;
-    // In a folder of its own, for it also writes a file for each package that it leaves out.
+    // A separate folder, because the generator also writes a file for each package that is excluded.
     let folder = PathBuf::from(std::env::var("OUT_DIR")?).join("journal");
     std::fs::create_dir_all(&folder)?;
     tonic_prost_build::configure()

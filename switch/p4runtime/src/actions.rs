@@ -1,4 +1,4 @@
-//! What entries do: `Action` and `TableAction` messages to and from the engine's.
+//! Actions of entries: translates `Action` and `TableAction` messages to the engine's form and back.
 
 use sluice_engine::{ActionCall, CountedIn, EntryAction, OneShotGroup, OneShotMember, Selection};
 
@@ -12,25 +12,25 @@ use p4::action_profile_action::WatchKind;
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::table_action::Type as TableActionType;
 
-/// Where an action is to stand.
+/// Where an action is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// In an entry or a member.
     Entry,
-    /// As a table's default.
+    /// As a table's default action.
     Default,
 }
 
-/// An action with its arguments, for a table or profile that has the actions of `set`.
+/// Decodes an action with its arguments, for a table or profile that has the actions of `set`.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for an action or arguments that do not belong there, `PERMISSION_DENIED` when the program
-/// marks the action for the other role.
+/// `INVALID_ARGUMENT` for an action that the table lacks and for wrong arguments. `PERMISSION_DENIED` when an
+/// annotation of the program excludes the action from `role`.
 pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, role: Role) -> Outcome<ActionCall> {
     let id = action.action_id;
-    let known = binding.actions.get(id).ok_or_else(|| unknown("action", id))?;
-    // Texts are made only when they are needed: updates come by the hundred thousand.
-    let place = || format!("action {}", known.name);
+    let declared = binding.actions.get(id).ok_or_else(|| unknown("action", id))?;
+    // A closure, so that its text is only built for errors: bulk writes make hundreds of thousands of updates.
+    let place = || format!("action {}", declared.name);
     let choice = set.by_id.get(&id);
     let choice = choice.ok_or_else(|| {
         Fault::invalid(format!("{} is not one of those this table can have; give one that P4Info lists there", place()))
@@ -44,14 +44,14 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
         }
         (Scope::DefaultOnly, Role::Entry) => {
             return Err(Fault::denied(format!(
-                "{} is @defaultonly and cannot stand in an entry; give another",
+                "{} is @defaultonly and cannot be used in an entry; give another",
                 place()
             )));
         }
         _ => {}
     }
     if let Some(unknown) =
-        action.params.iter().find(|given| known.params.iter().all(|param| param.id != given.param_id))
+        action.params.iter().find(|argument| declared.params.iter().all(|param| param.id != argument.param_id))
     {
         return Err(Fault::invalid(format!(
             "{} has no parameter {}; give those that P4Info has",
@@ -59,19 +59,19 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
             unknown.param_id
         )));
     }
-    let params = known.params.iter().map(|param| {
+    let params = declared.params.iter().map(|param| {
         let place = || format!("{}, parameter {} ({})", place(), param.id, param.name);
-        let mut given = action.params.iter().filter(|given| given.param_id == param.id);
-        let (Some(value), None) = (given.next(), given.next()) else {
+        let mut arguments = action.params.iter().filter(|argument| argument.param_id == param.id);
+        let (Some(value), None) = (arguments.next(), arguments.next()) else {
             return Err(Fault::invalid(format!("{} is missing or given twice; give it once", place())));
         };
-        translation::decode(param.sdn.as_ref(), &value.value, param.width, NewName::Given)
+        translation::decode(param.sdn.as_ref(), &value.value, param.width, NewName::Assign)
             .map_err(|fault| Fault::invalid(format!("{}: {}", place(), fault.message)))
     });
     Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })
 }
 
-/// The message for an action with its arguments.
+/// Returns the message for an action with its arguments.
 pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p4::Action {
     let action_id = set.by_engine.get(&call.action).copied().unwrap_or_default();
     let params = binding.actions.get(action_id).map_or(&[][..], |action| &action.params);
@@ -82,10 +82,10 @@ pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p
     p4::Action { action_id, params: params.collect() }
 }
 
-/// What an entry of `table` does.
+/// Decodes the action of an entry or of the default of `table`.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the form does not fit the table, else as [`decode_action`].
+/// `INVALID_ARGUMENT` when the kind of action does not fit the table; otherwise as [`decode_action`].
 pub fn decode_entry_action(
     binding: &Binding,
     ports: &Ports,
@@ -181,15 +181,15 @@ pub fn watch_is_deprecated() -> Fault {
     Fault::unimplemented("watch is deprecated; use watch_port")
 }
 
-/// A member's weight as the profile allows it.
+/// Decodes a member's weight and checks it against the profile's rules.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`.
+/// `INVALID_ARGUMENT` for a weight that the profile does not allow.
 pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     if profile.weights_disallowed {
         return match weight {
             0 => Ok(1),
-            _ => Err(Fault::invalid("the action profile has no weights; leave it 0")),
+            _ => Err(Fault::invalid("the action profile has no weights; leave the weight 0")),
         };
     }
     let weight = u32::try_from(weight)
@@ -205,10 +205,10 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     Ok(weight)
 }
 
-/// Holds a group's size, in members or in weights together, against a limit (0: none).
+/// Checks a group's size, counted in members or in the sum of weights, against a limit; 0 means unlimited.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`.
+/// `INVALID_ARGUMENT` for a group above the limit.
 pub fn check_group_size(counts_members: bool, limit: u32, weights: impl ExactSizeIterator<Item = u32>) -> Outcome {
     let (size, unit) = if counts_members {
         (weights.len() as u64, "members")
@@ -221,7 +221,7 @@ pub fn check_group_size(counts_members: bool, limit: u32, weights: impl ExactSiz
     Ok(())
 }
 
-/// The message for what an entry does.
+/// Returns the message for an entry's action.
 pub fn encode_entry_action(binding: &Binding, table: &TableBinding, action: &EntryAction) -> p4::TableAction {
     let kind = match action {
         EntryAction::Call(call) => TableActionType::Action(encode_action(binding, &table.actions, call)),

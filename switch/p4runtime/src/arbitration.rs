@@ -1,4 +1,5 @@
-//! Which controller is primary: the rules of the specification's chapter on client arbitration, as a pure machine.
+//! Which controller is primary: the rules of P4Runtime's chapter on client arbitration, as a state machine without
+//! input or output.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,19 +8,19 @@ use tonic::{Code, Status};
 use crate::proto::google::rpc;
 use crate::proto::p4::v1 as p4;
 
-/// Bytes that the name of a role may have.
+/// Limit on the bytes of a role's name.
 const ROLE_NAME: usize = 256;
 
-/// Names one open stream.
+/// The number of an open stream, unique in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 
-/// A message that is due to a stream.
+/// An arbitration message for one stream.
 #[derive(Debug, PartialEq)]
 pub struct Notice {
-    /// To whom.
+    /// The receiving stream.
     pub to: StreamId,
-    /// What.
+    /// The content.
     pub message: p4::MasterArbitrationUpdate,
 }
 
@@ -29,7 +30,7 @@ struct Client {
     election: Option<u128>,
 }
 
-/// The streams that have taken part in arbitration, and the highest election id each role has ever seen.
+/// The streams that have bid, and each role's highest election id, closed streams included.
 #[derive(Debug)]
 pub struct Arbiter {
     device_id: u64,
@@ -37,7 +38,7 @@ pub struct Arbiter {
     highest: BTreeMap<String, Option<u128>>,
 }
 
-/// An election id as one number.
+/// Returns an election id as one number.
 pub fn election(id: Option<&p4::Uint128>) -> Option<u128> {
     id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
 }
@@ -47,23 +48,23 @@ fn encode_election(id: u128) -> p4::Uint128 {
 }
 
 impl Arbiter {
-    /// Nobody has connected yet. The default role always exists.
+    /// An arbiter without streams. The default role always exists.
     pub fn new(device_id: u64) -> Self {
         Self { device_id, clients: HashMap::new(), highest: BTreeMap::from([(String::new(), None)]) }
     }
 
-    /// Handles a stream's bid. Returns the notices that streams are to get.
+    /// Handles a stream's bid. Returns the notices to send.
     ///
     /// # Errors
-    /// The status that ends the stream.
+    /// The status that must end the stream.
     #[allow(clippy::result_large_err)]
     pub fn update(&mut self, stream: StreamId, bid: &p4::MasterArbitrationUpdate) -> Result<Vec<Notice>, Status> {
         let role = bid.role.as_ref();
         let name = role.map_or("", |role| role.name.as_str());
-        let known = self.clients.get(&stream);
+        let known_client = self.clients.get(&stream);
         if bid.device_id != self.device_id {
             let text = format!("there is no device {}; give {}", bid.device_id, self.device_id);
-            return Err(match known {
+            return Err(match known_client {
                 None => Status::not_found(text),
                 Some(_) => Status::failed_precondition(text),
             });
@@ -80,16 +81,15 @@ impl Arbiter {
                 "no scheme of role configs is agreed upon; leave role.config unset for full access",
             ));
         }
-        if let Some(client) = known.filter(|client| client.role != name) {
+        if let Some(client) = known_client.filter(|client| client.role != name) {
             return Err(Status::failed_precondition(format!(
                 "this stream has the role {:?}; open another one for the role {name:?}",
                 client.role
             )));
         }
         let election = election(bid.election_id.as_ref());
-        let taken = |(other, client): (&StreamId, &Client)| {
-            *other != stream && client.role == name && client.election == election
-        };
+        let taken =
+            |(id, client): (&StreamId, &Client)| *id != stream && client.role == name && client.election == election;
         if election.is_some() && self.clients.iter().any(taken) {
             return Err(Status::invalid_argument(format!(
                 "the election id {} is in use by another controller of this role; give another",
@@ -109,13 +109,13 @@ impl Arbiter {
         Ok(vec![self.notice(name, stream)])
     }
 
-    /// Forgets a stream. Returns the notices that the others are to get.
+    /// Removes a stream. Returns the notices for the other streams of its role.
     pub fn close(&mut self, stream: StreamId) -> Vec<Notice> {
         let Some(client) = self.clients.get(&stream) else { return Vec::new() };
         let role = client.role.clone();
         let was_primary = self.primary(&role) == Some(stream);
         self.clients.remove(&stream);
-        // A role has nothing to remember before somebody gave an election id; the default role always exists.
+        // A role without an election id is removed with its last stream; the default role always exists.
         let unused = self.highest.get(&role) == Some(&None) && self.clients.values().all(|client| client.role != role);
         if unused && !role.is_empty() {
             self.highest.remove(&role);
@@ -123,18 +123,19 @@ impl Arbiter {
         if was_primary { self.notices(&role) } else { Vec::new() }
     }
 
-    /// The highest election id that each role has ever seen.
+    /// Returns the highest election id of each role, closed streams included.
     pub fn highest(&self) -> BTreeMap<String, u128> {
         self.highest.iter().filter_map(|(role, id)| Some((role.clone(), (*id)?))).collect()
     }
 
-    /// Goes on with what roles had before a restart in which the switch kept its state (P4Runtime 1.5, 16.2).
+    /// Restores the roles' highest election ids after a restart in which the switch kept its state (P4Runtime 1.5,
+    /// section 16.2).
     pub fn remember(&mut self, highest: &BTreeMap<String, u128>) {
         self.highest.extend(highest.iter().map(|(role, id)| (role.clone(), Some(*id))));
     }
 
-    /// Forgets the election ids of streams that have ended, as after a restart in which the switch lost its state. Returns the
-    /// notices that the open streams are to get.
+    /// Discards the election ids of closed streams, as after a restart in which the switch lost its state. Returns the
+    /// notices for the open streams.
     pub fn forget_past(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         for role in self.highest.keys().cloned().collect::<Vec<_>>() {
@@ -149,19 +150,19 @@ impl Arbiter {
         notices
     }
 
-    /// The primary of a role: the live stream with the highest election id the role has ever seen.
+    /// Returns the primary of a role: the open stream that bid the role's highest election id.
     pub fn primary(&self, role: &str) -> Option<StreamId> {
         let highest = (*self.highest.get(role)?)?;
         let is_primary = |client: &Client| client.role == role && client.election == Some(highest);
         self.clients.iter().find(|(_, client)| is_primary(client)).map(|(stream, _)| *stream)
     }
 
-    /// The primaries of all roles.
+    /// Returns the primaries of all roles.
     pub fn primaries(&self) -> Vec<StreamId> {
         self.highest.keys().filter_map(|role| self.primary(role)).collect()
     }
 
-    /// Whether the stream is the primary of its role.
+    /// Returns whether the stream is the primary of its role.
     pub fn is_primary(&self, stream: StreamId) -> bool {
         self.clients.get(&stream).is_some_and(|client| self.primary(&client.role) == Some(stream))
     }
@@ -169,27 +170,27 @@ impl Arbiter {
     /// Lets a request pass that only the primary of a role may make.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a role that nobody has taken yet, `PERMISSION_DENIED` for anyone but its primary.
+    /// `NOT_FOUND` for a role that no stream has bid for, `PERMISSION_DENIED` for every sender but its primary.
     #[allow(clippy::result_large_err)]
     pub fn check_primary(&self, role: &str, election_id: Option<&p4::Uint128>) -> Result<(), Status> {
         let highest = self
             .highest
             .get(role)
             .ok_or_else(|| Status::not_found(format!("there is no role {role:?}; bid for it on a stream first")))?;
-        let given = election(election_id);
-        if given.is_some() && given == *highest && self.primary(role).is_some() {
+        let requested = election(election_id);
+        if requested.is_some() && requested == *highest && self.primary(role).is_some() {
             return Ok(());
         }
-        Err(Status::permission_denied(match (given, self.primary(role)) {
+        Err(Status::permission_denied(match (requested, self.primary(role)) {
             (None, _) => "not primary: the request has no election id; give that of your stream".to_owned(),
-            (Some(given), None) => {
+            (Some(requested), None) => {
                 format!(
-                    "not primary: the role has no primary now, and {given} is not the id of an open stream; bid on a stream first"
+                    "not primary: the role has no primary now, and {requested} is not the id of an open stream; bid on a stream first"
                 )
             }
-            (Some(given), Some(_)) => {
+            (Some(requested), Some(_)) => {
                 format!(
-                    "not primary: the primary's election id is {}, not {given}; bid a higher one to take over",
+                    "not primary: the primary's election id is {}, not {requested}; bid a higher one to take over",
                     highest.unwrap_or_default()
                 )
             }
@@ -200,7 +201,7 @@ impl Arbiter {
         let mut streams: Vec<_> =
             self.clients.iter().filter(|(_, client)| client.role == role).map(|(stream, _)| *stream).collect();
         streams.sort_unstable();
-        // The new primary is told last, when everyone else knows.
+        // The new primary is notified last, when all others are already demoted.
         let primary = self.primary(role);
         streams.sort_by_key(|stream| Some(*stream) == primary);
         streams.into_iter().map(|stream| self.notice(role, stream)).collect()
@@ -242,47 +243,50 @@ mod tests {
         p4::MasterArbitrationUpdate { role: Some(role), ..bid(Some(election)) }
     }
 
-    /// Who is told which code and which highest election id.
-    fn told(notices: &[Notice]) -> Vec<(StreamId, Code, Option<u128>)> {
-        let told = |notice: &Notice| {
+    /// Returns each notice's stream, status code and highest election id.
+    fn summaries(notices: &[Notice]) -> Vec<(StreamId, Code, Option<u128>)> {
+        let summary = |notice: &Notice| {
             let status = notice.message.status.as_ref().unwrap();
             (notice.to, Code::from_i32(status.code), election(notice.message.election_id.as_ref()))
         };
-        notices.iter().map(told).collect()
+        notices.iter().map(summary).collect()
     }
 
     #[test]
     fn the_highest_id_is_primary() {
         let mut arbiter = Arbiter::new(5);
         let notices = arbiter.update(A, &bid(Some(10))).unwrap();
-        assert_eq!(told(&notices), [(A, Code::Ok, Some(10))]);
+        assert_eq!(summaries(&notices), [(A, Code::Ok, Some(10))]);
         let notices = arbiter.update(B, &bid(Some(9))).unwrap();
-        assert_eq!(told(&notices), [(B, Code::AlreadyExists, Some(10))]);
+        assert_eq!(summaries(&notices), [(B, Code::AlreadyExists, Some(10))]);
         let notices = arbiter.update(C, &bid(Some(u128::MAX))).unwrap();
         let max = Some(u128::MAX);
-        assert_eq!(told(&notices), [(A, Code::AlreadyExists, max), (B, Code::AlreadyExists, max), (C, Code::Ok, max)]);
+        assert_eq!(
+            summaries(&notices),
+            [(A, Code::AlreadyExists, max), (B, Code::AlreadyExists, max), (C, Code::Ok, max)]
+        );
         assert_eq!(arbiter.primaries(), [C]);
     }
 
     #[test]
-    fn without_an_id_one_waits() {
+    fn a_bid_without_an_election_id_never_becomes_primary() {
         let mut arbiter = Arbiter::new(5);
-        assert_eq!(told(&arbiter.update(A, &bid(None)).unwrap()), [(A, Code::NotFound, None)]);
+        assert_eq!(summaries(&arbiter.update(A, &bid(None)).unwrap()), [(A, Code::NotFound, None)]);
         arbiter.update(B, &bid(Some(0))).unwrap();
         assert_eq!(arbiter.primary(""), Some(B));
     }
 
     #[test]
-    fn nobody_is_primary_after_the_primary_left_or_stepped_down() {
+    fn a_role_has_no_primary_after_its_primary_closed_its_stream_or_bid_lower() {
         let mut arbiter = Arbiter::new(5);
         arbiter.update(A, &bid(Some(10))).unwrap();
         arbiter.update(B, &bid(Some(9))).unwrap();
-        assert_eq!(told(&arbiter.close(A)), [(B, Code::NotFound, Some(10))]);
+        assert_eq!(summaries(&arbiter.close(A)), [(B, Code::NotFound, Some(10))]);
         assert!(arbiter.check_primary("", Some(&encode_election(10))).is_err());
-        assert_eq!(told(&arbiter.update(B, &bid(Some(10))).unwrap()), [(B, Code::Ok, Some(10))]);
+        assert_eq!(summaries(&arbiter.update(B, &bid(Some(10))).unwrap()), [(B, Code::Ok, Some(10))]);
         arbiter.update(C, &bid(None)).unwrap();
         let notices = arbiter.update(B, &bid(Some(3))).unwrap();
-        assert_eq!(told(&notices), [(B, Code::NotFound, Some(10)), (C, Code::NotFound, Some(10))]);
+        assert_eq!(summaries(&notices), [(B, Code::NotFound, Some(10)), (C, Code::NotFound, Some(10))]);
         assert_eq!(arbiter.close(C), []);
     }
 
@@ -293,20 +297,20 @@ mod tests {
         before.update(B, &role_bid("acl", 7)).unwrap();
         let mut arbiter = Arbiter::new(5);
         arbiter.remember(&before.highest());
-        assert_eq!(told(&arbiter.update(A, &bid(Some(9))).unwrap()), [(A, Code::NotFound, Some(10))]);
-        assert_eq!(told(&arbiter.update(B, &bid(Some(8))).unwrap()), [(B, Code::NotFound, Some(10))]);
+        assert_eq!(summaries(&arbiter.update(A, &bid(Some(9))).unwrap()), [(A, Code::NotFound, Some(10))]);
+        assert_eq!(summaries(&arbiter.update(B, &bid(Some(8))).unwrap()), [(B, Code::NotFound, Some(10))]);
         let notices = arbiter.forget_past();
-        assert_eq!(told(&notices), [(B, Code::AlreadyExists, Some(9)), (A, Code::Ok, Some(9))]);
+        assert_eq!(summaries(&notices), [(B, Code::AlreadyExists, Some(9)), (A, Code::Ok, Some(9))]);
         assert_eq!(arbiter.forget_past(), []);
-        assert_eq!(arbiter.highest(), BTreeMap::from([(String::new(), 9)]), "the other role has no stream");
+        assert_eq!(arbiter.highest(), BTreeMap::from([(String::new(), 9)]), "the role acl has no stream");
     }
 
     #[test]
-    fn roles_are_apart() {
+    fn roles_have_separate_primaries() {
         let mut arbiter = Arbiter::new(5);
         arbiter.update(A, &bid(Some(10))).unwrap();
         let notices = arbiter.update(B, &role_bid("acl", 1)).unwrap();
-        assert_eq!(told(&notices), [(B, Code::Ok, Some(1))]);
+        assert_eq!(summaries(&notices), [(B, Code::Ok, Some(1))]);
         assert_eq!(notices[0].message.role.as_ref().unwrap().name, "acl");
         assert_eq!(arbiter.primaries(), [A, B]);
         assert!(arbiter.check_primary("acl", Some(&encode_election(1))).is_ok());
@@ -319,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_have_short_names_and_go_unless_they_had_an_election_id() {
+    fn role_names_are_limited_and_a_role_without_election_id_ends_with_its_last_stream() {
         let mut arbiter = Arbiter::new(5);
         let listen = |role: &str| p4::MasterArbitrationUpdate { election_id: None, ..role_bid(role, 0) };
         let long = arbiter.update(A, &role_bid(&"r".repeat(257), 1)).unwrap_err();
@@ -335,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_stream() {
+    fn invalid_bids_end_the_stream() {
         let mut arbiter = Arbiter::new(5);
         arbiter.update(A, &bid(Some(10))).unwrap();
         let wrong_device = p4::MasterArbitrationUpdate { device_id: 6, ..bid(Some(1)) };

@@ -1,14 +1,14 @@
-//! Big-endian byte strings as P4Runtime has them, and strings of bits made of them.
+//! Big-endian byte strings, P4Runtime's form of values, and bit fields packed into them.
 
 use crate::fault::{Fault, Outcome};
 
-/// The shortest byte string of the same unsigned value; zero is one zero byte.
+/// Returns the shortest byte string of the same unsigned value; one zero byte for zero.
 pub fn canonical(value: &[u8]) -> Vec<u8> {
     let significant = trimmed(value);
     if significant.is_empty() { vec![0] } else { significant.to_vec() }
 }
 
-/// Checks a received unsigned value against its width in bits and gives it in exactly `ceil(width / 8)` bytes.
+/// Checks that a received unsigned value fits into `width` bits and returns it in exactly `ceil(width / 8)` bytes.
 ///
 /// # Errors
 /// `OUT_OF_RANGE` for an empty string and for a value that needs more bits.
@@ -29,8 +29,8 @@ pub fn unsigned(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     Ok(padded)
 }
 
-/// Checks a received two's complement value against its width in bits and gives its low `width` bits in exactly
-/// `ceil(width / 8)` bytes, the bits above being zero.
+/// Checks that a received two's complement value fits into `width` bits. Returns those bits in exactly
+/// `ceil(width / 8)` bytes, the unused high bits zero.
 ///
 /// # Errors
 /// `OUT_OF_RANGE` for an empty string and for a value that needs more bits.
@@ -43,7 +43,7 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     let mut padded = vec![fill; length.saturating_sub(value.len())];
     padded.extend_from_slice(&value[value.len().saturating_sub(length)..]);
     let spare = (length as u32 * 8 - width) as u8;
-    // Everything above the sign bit has to repeat it.
+    // All bits above the sign bit must equal it.
     let dropped = &value[..value.len().saturating_sub(length)];
     let head = i16::from(padded[0] as i8) >> (7 - spare).min(7);
     let sign_repeats = head == 0 || head == -1;
@@ -58,7 +58,7 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     Ok(padded)
 }
 
-/// The shortest two's complement byte string of a `width`-bit value given in `ceil(width / 8)` bytes.
+/// Returns the shortest two's complement byte string of a value of `width` bits, given in `ceil(width / 8)` bytes.
 pub fn canonical_signed(value: &[u8], width: u32) -> Vec<u8> {
     let mut bytes = value.to_vec();
     let spare = bytes.len() as u32 * 8 - width;
@@ -72,12 +72,12 @@ pub fn canonical_signed(value: &[u8], width: u32) -> Vec<u8> {
     bytes.split_off(redundant)
 }
 
-/// Bytes that `width` bits fill.
+/// Returns the number of bytes that hold `width` bits.
 pub fn bytes_of(width: u32) -> usize {
     width.div_ceil(8) as usize
 }
 
-/// All ones, in `ceil(width / 8)` bytes.
+/// Returns a value of `width` one bits, in `ceil(width / 8)` bytes.
 pub fn ones(width: u32) -> Vec<u8> {
     let mut value = vec![0xff; bytes_of(width)];
     if let (Some(first), spare @ 1..) = (value.first_mut(), (8 - width % 8) % 8) {
@@ -86,7 +86,7 @@ pub fn ones(width: u32) -> Vec<u8> {
     value
 }
 
-/// A mask of the first `prefix` of `width` bits, in `ceil(width / 8)` bytes.
+/// Returns a mask of the first `prefix` of `width` bits, in `ceil(width / 8)` bytes.
 pub fn prefix_mask(prefix: u32, width: u32) -> Vec<u8> {
     let mut bits = BitWriter::default();
     bits.push(&ones(prefix), prefix);
@@ -113,7 +113,7 @@ fn trimmed(value: &[u8]) -> &[u8] {
     &value[zeros..]
 }
 
-/// Lower-case hexadecimal without prefix.
+/// Returns lower-case hexadecimal without prefix.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -122,7 +122,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Fields of any width put one behind the other, most significant bit first.
+/// Concatenates fields of any width, most significant bit first.
 #[derive(Default)]
 pub struct BitWriter {
     bytes: Vec<u8>,
@@ -147,14 +147,14 @@ impl BitWriter {
         }
     }
 
-    /// The bytes, the last one filled up with zero bits, and the number of bits.
+    /// Returns the bytes, the last one padded with zero bits, and the number of bits written.
     pub fn finish(self) -> (Vec<u8>, u32) {
         (self.bytes, self.bits)
     }
 }
 
-/// The `width` bits of `bytes` that start at bit `offset`, as a big-endian value in `ceil(width / 8)` bytes.
-/// Bits beyond the end read as zero.
+/// Returns the `width` bits of `bytes` that start at bit `offset`, as a big-endian value in `ceil(width / 8)` bytes.
+/// Bits beyond the end are zero.
 pub fn extract(bytes: &[u8], offset: u32, width: u32) -> Vec<u8> {
     let mut value = vec![0; bytes_of(width)];
     let length = value.len();
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use tonic::Code;
 
-    /// The examples of the specification, "Examples of Valid Bytestring Encoding".
+    /// The examples of P4Runtime's section "Examples of Valid Bytestring Encoding".
     #[test]
     fn valid_examples() {
         assert_eq!(unsigned(&[0x63], 8).unwrap(), [0x63]);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(signed(&[0x9d], 16).unwrap(), [0xff, 0x9d]);
     }
 
-    /// The examples of the specification, "Examples of Invalid Bytestring Encoding".
+    /// The examples of P4Runtime's section "Examples of Invalid Bytestring Encoding".
     #[test]
     fn invalid_examples() {
         for (value, width) in

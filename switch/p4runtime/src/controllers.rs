@@ -1,5 +1,5 @@
-//! The controllers of a switch, for what happens there: packets, digest lists and notifications go to the primaries, and what
-//! becomes of each is counted.
+//! The controllers of a switch. Sends packets, digest lists and notifications to the primaries, and counts what was
+//! sent or lost.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,20 +14,20 @@ use crate::statistics::Counters;
 use crate::streams::{Delivery, Streams};
 use p4::stream_message_response::Update;
 
-/// The open streams, and the digest lists under way to them.
+/// The open streams, and the digest lists on their way to them.
 pub struct Controllers {
     /// The streams and their arbitration.
     pub streams: Streams,
-    /// Digest messages that wait for their list to be full, or for an acknowledgement.
+    /// Digest messages that wait for their list to fill or for an acknowledgement.
     pub digests: Mutex<Digests>,
-    /// Notified when the time at which the next digest list is due has changed.
+    /// Notified when the due time of the next digest list changed.
     pub timer: Notify,
     /// What was sent, received and lost.
     pub counters: Counters,
 }
 
 impl Controllers {
-    /// No controller is connected yet.
+    /// The state before any controller connects.
     pub fn new(device_id: u64) -> Self {
         Self {
             streams: Streams::new(device_id),
@@ -37,7 +37,8 @@ impl Controllers {
         }
     }
 
-    /// Hands a packet to the primaries; the result is why it is lost. Without P4Info its header cannot be read.
+    /// Sends a packet to the primaries, its packet-in header parsed by P4Info. Returns the reason if the packet is
+    /// lost.
     pub fn packet_in(&self, binding: Option<&Binding>, frame: &[u8]) -> Option<&'static str> {
         let parsed = binding.and_then(|binding| match &binding.packet_in {
             Some(header) => header.parse(frame),
@@ -45,7 +46,7 @@ impl Controllers {
         });
         let Some((metadata, payload)) = parsed else {
             self.counters.packet_in_malformed.add(1);
-            return Some("it has no whole packet_in header, or there is no P4Info to read it by");
+            return Some("it has no complete packet_in header, or there is no P4Info to parse it");
         };
         let packet = p4::PacketIn { payload: payload.to_vec(), metadata };
         let delivery = self.streams.send_to_primaries(&Update::Packet(packet));
@@ -57,7 +58,7 @@ impl Controllers {
         delivery.loss()
     }
 
-    /// Hands a list of digest messages to the primaries; the result is why it is lost.
+    /// Sends a list of digest messages to the primaries. Returns the reason if the list is lost.
     pub fn digest_list(&self, binding: Option<&Binding>, list: List) -> Option<&'static str> {
         let digest = binding.and_then(|binding| binding.digest_of(list.digest))?;
         let message = p4::DigestList {
@@ -71,14 +72,15 @@ impl Controllers {
             Delivery::Queued => self.counters.digest_lists.add(1),
             Delivery::QueueFull | Delivery::NoPrimary => {
                 self.counters.digest_lists_dropped.add(1);
-                // No controller got the list, so none will acknowledge it: its messages may be reported anew at once.
+                // No controller received the list, so none will acknowledge it: the same values may be reported again
+                // at once.
                 self.digests.lock().acknowledge(list.digest, list.id);
             }
         }
         delivery.loss()
     }
 
-    /// Notifies the primaries of idle entries, in messages that are not large.
+    /// Notifies the primaries of idle entries, in messages of about [`LARGE`] bytes.
     pub fn idle(&self, entries: impl IntoIterator<Item = p4::TableEntry>) {
         let mut entries = entries.into_iter();
         loop {
@@ -86,7 +88,7 @@ impl Controllers {
             while bytes < LARGE
                 && let Some(entry) = entries.next()
             {
-                // A length prefix and a tag go with each entry.
+                // Each entry adds a tag and a length prefix.
                 bytes += entry.encoded_len() + 6;
                 table_entry.push(entry);
             }
@@ -102,7 +104,7 @@ impl Controllers {
     }
 }
 
-/// The wall clock, as P4Runtime's timestamps have it.
+/// Returns the wall clock as nanoseconds since 1970, the unit of P4Runtime's timestamps.
 pub fn nanoseconds_since_1970() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

@@ -1,8 +1,9 @@
-//! The switch as its parts share it: the engine behind one lock, the streams, and what waits between the threads.
+//! The switch state that the server's tasks and the data-plane thread share: the engine behind one lock, the streams,
+//! and the packets queued between threads.
 //!
 //! The data-plane thread calls [`Device::receive`] and [`Device::take_packet_outs`]; everything else belongs to the
-//! P4Runtime server. The engine is locked for one batch of packets or for one short request at a time, and never while
-//! anything is waited for.
+//! P4Runtime server. The engine is locked for one batch of packets or for one short request at a time, and never across
+//! a wait.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -21,39 +22,39 @@ use crate::proto::p4::v1 as p4;
 use crate::read::no_pipeline;
 use crate::statistics::{Counters, sum};
 
-/// Packets from controllers that may wait for the data plane.
+/// Limit on packets from controllers that wait for the data plane; further ones are refused.
 const PACKET_OUTS: usize = 1024;
 
-/// What is fixed when the switch starts.
+/// Settings that are fixed when the switch starts.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// P4Runtime's device id.
+    /// The device id that requests of P4Runtime must carry.
     pub device_id: u64,
-    /// The port that stands for the controller, if any.
+    /// The data-plane port that stands for the controller, if the switch has one.
     pub cpu_port: Option<u32>,
-    /// Options of every engine that is started.
+    /// The options with which every engine is started.
     pub engine: Options,
 }
 
-/// The programs: at work, and saved for a later commit.
+/// The running program and the one saved for a later commit.
 #[derive(Default)]
 pub(crate) struct Programs {
     pub running: Option<Running>,
-    /// Set by VERIFY_AND_SAVE; control requests go here until it is committed.
+    /// The program that VERIFY_AND_SAVE stored; control requests address it until it is committed.
     pub saved: Option<Running>,
-    /// The ports of the switch.
+    /// The switch's ports and their link states.
     pub ports: Ports,
-    /// Counts of the engines that ran before this one.
+    /// Packet counts of all engines that ran before the current one, summed.
     pub past: Drops,
 }
 
 impl Programs {
-    /// The program that control requests are about.
+    /// Returns the program that control requests address.
     pub fn addressed(&mut self) -> Option<&mut Running> {
         self.saved.as_mut().or(self.running.as_mut())
     }
 
-    /// What a write works on.
+    /// Returns the parts of the addressed program that a write changes.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` without a program, or without its P4Info.
@@ -65,15 +66,17 @@ impl Programs {
     }
 }
 
-/// One switch.
+/// One switch: its programs, its controllers, and the queues between its threads.
 pub struct Device {
     config: Config,
     started: Instant,
     pub(crate) programs: Mutex<Programs>,
     pub(crate) controllers: Controllers,
-    /// Keeps control requests in an order; held across engine locks, never by the data plane.
+    /// Lets one control request run at a time. A request holds it while it locks and unlocks the engine; the data plane
+    /// never takes it.
     pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
-    /// Keeps pipeline requests in an order, one program being compiled at a time; held before the gate is asked for.
+    /// Lets one pipeline request run at a time, so that one program is compiled at a time. A request locks this before
+    /// `gate`.
     pub(crate) compiling: Arc<tokio::sync::Mutex<()>>,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -83,15 +86,15 @@ pub struct Device {
 /// How full a table is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Its name in the program.
+    /// The table's name in the program.
     pub name: String,
-    /// Entries it has.
+    /// Number of entries in the table.
     pub entries: usize,
-    /// Entries it can hold; 0 for any number.
+    /// Number of entries that the table has room for; 0 if unlimited.
     pub size: u64,
 }
 
-/// Takes aside what goes to the CPU port.
+/// A sink that collects the packets for the CPU port and passes all others on.
 struct CpuTap<'a, S> {
     cpu_port: Option<u32>,
     sink: &'a mut S,
@@ -128,31 +131,30 @@ impl Device {
         }
     }
 
-    /// What was fixed at the start.
+    /// The settings that were fixed at the start.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Nanoseconds since the start.
+    /// Nanoseconds since the switch started.
     pub fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Puts a program to work, with empty state, in place of the one there is.
+    /// Runs a program, with empty state, in place of the current one.
     pub fn start(&self, pipeline: Arc<Pipeline>) {
-        self.replace(self.fresh(pipeline));
+        self.replace(self.with_empty_state(pipeline));
     }
 
-    /// A program with empty state.
-    pub(crate) fn fresh(&self, pipeline: Arc<Pipeline>) -> Running {
+    /// Returns the program in a new engine, with empty state.
+    pub(crate) fn with_empty_state(&self, pipeline: Arc<Pipeline>) -> Running {
         let mut running = Running::start(pipeline, self.config.engine.clone());
         running.engine.set_trace(self.trace);
         running
     }
 
-    /// Says that the switch has a port, and whether its link is up. Packets after this one see every group and every
-    /// replica that depends on it changed, and none half-changed.
-    /// True if that is news.
+    /// Adds a port, or records that its link went up or down. Every group and replica that depends on the port changes
+    /// between two packets. Returns true if this changed anything.
     pub fn set_port(&self, port: u32, up: bool) -> bool {
         let mut programs = self.programs.lock();
         let Programs { running, saved, ports, .. } = &mut *programs;
@@ -160,17 +162,17 @@ impl Device {
             return false;
         }
         for program in [running, saved].into_iter().flatten() {
-            follow(program, ports);
+            apply_port_states(program, ports);
         }
         true
     }
 
-    /// The ports, and which of them are up.
+    /// Returns all ports; the flag is true for a port that is up.
     pub fn ports_up(&self) -> Vec<(u32, bool)> {
         self.programs.lock().ports.iter().collect()
     }
 
-    /// How full the tables of the program at work are.
+    /// Returns how full the tables of the running program are.
     pub fn occupancy(&self) -> Vec<Occupancy> {
         let programs = self.programs.lock();
         let Some(running) = &programs.running else { return Vec::new() };
@@ -183,51 +185,51 @@ impl Device {
         tables.map(occupancy).collect()
     }
 
-    /// Streams of controllers that are open.
+    /// Returns the number of controllers' open streams.
     pub fn open_streams(&self) -> usize {
         self.controllers.streams.count()
     }
 
-    /// Keeps a program for a later commit.
+    /// Stores a program for a later COMMIT.
     pub(crate) fn save(&self, mut next: Running) {
         let mut programs = self.programs.lock();
-        follow(&mut next, &programs.ports);
+        apply_port_states(&mut next, &programs.ports);
         let old = programs.saved.replace(next);
         drop(programs);
         drop(old);
     }
 
-    /// Puts a program to work with the state it has.
+    /// Runs a program, with the state that it has, in place of the current one.
     pub(crate) fn replace(&self, mut next: Running) {
         let mut programs = self.programs.lock();
-        follow(&mut next, &programs.ports);
+        apply_port_states(&mut next, &programs.ports);
         programs.saved = None;
         let old = programs.running.replace(next);
         if let Some(old) = &old {
             programs.past = sum(&programs.past, &old.engine.drops());
         }
         drop(programs);
-        // Freeing large state takes its time; packets need not wait for it.
+        // Freeing large state takes time; the lock is released first, so that packets do not wait for it.
         drop(old);
         self.controllers.digests.lock().clear();
         self.controllers.timer.notify_one();
     }
 
-    /// Counts of all packets since the start, whatever program they met.
+    /// Returns the counts of all packets since the start, under the current program and all before it.
     pub fn engine_counts(&self) -> Drops {
         let programs = self.programs.lock();
         let now = programs.running.as_ref().map(|running| running.engine.drops()).unwrap_or_default();
         sum(&programs.past, &now)
     }
 
-    /// Counts of everything between engine and controllers.
+    /// Returns the counters of what went between engine and controllers.
     pub fn counters(&self) -> &Counters {
         &self.controllers.counters
     }
 
-    /// Runs frames that came in by `port` through the program, in order. What leaves by a port goes to `sink`; what
-    /// leaves by the CPU port goes to the controllers. With `trace`, what happened to all of them is added there, up to the
-    /// queues of the controllers.
+    /// Runs frames that arrived at `port` through the program, in order. Packets for the CPU port go to the
+    /// controllers, all others to `sink`. With `trace`, every packet's events are appended to it, including losses at
+    /// the controllers' queues.
     pub fn receive<'f>(
         &self,
         port: u32,
@@ -239,7 +241,7 @@ impl Device {
         let Some(running) = &mut programs.running else {
             drop(programs);
             self.controllers.counters.no_program.add(frames.len() as u64);
-            note_loss(trace, "packet", Some("there is no program"));
+            trace_loss(trace, "packet", Some("there is no program"));
             return;
         };
         let mut tap = CpuTap { cpu_port: self.config.cpu_port, sink, packets: Vec::new() };
@@ -252,25 +254,26 @@ impl Device {
         let digests = running.engine.take_digests();
         let packets = tap.packets;
         if packets.is_empty() && digests.is_empty() {
-            // A request that waits gets its turn now, not when the lock happens to be free as it looks.
+            // Hand the lock to a waiting request, which would otherwise get it only if it happened to try while the
+            // lock is free.
             MutexGuard::unlock_fair(programs);
             return;
         }
         let pipeline = Arc::clone(&running.pipeline);
-        let lists = self.gather(running, digests);
+        let lists = self.collect_digests(running, digests);
         MutexGuard::unlock_fair(programs);
         for packet in packets {
             let loss = self.controllers.packet_in(pipeline.binding.as_ref(), &packet);
-            note_loss(trace.as_deref_mut(), "packet-in", loss);
+            trace_loss(trace.as_deref_mut(), "packet-in", loss);
         }
         for list in lists {
             let loss = self.controllers.digest_list(pipeline.binding.as_ref(), list);
-            note_loss(trace.as_deref_mut(), "list of digests", loss);
+            trace_loss(trace.as_deref_mut(), "list of digests", loss);
         }
     }
 
-    /// Adds digest messages to their buffers; the result is the lists that became full.
-    fn gather(&self, running: &Running, messages: Vec<Digest>) -> Vec<List> {
+    /// Adds digest messages to the lists being filled. Returns the lists that became full.
+    fn collect_digests(&self, running: &Running, messages: Vec<Digest>) -> Vec<List> {
         if messages.is_empty() {
             return Vec::new();
         }
@@ -292,8 +295,8 @@ impl Device {
         lists
     }
 
-    /// Has the messages of digests that wait and are remembered follow the configurations of the program at work.
-    pub(crate) fn follow_digests(&self) {
+    /// Applies the running program's digest configurations to the messages that wait and to those remembered as sent.
+    pub(crate) fn apply_digest_configs(&self) {
         let programs = self.programs.lock();
         let Some(running) = &programs.running else { return };
         self.controllers.digests.lock().configure(|digest| running.engine.digest_config(digest));
@@ -301,12 +304,14 @@ impl Device {
         self.controllers.timer.notify_one();
     }
 
-    /// Has `wake` called whenever a packet from a controller waits. Can be set once.
+    /// Registers `wake`, to be called whenever a controller's packet was queued for the data plane. Only the first call
+    /// counts.
     pub fn on_packet_out(&self, wake: impl Fn() + Send + Sync + 'static) {
         let _ = self.waker.set(Box::new(wake));
     }
 
-    /// Packets from controllers, headers included, oldest first; they enter by the CPU port.
+    /// Takes the queued packets from controllers, oldest first, each with its packet-out header. They enter the program
+    /// by the CPU port.
     pub fn take_packet_outs(&self) -> Vec<Vec<u8>> {
         self.packet_outs.lock().drain(..).collect()
     }
@@ -335,15 +340,16 @@ impl Device {
     }
 }
 
-/// Adds to a trace what is lost, if anything is, and why.
-fn note_loss(trace: Option<&mut Vec<TraceEvent>>, what: &str, why: Option<&str>) {
+/// Appends a loss and its reason to a trace; does nothing without a reason.
+fn trace_loss(trace: Option<&mut Vec<TraceEvent>>, what: &str, why: Option<&str>) {
     if let (Some(trace), Some(why)) = (trace, why) {
         trace.push(TraceEvent::Drop(format!("{what}: {why}")));
     }
 }
 
-pub(crate) fn follow(program: &mut Running, ports: &Ports) {
-    if let Err(error) = program.follow(ports) {
-        tracing::error!(%error, "a group could not follow its ports");
+/// Applies the ports' link states to a program's groups and replicas; a failure is logged.
+pub(crate) fn apply_port_states(program: &mut Running, ports: &Ports) {
+    if let Err(error) = program.apply_port_states(ports) {
+        tracing::error!(%error, "a port's state could not be applied to a group");
     }
 }

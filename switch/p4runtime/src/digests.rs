@@ -1,5 +1,5 @@
-//! Digest messages gathered into lists: batching, filtering of duplicates and acknowledgement as the specification has
-//! them, as a pure machine.
+//! Digest messages collected into lists: batching, suppression of duplicates and acknowledgement by the rules of
+//! P4Runtime, as a state machine without input or output.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -10,46 +10,48 @@ use prost::Message as _;
 use crate::proto::LARGE;
 use crate::proto::p4::v1::P4Data;
 
-/// Messages in one list when the client sets no limit.
+/// Limit on a list's messages when the client sets none.
 const DEFAULT_LIST: usize = 1024;
-/// Messages remembered as sent and not acknowledged; older lists are forgotten first. No list becomes longer than that either,
-/// or much larger than [`LARGE`], whatever the client asks for.
+/// Limit on the messages that are remembered as sent but not acknowledged; the oldest lists are forgotten first. It
+/// also limits the size of one list, whatever the client asks for.
 const REMEMBERED: usize = 65_536;
 
-/// One digest message: its fields.
+/// The values of one digest message's fields.
 type Message = Vec<Vec<u8>>;
 
-/// A list that is ready to be sent.
+/// A list of digest messages that is due to be sent.
 #[derive(Debug, PartialEq)]
 pub struct List {
-    /// Which digest.
+    /// The engine's id of the digest.
     pub digest: DigestId,
-    /// The number to acknowledge.
+    /// The list id that clients acknowledge.
     pub id: u64,
-    /// The messages for the wire, oldest first, all different.
+    /// The messages in P4Runtime's form, oldest first, without duplicates.
     pub data: Vec<P4Data>,
 }
 
+/// A list that was sent and not acknowledged yet.
 struct Sent {
     id: u64,
-    /// When.
+    /// The time of sending.
     at: u64,
     forget_at: u64,
     messages: Vec<Message>,
 }
 
+/// The messages of one digest that wait for their list, and those that wait for an acknowledgement.
 struct Buffer {
     config: DigestConfig,
     waiting: Vec<Message>,
-    /// The waiting messages for the wire.
+    /// The same messages in P4Runtime's form.
     data: Vec<P4Data>,
-    /// What these take there.
+    /// Encoded bytes of `data`.
     bytes: usize,
-    /// When the first waiting message came.
+    /// When the first waiting message arrived.
     since: u64,
     sent: VecDeque<Sent>,
     remembered: usize,
-    /// The waiting and the unacknowledged messages.
+    /// The waiting and the unacknowledged messages; a message in this set is a duplicate.
     known: HashSet<Message>,
 }
 
@@ -61,7 +63,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Adds a message, which `encode` makes fit for the wire; the result is a list that has become full.
+    /// Adds a message, which `encode` translates to P4Runtime's form. Returns the list if that makes it full.
     pub fn add(
         &mut self,
         now: u64,
@@ -89,7 +91,7 @@ impl Digests {
         }
         let data = encode(&digest.fields);
         let bytes = data.encoded_len();
-        // A tag and a length go with each message.
+        // Each message adds a tag and a length prefix.
         buffer.bytes += 1 + prost::length_delimiter_len(bytes) + bytes;
         buffer.data.push(data);
         buffer.waiting.push(digest.fields);
@@ -100,7 +102,8 @@ impl Digests {
         Some(buffer.list(now, digest.digest, self.last_list))
     }
 
-    /// Follows the digests' configurations: what waits and what is remembered goes by them, and is forgotten without one.
+    /// Applies changed configurations to waiting and unacknowledged messages. A digest without a configuration loses
+    /// both.
     pub fn configure(&mut self, config: impl Fn(DigestId) -> Option<DigestConfig>) {
         self.buffers.retain(|digest, buffer| {
             let Some(config) = config(*digest) else { return false };
@@ -112,7 +115,7 @@ impl Digests {
         });
     }
 
-    /// The lists whose time has come.
+    /// Returns the lists that are due at `now`.
     pub fn due(&mut self, now: u64) -> Vec<List> {
         let mut lists = Vec::new();
         for (digest, buffer) in &mut self.buffers {
@@ -125,12 +128,12 @@ impl Digests {
         lists
     }
 
-    /// When the next list is due.
+    /// Returns when the next list is due.
     pub fn deadline(&self) -> Option<u64> {
         self.buffers.values().filter_map(Buffer::deadline).min()
     }
 
-    /// Handles an acknowledgement: the list's messages may be reported anew.
+    /// Handles an acknowledgement: the list's messages are no longer suppressed as duplicates.
     pub fn acknowledge(&mut self, digest: DigestId, list: u64) {
         if let Some(buffer) = self.buffers.get_mut(&digest)
             && let Some(place) = buffer.sent.iter().position(|sent| sent.id == list)
@@ -140,7 +143,7 @@ impl Digests {
         }
     }
 
-    /// Forgets what was sent and not acknowledged, because it went to a controller that is no longer asked.
+    /// Forgets the unacknowledged lists, because the controller that received them is no longer primary.
     pub fn forget_sent(&mut self) {
         for buffer in self.buffers.values_mut() {
             while let Some(sent) = buffer.sent.pop_front() {
@@ -149,20 +152,21 @@ impl Digests {
         }
     }
 
-    /// Another program goes on with these digests, which have other ids there; all others are forgotten.
+    /// Replaces digest ids by those of a new program, given as pairs of old and new. Digests without a pair are
+    /// discarded.
     pub fn rename(&mut self, ids: &[(DigestId, DigestId)]) {
         let mut old = std::mem::take(&mut self.buffers);
         self.buffers = ids.iter().filter_map(|(from, to)| Some((*to, old.remove(from)?))).collect();
     }
 
-    /// Forgets everything, because another program begins.
+    /// Discards all messages, because another program starts.
     pub fn clear(&mut self) {
         self.buffers.clear();
     }
 }
 
 impl Buffer {
-    /// Messages that make a list full.
+    /// Returns the number of messages that make a list full.
     fn limit(&self) -> usize {
         match self.config.max_list_size {
             0 => DEFAULT_LIST,
@@ -170,15 +174,17 @@ impl Buffer {
         }
     }
 
+    /// Returns when the waiting messages are due as a list.
     fn deadline(&self) -> Option<u64> {
         if self.waiting.is_empty() {
             return None;
         }
-        // A list that a changed configuration makes full is due at once.
+        // A list that became full through a smaller `max_list_size` is due at once.
         let full = self.waiting.len() >= self.limit();
         Some(if full { self.since } else { self.since.saturating_add(self.config.max_timeout_ns) })
     }
 
+    /// Takes the waiting messages as a list, and remembers them if acknowledgements are configured.
     fn list(&mut self, now: u64, digest: DigestId, id: u64) -> List {
         let messages = std::mem::take(&mut self.waiting);
         let data = std::mem::take(&mut self.data);
@@ -196,6 +202,7 @@ impl Buffer {
         List { digest, id, data }
     }
 
+    /// Forgets unacknowledged lists whose timeout expired, and the oldest ones above the limit.
     fn forget(&mut self, now: u64) {
         while let Some(oldest) = self.sent.front()
             && (oldest.forget_at <= now || self.remembered > REMEMBERED)
@@ -232,12 +239,12 @@ mod tests {
         Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] }
     }
 
-    /// A message's first field, as bits.
+    /// Encodes a message as its first field.
     fn wire(fields: &[Vec<u8>]) -> P4Data {
         P4Data { data: Some(Data::Bitstring(fields[0].clone())) }
     }
 
-    /// A message that takes so many bytes on the wire.
+    /// Returns a message of this many encoded bytes.
     fn of(bytes: usize) -> P4Data {
         let small = P4Data { data: Some(Data::Bitstring(vec![0; bytes - 4])) };
         assert_eq!(2 + small.encoded_len(), bytes, "tags and lengths of one byte each");
@@ -245,15 +252,15 @@ mod tests {
     }
 
     fn values(list: &List) -> Vec<u8> {
-        let value = |data: &P4Data| match &data.data {
+        let first_byte = |data: &P4Data| match &data.data {
             Some(Data::Bitstring(bits)) => bits[0],
-            other => panic!("{other:?}"),
+            data => panic!("{data:?}"),
         };
-        list.data.iter().map(value).collect()
+        list.data.iter().map(first_byte).collect()
     }
 
     #[test]
-    fn a_list_goes_when_full_or_when_its_time_has_come() {
+    fn a_list_is_sent_when_full_or_after_its_timeout() {
         let mut digests = Digests::default();
         let config = config(100, 3, 0);
         assert_eq!(digests.add(5, config, digest(1), wire), None);
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn no_list_grows_without_end() {
+    fn the_size_of_a_list_is_limited() {
         let mut digests = Digests::default();
         let patient = config(u64::MAX, u32::MAX, 0);
         let sent = (0..).find_map(|number| digests.add(5, patient, message(number), wire));
@@ -281,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_acknowledges_does_not_grow_without_end() {
+    fn the_number_of_unacknowledged_messages_is_limited() {
         for size in [1, 1000, u32::MAX] {
             let mut digests = Digests::default();
             let forgotten = config(u64::MAX, size, u64::MAX);
@@ -296,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_lists_may_be_forgotten_at_once() {
+    fn any_number_of_lists_may_expire_at_once() {
         let mut digests = Digests::default();
         let at_once = config(0, 1, 1000);
         for number in 0..REMEMBERED as u32 {
@@ -307,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_and_what_was_sent_outlive_a_change_of_program() {
+    fn waiting_and_unacknowledged_messages_survive_a_change_of_program() {
         let (mut digests, other) = (Digests::default(), DigestId(5));
         let (patient, at_once) = (config(100, 3, 0), config(0, 1, 1000));
         assert_eq!(digests.add(5, patient, digest(1), wire), None);
@@ -324,20 +331,20 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_and_what_was_sent_follow_a_changed_configuration() {
+    fn waiting_and_unacknowledged_messages_follow_a_changed_configuration() {
         let (patient, mut digests) = (config(1000, 3, 1000), Digests::default());
         assert_eq!(digests.add(5, patient, digest(1), wire), None);
         assert_eq!(digests.add(6, patient, digest(2), wire), None);
         digests.configure(|_| Some(config(100, 3, 1000)));
-        assert_eq!(digests.deadline(), Some(105), "a shorter time");
+        assert_eq!(digests.deadline(), Some(105), "the shorter timeout applies");
         digests.configure(|_| Some(config(1000, 2, 1000)));
-        assert_eq!(values(&digests.due(7)[0]), [1, 2], "full by the smaller size");
+        assert_eq!(values(&digests.due(7)[0]), [1, 2], "full by the smaller limit");
         let forgetful = config(1000, 2, 10);
         assert_eq!(digests.add(50, patient, digest(1), wire), None, "not acknowledged");
         assert_eq!(digests.deadline(), None);
         digests.configure(|_| Some(forgetful));
         assert_eq!(digests.add(51, forgetful, digest(1), wire), None);
-        assert_eq!(digests.deadline(), Some(1051), "remembered for a shorter time");
+        assert_eq!(digests.deadline(), Some(1051), "the shorter acknowledgement timeout applies");
         digests.configure(|_| None);
         assert_eq!(digests.deadline(), None);
     }
@@ -351,14 +358,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_not_repeated() {
+    fn messages_are_not_repeated_before_their_acknowledgement() {
         let mut digests = Digests::default();
         let config = config(0, 1, 1000);
         let list = digests.add(0, config, digest(1), wire).unwrap();
         assert_eq!(digests.add(1, config, digest(1), wire), None);
         digests.acknowledge(ID, list.id);
-        let again = digests.add(2, config, digest(1), wire).unwrap();
-        assert_ne!(again.id, list.id);
+        let next_list = digests.add(2, config, digest(1), wire).unwrap();
+        assert_ne!(next_list.id, list.id);
         assert_eq!(digests.add(1001, config, digest(1), wire), None);
         assert!(digests.add(1002, config, digest(1), wire).is_some(), "forgotten after the acknowledgement timeout");
     }

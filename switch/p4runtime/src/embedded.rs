@@ -1,7 +1,7 @@
-//! The engine as the service's backend: what requests do to the device, and what they wait for.
+//! The engine as the service's backend.
 //!
-//! Control requests get their order from the device's gate. It is held while one of them works, in a thread that may block, and the
-//! engine is locked for a few updates at a time, so that packets get their turn.
+//! Control requests run one at a time behind the device's gate. Each runs in a thread that may block, and locks the
+//! engine for a few updates at a time, so that packets wait only briefly.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::controllers::Controllers;
 use crate::device::Device;
 use crate::entity::unknown;
 use crate::fault::Outcome;
-use crate::looks::Looks;
+use crate::locking_reader::LockingReader;
 use crate::pipeline::{Pipeline, PipelineError, Running};
 use crate::proto::p4::v1 as p4;
-use crate::read::{Part, all, no_pipeline, snapshot};
+use crate::read::{Fragment, no_pipeline, read_all, snapshot};
 use crate::timers;
 use crate::write::{self, AllOrNone};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
 
-/// Updates made before packets get their turn.
+/// Updates made under one lock of the engine; between locks the engine runs packets.
 const UPDATES_AT_ONCE: usize = 64;
 
 impl Backend for Device {
-    type Quiet = OwnedMutexGuard<()>;
+    type WriteExclusion = OwnedMutexGuard<()>;
 
     fn device_id(&self) -> u64 {
         self.config().device_id
@@ -37,12 +37,12 @@ impl Backend for Device {
         &self.controllers
     }
 
-    async fn quiet(&self) -> Self::Quiet {
+    async fn exclude_writes(&self) -> Self::WriteExclusion {
         Arc::clone(&self.gate).lock_owned().await
     }
 
     async fn write(self: Arc<Self>, permit: Permit, request: p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
-        let gate = self.quiet().await;
+        let gate = self.exclude_writes().await;
         permit.check(&self.controllers.streams)?;
         in_thread(move || {
             let _gate = gate;
@@ -51,8 +51,8 @@ impl Backend for Device {
         .await
     }
 
-    async fn read(self: Arc<Self>, patterns: Vec<p4::Entity>) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
-        let gate = self.quiet().await;
+    async fn read(self: Arc<Self>, patterns: Vec<p4::Entity>) -> Result<(Vec<Fragment>, Vec<Outcome>), Status> {
+        let gate = self.exclude_writes().await;
         in_thread(move || {
             let _gate = gate;
             self.collect(&patterns)
@@ -66,13 +66,13 @@ impl Backend for Device {
         action: Action,
         config: Option<p4::ForwardingPipelineConfig>,
     ) -> Result<(), Status> {
-        let turn = Arc::clone(&self.compiling).lock_owned().await;
+        let compiling = Arc::clone(&self.compiling).lock_owned().await;
         permit.check(&self.controllers.streams)?;
         in_thread(move || {
-            let _turn = turn;
+            let _compiling = compiling;
             let next = self.compile(action, config)?;
             let _gate = self.gate.blocking_lock();
-            // Another controller may have become primary while this one compiled.
+            // Another controller may have become primary while the program compiled.
             permit.check(&self.controllers.streams)?;
             self.commit(action, next)
         })
@@ -105,21 +105,22 @@ impl Backend for Device {
     }
 }
 
-/// Does what takes its time where that keeps no other task waiting.
+/// Runs blocking work in a thread of its own, so that other tasks go on.
 #[allow(clippy::result_large_err)]
 async fn in_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, Status> + Send + 'static) -> Result<T, Status> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "a request failed inside the switch");
-        Status::internal("the request failed inside the switch; its log says more")
+        Status::internal("the request failed inside the switch; see its log")
     })?
 }
 
 #[allow(clippy::result_large_err)]
 impl Device {
-    /// Makes updates in order, whatever becomes of the others; packets get their turn after every few of them.
+    /// Makes updates in order, also after one is refused. The engine is free for packets after every
+    /// [`UPDATES_AT_ONCE`].
     fn apply_each(&self, updates: &[p4::Update]) -> Result<Vec<Outcome>, Status> {
         let mut outcomes = Vec::with_capacity(updates.len());
-        // Without a pipeline even a request without updates is refused.
+        // Without a program even a request without updates is refused.
         let chunks = updates.chunks(UPDATES_AT_ONCE).chain(updates.is_empty().then_some(updates));
         for updates in chunks {
             let mut programs = self.programs.lock();
@@ -130,7 +131,7 @@ impl Device {
         Ok(outcomes)
     }
 
-    /// Makes all updates, or none of them if one is refused; packets get their turn after every `at_once` of them.
+    /// Makes all updates, or none if one is refused. The engine is free for packets after every `at_once` updates.
     fn apply_all_or_none(&self, updates: &[p4::Update], at_once: usize) -> Result<Vec<Outcome>, Status> {
         let mut batch = AllOrNone::new(updates);
         loop {
@@ -144,7 +145,7 @@ impl Device {
         }
     }
 
-    /// Makes the updates of a request; many of them take their time.
+    /// Makes the updates of a request with the atomicity that it asks for. May block for long.
     fn apply(&self, request: &p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
         let outcomes = match Atomicity::try_from(request.atomicity) {
             Ok(Atomicity::ContinueOnError) => self.apply_each(&request.updates),
@@ -157,22 +158,22 @@ impl Device {
         };
         let digest = |entity: &p4::Entity| matches!(entity.entity, Some(p4::entity::Entity::DigestEntry(_)));
         if request.updates.iter().any(|update| update.entity.as_ref().is_some_and(digest)) {
-            // At the end, when it is known what is taken back.
-            self.follow_digests();
+            // The configurations are applied only now, when it is certain which updates stay.
+            self.apply_digest_configs();
         }
         outcomes
     }
 
-    /// Everything a read finds, and what went wrong with each of its patterns.
-    fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
+    /// Returns the entities that a read matches, and one outcome for each of its patterns.
+    fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<Fragment>, Vec<Outcome>), Status> {
         let pipeline = self.programs.lock().addressed().map(|running| Arc::clone(&running.pipeline));
         let pipeline = pipeline.as_ref().ok_or_else(no_pipeline)?;
         let binding = pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
-        let looks = Looks::new(self, pipeline, binding);
-        Ok(all(patterns, |pattern| snapshot(&looks, pattern)))
+        let reader = LockingReader::new(self, pipeline, binding);
+        Ok(read_all(patterns, |pattern| snapshot(&reader, pattern)))
     }
 
-    /// What a pipeline request asks for, ready to be put to work; compiling takes its time. None for COMMIT.
+    /// Compiles the program of a pipeline request; `None` for COMMIT. May block for long.
     fn compile(&self, action: Action, config: Option<p4::ForwardingPipelineConfig>) -> Result<Option<Running>, Status> {
         if action == Action::Commit {
             return match config {
@@ -195,10 +196,10 @@ impl Device {
             };
             Status::new(code, error.to_string())
         })?;
-        Ok(Some(self.fresh(Arc::new(pipeline))))
+        Ok(Some(self.with_empty_state(Arc::new(pipeline))))
     }
 
-    /// Does what a pipeline request asks for. To be called with the gate closed to other requests.
+    /// Applies the action of a pipeline request. The caller holds the gate.
     fn commit(&self, action: Action, next: Option<Running>) -> Result<(), Status> {
         match (action, next) {
             (Action::VerifyAndSave, Some(next)) => self.save(next),
@@ -208,7 +209,7 @@ impl Device {
                 let saved = self.programs.lock().saved.take();
                 self.replace(saved.ok_or_else(|| Status::not_found("no config is saved; VERIFY_AND_SAVE one first"))?);
             }
-            // Verified by compiling it.
+            // VERIFY: compiling has verified the program.
             _ => return Ok(()),
         }
         tracing::info!(?action, "pipeline accepted");

@@ -1,4 +1,4 @@
-//! Why one update or one read was refused.
+//! The refusal of one update or one read, with its code and message.
 
 use prost::Message;
 use sluice_engine::ControlError;
@@ -7,18 +7,18 @@ use tonic::{Code, Status};
 use crate::proto::google::rpc;
 use crate::proto::p4::v1 as p4;
 
-/// The type of the details of a refused batch.
+/// The protobuf type URL of the details of a refused batch.
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
-/// Bytes of text in those details. They travel in HTTP/2 headers, of which clients take 8 to 64 KB; with more, they
-/// would not learn a single code. Errors beyond have their code and no text.
+/// Limit on the bytes of messages in those details. Details travel in HTTP/2 headers, of which clients accept 8 to 64
+/// KB; above that, a client would receive no codes at all. Errors above the limit have a code without message.
 const ERROR_TEXT: usize = 16 << 10;
 
-/// The refusal of one update or one read: a canonical code and a text that names the place.
+/// The refusal of one update or one read: a canonical code and a message that names the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The canonical code of the P4Runtime specification for this case.
+    /// The canonical code that P4Runtime prescribes for the case.
     pub code: Code,
-    /// What is wrong, where, and what would be right.
+    /// What is wrong, where, and how to correct it.
     pub message: String,
 }
 
@@ -34,31 +34,32 @@ macro_rules! constructors {
 }
 
 constructors! {
-    /// The request contradicts itself, P4Info or the specification.
+    /// The request contradicts itself, P4Info or P4Runtime.
     invalid => InvalidArgument,
-    /// A value has more bits than its field, or an index is beyond the end.
+    /// A value has more bits than its field, or an index is beyond the last cell.
     out_of_range => OutOfRange,
-    /// The id, key or index names nothing.
+    /// The id, key or index does not exist.
     not_found => NotFound,
-    /// The program forbids it.
+    /// The program or the sender's role forbids the request.
     denied => PermissionDenied,
-    /// Not possible in the present state.
+    /// The request is impossible in the current state.
     precondition => FailedPrecondition,
-    /// It is there already.
+    /// The entity exists already.
     exists => AlreadyExists,
-    /// No room.
+    /// A limit on memory or number is reached.
     exhausted => ResourceExhausted,
-    /// The batch it belongs to failed elsewhere.
+    /// Another update of the same batch failed.
     aborted => Aborted,
-    /// This switch does not do that.
+    /// This switch does not support the request.
     unimplemented => Unimplemented,
 }
 
-/// The result of one update or read.
+/// The result of one update or one read.
 pub type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
-    /// The same refusal with the place put in front. What a text begins with that ends the place is not said twice.
+    /// Returns the same refusal with the place in front of the message. If the message begins with the last part of the
+    /// place, that part is not repeated.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         let subject = place.rsplit(", ").next().unwrap_or(place);
@@ -92,11 +93,11 @@ impl From<Fault> for Status {
     }
 }
 
-/// The status of a batch in which something was refused: one `p4.v1.Error` per element, in order.
+/// Returns the status of a batch, with one `p4.v1.Error` per element in order; `None` if nothing was refused.
 pub fn batch_status(outcomes: &[Outcome]) -> Option<Status> {
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     let faults = || outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
-    // What was aborted only says that something else failed.
+    // An aborted update only reports that another one failed; the status names the cause.
     let first = faults().find(|fault| fault.code != Code::Aborted).or_else(|| faults().next())?;
     let message = match outcomes.len() {
         1 => first.message.clone(),
@@ -138,18 +139,18 @@ mod tests {
 
     #[test]
     fn a_place_is_not_named_twice() {
-        for (place, text, whole) in [
+        for (place, text, expected) in [
             ("table I.t", "table I.t has no entry", "table I.t has no entry"),
             ("profile I.p, member 1", "member 1 is used", "profile I.p, member 1 is used"),
             ("profile I.p, member 1", "member 12 is used", "profile I.p, member 1: member 12 is used"),
             ("table I.t", "the priority is missing", "table I.t: the priority is missing"),
         ] {
-            assert_eq!(Fault::invalid(text).within(place).message, whole);
+            assert_eq!(Fault::invalid(text).within(place).message, expected);
         }
     }
 
     #[test]
-    fn the_text_of_many_errors_is_bounded_and_the_codes_are_whole() {
+    fn the_messages_of_many_errors_are_limited_and_no_code_is_missing() {
         let outcomes = vec![Err(Fault::exists("x".repeat(100))); 500];
         let details = rpc::Status::decode(batch_status(&outcomes).unwrap().details()).unwrap().details;
         let errors: Vec<_> = details.iter().map(|any| p4::Error::decode(&any.value[..]).unwrap()).collect();

@@ -1,7 +1,7 @@
-//! What a program comes in: nothing, or BMv2's `p4.tmp.P4DeviceConfig`.
+//! The program inside `p4_device_config`: plain JSON, or wrapped in BMv2's `p4.tmp.P4DeviceConfig`.
 //!
-//! The P4Runtime specification leaves `p4_device_config` to the target. BMv2 takes p4c's JSON as it is, and the message that came
-//! before it (PI's `proto/p4/tmp/p4config.proto`), which p4lang/tutorials and others still send.
+//! P4Runtime leaves `p4_device_config` to the target. BMv2 accepts p4c's JSON itself, and also its older message (PI's
+//! `proto/p4/tmp/p4config.proto`), which p4lang/tutorials and other clients still send.
 
 use std::borrow::Cow;
 
@@ -9,37 +9,38 @@ use prost::Message;
 
 use crate::pipeline::PipelineError;
 
-/// `p4.tmp.P4DeviceConfig`.
+/// The message `p4.tmp.P4DeviceConfig`.
 #[derive(Clone, PartialEq, Message)]
 struct DeviceConfig {
-    /// Whether BMv2 forgets its state: every commit but RECONCILE_AND_COMMIT does here.
+    /// Whether BMv2 discards its state; ignored here, where every commit but RECONCILE_AND_COMMIT does.
     #[prost(bool, tag = "1")]
     reassign: bool,
-    /// What BMv2 was started with.
+    /// BMv2's start options; ignored here.
     #[prost(message, optional, tag = "2")]
     extras: Option<Extras>,
-    /// The JSON.
+    /// The program's JSON.
     #[prost(bytes = "vec", tag = "3")]
     device_data: Vec<u8>,
 }
 
-/// `p4.tmp.P4DeviceConfig.Extras`.
+/// The message `p4.tmp.P4DeviceConfig.Extras`.
 #[derive(Clone, PartialEq, Message)]
 struct Extras {
     #[prost(map = "string, string", tag = "1")]
     kv: std::collections::HashMap<String, String>,
 }
 
-/// The program's JSON out of `p4_device_config`.
+/// Returns the program's JSON from `p4_device_config`.
 ///
 /// # Errors
-/// When it has no JSON in it, as far as that can be told without reading the JSON.
+/// Fails when `config` is empty, or neither begins with `{` nor is a `P4DeviceConfig` with data. The JSON itself is not
+/// checked here.
 pub fn json(config: &[u8]) -> Result<Cow<'_, [u8]>, PipelineError> {
     let text = config.trim_ascii_start();
     if text.is_empty() {
         return Err(PipelineError::Empty);
     }
-    // No message begins so: it would be a group, of a field that P4DeviceConfig does not have.
+    // A P4DeviceConfig never begins with this byte: it would be a group, of a field that the message does not have.
     if text.starts_with(b"{") {
         return Ok(Cow::Borrowed(config));
     }

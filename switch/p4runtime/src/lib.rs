@@ -1,11 +1,13 @@
-//! A P4Runtime server, and the sluice engine behind it.
+//! A P4Runtime server, and the sluice engine as one of its backends.
 //!
-//! A target knows numbers and bytes; controllers speak in terms of P4Info. This crate resolves the one to the other
-//! when a program is pushed ([`binding`]) and serves the six RPCs of P4Runtime 1.5 ([`service`]) for whatever is a [`Backend`].
-//! The engine is one: shared between the server and the data-plane thread ([`device`]), with requests as [`entity`] has
-//! them. The crate holds no pipeline state of its own.
+//! A target works with its own numbers and bytes; controllers name things by P4Info's ids and types. This crate
+//! resolves P4Info's names to the target's when a program is pushed ([`binding`]) and serves the six RPCs of P4Runtime
+//! 1.5 ([`service`]) for every [`Backend`].
+//!
+//! The sluice engine is such a backend: [`device`] shares it between the server and the data-plane thread, and
+//! [`entity`] translates requests into its operations. This crate holds no pipeline state of its own.
 
-// Deprecated fields have to be named where they are refused or passed on.
+// Deprecated protobuf fields must be named where this crate refuses them or passes them on.
 #![allow(deprecated)]
 
 pub mod actions;
@@ -32,7 +34,7 @@ pub mod typespec;
 
 mod embedded;
 mod framing;
-mod looks;
+mod locking_reader;
 mod reconcile;
 mod succession;
 mod timers;

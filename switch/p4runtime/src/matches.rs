@@ -1,4 +1,4 @@
-//! Keys of entries: `FieldMatch` messages to and from the engine's key fields.
+//! Keys of entries: translates `FieldMatch` messages to the engine's key fields and back.
 
 use sluice_engine::{KeyField, MatchKind};
 use tonic::Code;
@@ -10,28 +10,28 @@ use crate::proto::p4::v1::{FieldMatch, field_match as wire};
 use crate::translation::{self, NewName};
 use wire::FieldMatchType;
 
-/// The engine's key, from the fields given; one left out matches everything.
+/// Returns the engine's key for the given fields; an omitted field matches every value.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for fields that are unknown, given twice, of another match kind, out of range, or written in
-/// another form than the specification's canonical one; and for exact fields left out. `NOT_FOUND` for new names where these are
-/// refused.
-pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch], new: NewName) -> Outcome<Vec<KeyField>> {
-    for (place, field) in given.iter().enumerate() {
-        if key.iter().all(|known| known.id != field.field_id) {
+/// `INVALID_ARGUMENT` for fields that are unknown, given twice, of another match kind, too wide or not in the
+/// specification's canonical form, and for omitted exact fields. `NOT_FOUND` for names of values that do not exist, if
+/// `new` refuses these.
+pub fn decode_key(key: &[KeyBinding], field_matches: &[FieldMatch], new: NewName) -> Outcome<Vec<KeyField>> {
+    for (place, field) in field_matches.iter().enumerate() {
+        if key.iter().all(|declared| declared.id != field.field_id) {
             return Err(Fault::invalid(format!(
                 "there is no match field {}; give those that P4Info has",
                 field.field_id
             )));
         }
-        if given[..place].iter().any(|earlier| earlier.field_id == field.field_id) {
+        if field_matches[..place].iter().any(|earlier| earlier.field_id == field.field_id) {
             return Err(Fault::invalid(format!("match field {} is given twice; give it once", field.field_id)));
         }
     }
     key.iter()
         .map(|field| {
-            let matched = given.iter().find(|given| given.field_id == field.id);
-            let matched = (matched.and_then(|given| given.field_match_type.as_ref()), matched.is_some());
+            let matched = field_matches.iter().find(|item| item.field_id == field.id);
+            let matched = (matched.and_then(|item| item.field_match_type.as_ref()), matched.is_some());
             decode_field(field, matched, new).map_err(|fault| {
                 let code = if fault.code == Code::NotFound { Code::NotFound } else { Code::InvalidArgument };
                 Fault { code, message: format!("match field {} ({}): {}", field.id, field.name, fault.message) }
@@ -40,87 +40,91 @@ pub fn decode_key(key: &[KeyBinding], given: &[FieldMatch], new: NewName) -> Out
         .collect()
 }
 
-/// A field as it was given, and whether it was.
+/// Decodes one field. The flag `is_given` is true if the request has the field, even without a match.
 fn decode_field(
     field: &KeyBinding,
-    (given, present): (Option<&FieldMatchType>, bool),
+    (field_match, is_given): (Option<&FieldMatchType>, bool),
     new: NewName,
 ) -> Outcome<KeyField> {
     let width = field.width;
     let value = |bytes: &[u8]| translation::decode(field.sdn.as_ref(), bytes, width, new);
-    let whole = match (field.sdn.as_ref().and_then(|sdn| sdn.whole_number(width)), given) {
-        (Some(sdn), Some(given)) => whole_number(given, sdn, width)?,
+    let complete = match (field.sdn.as_ref().and_then(|sdn| sdn.exact_only_width(width)), field_match) {
+        (Some(sdn), Some(field_match)) => complete_match(field_match, sdn, width)?,
         _ => None,
     };
-    Ok(match (field.kind, whole.as_ref().or(given)) {
-        (MatchKind::Exact, Some(FieldMatchType::Exact(given))) => KeyField::Exact(value(&given.value)?),
-        (MatchKind::Lpm, Some(FieldMatchType::Lpm(given))) => {
-            let prefix_len = u32::try_from(given.prefix_len)
+    Ok(match (field.kind, complete.as_ref().or(field_match)) {
+        (MatchKind::Exact, Some(FieldMatchType::Exact(field_match))) => KeyField::Exact(value(&field_match.value)?),
+        (MatchKind::Lpm, Some(FieldMatchType::Lpm(field_match))) => {
+            let prefix_len = u32::try_from(field_match.prefix_len)
                 .ok()
                 .filter(|length| (1..=width).contains(length))
                 .ok_or_else(|| {
-                    Fault::invalid(format!(
-                        "the prefix length {} is not between 1 and {width}; to match anything, leave the field out",
-                        given.prefix_len
-                    ))
-                })?;
-            let value = value(&given.value)?;
+                Fault::invalid(format!(
+                    "the prefix length {} is not between 1 and {width}; to match every value, leave the field out",
+                    field_match.prefix_len
+                ))
+            })?;
+            let value = value(&field_match.value)?;
             no_bits_outside(&value, &bits::prefix_mask(prefix_len, width), "prefix")?;
             KeyField::Lpm { value, prefix_len }
         }
-        (MatchKind::Ternary, Some(FieldMatchType::Ternary(given))) => {
-            let (value, mask) = (value(&given.value)?, value(&given.mask)?);
+        (MatchKind::Ternary, Some(FieldMatchType::Ternary(field_match))) => {
+            let (value, mask) = (value(&field_match.value)?, value(&field_match.mask)?);
             if mask.iter().all(|byte| *byte == 0) {
-                return Err(Fault::invalid("the mask is zero; to match anything, leave the field out"));
+                return Err(Fault::invalid("the mask is zero; to match every value, leave the field out"));
             }
             no_bits_outside(&value, &mask, "mask")?;
             KeyField::Ternary { value, mask }
         }
-        (MatchKind::Range, Some(FieldMatchType::Range(given))) => {
-            let (low, high) = (value(&given.low)?, value(&given.high)?);
+        (MatchKind::Range, Some(FieldMatchType::Range(field_match))) => {
+            let (low, high) = (value(&field_match.low)?, value(&field_match.high)?);
             if low > high {
                 return Err(Fault::invalid("the low bound is above the high bound; exchange them"));
             }
             if low.iter().all(|byte| *byte == 0) && high == bits::ones(width) {
-                return Err(Fault::invalid("the range is everything; leave the field out"));
+                return Err(Fault::invalid("the range matches every value; leave the field out"));
             }
             KeyField::Range { low, high }
         }
-        (MatchKind::Optional, Some(FieldMatchType::Optional(given))) => optional(field, Some(value(&given.value)?)),
-        (MatchKind::Exact, None) if !present => {
+        (MatchKind::Optional, Some(FieldMatchType::Optional(field_match))) => {
+            optional(field, Some(value(&field_match.value)?))
+        }
+        (MatchKind::Exact, None) if !is_given => {
             return Err(Fault::invalid("is missing; give it, an exact field cannot be left out"));
         }
-        (_, None) if !present => wildcard(field),
+        (_, None) if !is_given => wildcard(field),
         (kind, _) => return Err(Fault::invalid(format!("the match is of another kind; give {kind:?}").to_lowercase())),
     })
 }
 
-/// A match on a number that has `sdn` bits on the wire and another `width` in the program: a part of it means something else there,
-/// so that it has to be matched as a whole.
-fn whole_number(given: &FieldMatchType, sdn: u32, width: u32) -> Outcome<Option<FieldMatchType>> {
-    let (whole, same) = match given {
+/// Translates a match on a number with `sdn` bits in P4Info and another `width` in the program. Only a match of the
+/// complete value is possible: prefixes, masks and ranges have no equivalent at the other width.
+fn complete_match(field_match: &FieldMatchType, sdn: u32, width: u32) -> Outcome<Option<FieldMatchType>> {
+    let (complete, translated) = match field_match {
         FieldMatchType::Lpm(lpm) => {
-            let same = wire::Lpm { value: lpm.value.clone(), prefix_len: width as i32 };
-            (lpm.prefix_len == sdn as i32, FieldMatchType::Lpm(same))
+            let translated = wire::Lpm { value: lpm.value.clone(), prefix_len: width as i32 };
+            (lpm.prefix_len == sdn as i32, FieldMatchType::Lpm(translated))
         }
         FieldMatchType::Ternary(ternary) => {
-            let same = wire::Ternary { value: ternary.value.clone(), mask: bits::ones(width) };
-            (bits::canonical(&ternary.mask) == bits::ones(sdn), FieldMatchType::Ternary(same))
+            let translated = wire::Ternary { value: ternary.value.clone(), mask: bits::ones(width) };
+            (bits::canonical(&ternary.mask) == bits::ones(sdn), FieldMatchType::Ternary(translated))
         }
         FieldMatchType::Range(range) => {
             return match bits::canonical(&range.low) == bits::canonical(&range.high) {
                 true => Ok(None),
-                false => Err(not_whole(sdn, width)),
+                false => Err(not_complete(sdn, width)),
             };
         }
         FieldMatchType::Exact(_) | FieldMatchType::Optional(_) | FieldMatchType::Other(_) => return Ok(None),
     };
-    if whole { Ok(Some(same)) } else { Err(not_whole(sdn, width)) }
+    if complete { Ok(Some(translated)) } else { Err(not_complete(sdn, width)) }
 }
 
-fn not_whole(sdn: u32, width: u32) -> Fault {
-    let text = "numbers of the type can only be matched as a whole";
-    Fault::unimplemented(format!("{text}, the program has {width} bits for P4Info's {sdn}; give the whole"))
+fn not_complete(sdn: u32, width: u32) -> Fault {
+    let text = "numbers of this type can only be matched completely";
+    Fault::unimplemented(format!(
+        "{text}, because the program has {width} bits and P4Info {sdn}; match the complete number"
+    ))
 }
 
 fn wildcard(field: &KeyBinding) -> KeyField {
@@ -134,7 +138,8 @@ fn wildcard(field: &KeyBinding) -> KeyField {
     }
 }
 
-/// An optional match in the form in which the field was compiled.
+/// Returns an optional match as the program has it: p4c compiles some optional fields to ternary ones. `None` matches
+/// every value.
 fn optional(field: &KeyBinding, value: Option<Vec<u8>>) -> KeyField {
     match value {
         value if !field.as_ternary => KeyField::Optional(value),
@@ -156,7 +161,7 @@ fn no_bits_outside(value: &[u8], mask: &[u8], what: &str) -> Outcome {
     Ok(())
 }
 
-/// The fields of an entry's key; those that match everything are left out.
+/// Returns the `FieldMatch` messages of an entry's key; fields that match every value are omitted.
 pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
     key.iter()
         .zip(fields)
@@ -169,8 +174,8 @@ pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
 
 fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType> {
     let value = |bytes: &[u8]| translation::encode(binding.sdn.as_ref(), bytes);
-    // A number of another width is matched as a whole.
-    let wide = binding.sdn.as_ref().and_then(|sdn| sdn.whole_number(binding.width));
+    // A number that has another width in P4Info is always matched completely.
+    let wide = binding.sdn.as_ref().and_then(|sdn| sdn.exact_only_width(binding.width));
     match field {
         KeyField::Exact(bytes) => Some(FieldMatchType::Exact(wire::Exact { value: value(bytes) })),
         KeyField::Lpm { prefix_len: 0, .. } | KeyField::Optional(None) => None,
@@ -202,8 +207,8 @@ fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType
 mod tests {
     use super::*;
 
-    fn decode_key(key: &[KeyBinding], given: &[FieldMatch]) -> Outcome<Vec<KeyField>> {
-        super::decode_key(key, given, NewName::Refused)
+    fn decode_key(key: &[KeyBinding], field_matches: &[FieldMatch]) -> Outcome<Vec<KeyField>> {
+        super::decode_key(key, field_matches, NewName::Refuse)
     }
 
     fn key() -> Vec<KeyBinding> {
@@ -236,14 +241,14 @@ mod tests {
         FieldMatchType::Range(wire::Range { low: low.to_vec(), high: high.to_vec() })
     }
 
-    fn fields(given: Vec<(u32, FieldMatchType)>) -> Vec<FieldMatch> {
+    fn fields(field_matches: Vec<(u32, FieldMatchType)>) -> Vec<FieldMatch> {
         let field = |(field_id, matched)| FieldMatch { field_id, field_match_type: Some(matched) };
-        given.into_iter().map(field).collect()
+        field_matches.into_iter().map(field).collect()
     }
 
     #[test]
     fn every_kind_survives_the_round_trip() {
-        let given = fields(vec![
+        let field_matches = fields(vec![
             (1, exact(&[1, 0xff])),
             (2, lpm(&[10, 0, 0, 0], 8)),
             (3, ternary(&[0x10], &[0xf0])),
@@ -251,10 +256,10 @@ mod tests {
             (5, FieldMatchType::Optional(wire::Optional { value: vec![5] })),
             (6, FieldMatchType::Optional(wire::Optional { value: vec![0] })),
         ]);
-        let decoded = decode_key(&key(), &given).unwrap();
+        let decoded = decode_key(&key(), &field_matches).unwrap();
         assert_eq!(decoded[2], KeyField::Ternary { value: vec![0, 0x10], mask: vec![0, 0xf0] });
         assert_eq!(decoded[5], KeyField::Ternary { value: vec![0, 0], mask: vec![1, 0xff] });
-        assert_eq!(encode_key(&key(), &decoded), given);
+        assert_eq!(encode_key(&key(), &decoded), field_matches);
         let wildcards = fields(vec![(1, exact(&[0]))]);
         let decoded = decode_key(&key(), &wildcards).unwrap();
         assert_eq!(decoded[3], KeyField::Range { low: vec![0], high: vec![0xff] });
@@ -265,24 +270,24 @@ mod tests {
     fn numbers_of_another_width_are_matched_as_a_whole() {
         let mut key = key();
         key.iter_mut().for_each(|field| field.sdn = Some(crate::translation::Sdn::Number(64)));
-        let given = fields(vec![
+        let field_matches = fields(vec![
             (1, exact(&[7])),
             (2, lpm(&[10, 0, 0, 0], 64)),
             (3, ternary(&[0x10], &[0xff; 8])),
             (4, range(&[9], &[9])),
         ]);
-        let decoded = decode_key(&key, &given).unwrap();
+        let decoded = decode_key(&key, &field_matches).unwrap();
         assert_eq!(decoded[1], KeyField::Lpm { value: vec![10, 0, 0, 0], prefix_len: 32 });
         assert_eq!(decoded[2], KeyField::Ternary { value: vec![0, 0x10], mask: vec![0xff, 0xff] });
-        assert_eq!(encode_key(&key, &decoded), given);
-        for part in [lpm(&[10, 0, 0, 0], 8), ternary(&[0x10], &[0xf0]), range(&[1], &[9])] {
-            let id = match part {
+        assert_eq!(encode_key(&key, &decoded), field_matches);
+        for partial in [lpm(&[10, 0, 0, 0], 8), ternary(&[0x10], &[0xf0]), range(&[1], &[9])] {
+            let id = match partial {
                 FieldMatchType::Lpm(_) => 2,
                 FieldMatchType::Ternary(_) => 3,
                 _ => 4,
             };
-            let fault = decode_key(&key, &fields(vec![(1, exact(&[7])), (id, part)])).unwrap_err();
-            assert!(fault.message.contains("can only be matched as a whole"), "{}", fault.message);
+            let fault = decode_key(&key, &fields(vec![(1, exact(&[7])), (id, partial)])).unwrap_err();
+            assert!(fault.message.contains("can only be matched completely"), "{}", fault.message);
         }
     }
 
@@ -298,14 +303,14 @@ mod tests {
             (3, ternary(&[0x11], &[0xf0]), "has bits outside its mask"),
             (3, ternary(&[0], &[0]), "the mask is zero"),
             (4, range(&[9], &[1]), "the low bound is above the high bound"),
-            (4, range(&[0], &[255]), "the range is everything"),
+            (4, range(&[0], &[255]), "the range matches every value"),
             (7, exact(&[1]), "there is no match field 7"),
         ] {
-            let mut given = fields(vec![(id, matched)]);
+            let mut field_matches = fields(vec![(id, matched)]);
             if id != 1 {
-                given.extend(fields(vec![(1, exact(&[1]))]));
+                field_matches.extend(fields(vec![(1, exact(&[1]))]));
             }
-            let fault = decode_key(&key(), &given).unwrap_err();
+            let fault = decode_key(&key(), &field_matches).unwrap_err();
             assert_eq!(fault.code, tonic::Code::InvalidArgument);
             assert!(fault.message.contains(text), "{} does not contain {text}", fault.message);
         }

@@ -1,4 +1,4 @@
-//! A program with its P4Info: what a client pushes, checked and compiled.
+//! A compiled program with its P4Info, as pushed by a client or given at the start.
 
 use std::sync::Arc;
 
@@ -18,58 +18,58 @@ use crate::proto::p4::v1 as p4;
 /// Why a program was refused.
 #[derive(Debug, Error)]
 pub enum PipelineError {
-    /// The program itself.
+    /// The program cannot be loaded.
     #[error("program (p4_device_config): {0}")]
     Program(#[from] LoadError),
-    /// P4Info, or its fit with the program.
+    /// P4Info is invalid, or does not match the program.
     #[error("{0}")]
     Binding(#[from] BindError),
-    /// P4Info's text form.
+    /// P4Info's text form cannot be parsed.
     #[error("P4Info text: {0}; give what p4c writes with --p4runtime-files FILE.txtpb")]
     Text(String),
-    /// No room for its state.
+    /// There is not enough memory for the program's arrays.
     #[error(
         "program (p4_device_config): its arrays take {bytes} bytes, {largest_bytes} of them '{largest}', and there is not so much memory; \
          declare the arrays smaller"
     )]
     Memory {
-        /// What all arrays take.
+        /// Bytes of all arrays together.
         bytes: u64,
-        /// The array that takes most.
+        /// The array that needs the most memory.
         largest: String,
-        /// What it takes.
+        /// Bytes of that array.
         largest_bytes: u64,
     },
-    /// No program.
+    /// The config contains no program.
     #[error("program (p4_device_config): it is empty; give the JSON that p4c-bm2-ss writes")]
     Empty,
-    /// BMv2's message without a program.
+    /// The config is BMv2's message without a program in it.
     #[error(
         "program (p4_device_config): this p4.tmp.P4DeviceConfig has no device_data; give it the JSON that p4c-bm2-ss writes"
     )]
     NoDeviceData,
-    /// Neither JSON nor BMv2's message.
+    /// The config is neither JSON nor BMv2's message.
     #[error(
         "program (p4_device_config): it is neither a JSON object nor a p4.tmp.P4DeviceConfig ({0}); give the JSON that p4c-bm2-ss writes"
     )]
     Framing(String),
 }
 
-/// A program and, when known, what the control plane may say to it.
+/// A compiled program, with its resolved P4Info if that is known.
 pub struct Pipeline {
     /// The compiled program.
     pub program: Arc<Program>,
-    /// P4Info resolved; `None` when the switch was started with a program and without P4Info.
+    /// The resolved P4Info; `None` when the switch was started with a program but without P4Info.
     pub binding: Option<Binding>,
-    /// The config as it came, for reading back.
+    /// The config as received, returned to clients that ask for it.
     pub config: p4::ForwardingPipelineConfig,
 }
 
 impl Pipeline {
-    /// Compiles the program and holds P4Info against it.
+    /// Compiles the program and resolves P4Info against it.
     ///
     /// # Errors
-    /// When a part is missing, wrong, or not supported, and when there is no memory for the state.
+    /// Fails when the program or P4Info is missing, invalid or unsupported, or memory does not suffice for the state.
     pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
         let program = Arc::new(Program::load(&framing::json(&config.p4_device_config)?)?);
         check_memory(&program)?;
@@ -78,25 +78,26 @@ impl Pipeline {
     }
 }
 
-/// Asks for the memory of all arrays at once, and gives it back: where they are made later, its lack would end the switch.
+/// Allocates the memory of all arrays at once and frees it again, to refuse a program that does not fit. Later, when
+/// the engine creates the arrays, a failed allocation would end the process.
 fn check_memory(program: &Program) -> Result<(), PipelineError> {
     let bytes = program.arrays().map(|(_, bytes)| bytes).sum();
     let mut memory = Vec::<u8>::new();
-    let there = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
-    // What nobody looks at a compiler need not ask for.
+    let fits = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
+    // Without this, the compiler may remove the unused allocation.
     std::hint::black_box(&memory);
     match program.arrays().max_by_key(|(_, bytes)| *bytes) {
-        Some((largest, largest_bytes)) if !there => {
+        Some((largest, largest_bytes)) if !fits => {
             Err(PipelineError::Memory { bytes, largest: largest.to_owned(), largest_bytes })
         }
         _ => Ok(()),
     }
 }
 
-/// Reads P4Info in protobuf's text form, as p4c writes it.
+/// Parses P4Info in protobuf's text form, as p4c writes it.
 ///
 /// # Errors
-/// When the text is malformed or has nothing in it.
+/// Fails when the text is malformed or empty.
 pub fn parse_p4info(text: &str) -> Result<P4Info, PipelineError> {
     let error = |error: &dyn std::fmt::Display| PipelineError::Text(error.to_string());
     let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|cause| error(&cause))?;
@@ -107,18 +108,18 @@ pub fn parse_p4info(text: &str) -> Result<P4Info, PipelineError> {
     if info == P4Info::default() { Err(error(&"there is nothing in it")) } else { Ok(info) }
 }
 
-/// A pipeline at work.
+/// A program with its state.
 pub struct Running {
-    /// What runs.
+    /// The program and its P4Info.
     pub pipeline: Arc<Pipeline>,
-    /// Its state.
+    /// The state of tables, arrays and profiles.
     pub engine: Engine,
-    /// The part of the state that the engine does not need.
+    /// The multicast groups and clone sessions as clients wrote them; the engine has only what packets need.
     pub replication: ReplicationEntries,
 }
 
 impl Running {
-    /// The pipeline with empty state.
+    /// Returns the program with empty state.
     pub fn start(pipeline: Arc<Pipeline>, options: Options) -> Self {
         let mut engine = Engine::new(Arc::clone(&pipeline.program), options);
         for profile in pipeline.binding.iter().flat_map(|binding| binding.profiles.iter()) {
@@ -130,14 +131,14 @@ impl Running {
         Self { pipeline, engine, replication: ReplicationEntries::default() }
     }
 
-    /// Has groups and replicas follow the state of the ports.
+    /// Applies the ports' link states to groups and replicas.
     ///
     /// # Errors
-    /// When the engine refuses a group that it has taken before.
-    pub(crate) fn follow(&mut self, ports: &Ports) -> Result<(), ControlError> {
+    /// Fails when the engine refuses a group; it accepted the same group before, so this is a bug.
+    pub(crate) fn apply_port_states(&mut self, ports: &Ports) -> Result<(), ControlError> {
         for (port, up) in ports.iter() {
             self.engine.set_port(port, up);
         }
-        replication::choose_again(&mut self.engine, &self.replication, ports)
+        replication::reselect_replicas(&mut self.engine, &self.replication, ports)
     }
 }

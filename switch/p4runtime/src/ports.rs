@@ -1,31 +1,31 @@
-//! The ports of the switch and which of them are up, as far as members and replicas ask for it.
+//! The switch's ports and their link states, for the members and replicas that depend on them.
 
 use std::collections::BTreeMap;
 
 use crate::bits;
 use crate::fault::{Fault, Outcome};
 
-/// The ports there are. A port that nobody has spoken of does not exist.
+/// The existing ports; the value is true while a port's link is up. A port exists once it was set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ports(BTreeMap<u32, bool>);
 
 impl Ports {
-    /// Says that there is a port, and whether it is up; true if that is news.
+    /// Adds a port or changes its link state. Returns true if that changed anything.
     pub fn set(&mut self, port: u32, up: bool) -> bool {
         self.0.insert(port, up) != Some(up)
     }
 
-    /// Whether there is such a port and it is up.
+    /// Returns whether the port exists and is up.
     pub fn is_up(&self, port: u32) -> bool {
         self.0.get(&port).copied().unwrap_or(false)
     }
 
-    /// All ports, and whether they are up.
+    /// Returns all ports; the flag is true for a port that is up.
     pub fn iter(&self) -> impl Iterator<Item = (u32, bool)> {
         self.0.iter().map(|(port, up)| (*port, *up))
     }
 
-    /// The port that a member watches; none for an empty string.
+    /// Decodes a member's `watch_port`; `None` for an empty string.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a port that does not exist.
@@ -42,15 +42,15 @@ impl Ports {
     }
 }
 
-/// A port's number from the wire.
+/// Decodes a port number from P4Runtime's byte string.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for no bytes, `OUT_OF_RANGE` for more than 32 bits.
+/// `OUT_OF_RANGE` for an empty string or more than 32 bits.
 pub fn number(port: &[u8]) -> Outcome<u32> {
     Ok(bits::unsigned(port, 32)?.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
 }
 
-/// A port's number for the wire.
+/// Returns a port number as P4Runtime's byte string.
 pub fn encode(port: u32) -> Vec<u8> {
     bits::canonical(&port.to_be_bytes())
 }

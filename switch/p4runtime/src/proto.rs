@@ -1,13 +1,13 @@
 //! The P4Runtime messages, generated from `proto/`.
 #![allow(missing_docs, clippy::all, clippy::pedantic, deprecated)]
 
-/// `p4.*`
+/// The protobuf package `p4`.
 pub mod p4 {
-    /// `p4.v1`
+    /// The protobuf package `p4.v1`.
     pub mod v1 {
         tonic::include_proto!("p4.v1");
     }
-    /// `p4.config.v1`
+    /// The protobuf package `p4.config`.
     pub mod config {
         #[allow(missing_docs)]
         pub mod v1 {
@@ -16,7 +16,7 @@ pub mod p4 {
     }
 }
 
-/// `google.rpc`
+/// The protobuf package `google`.
 pub mod google {
     #[allow(missing_docs)]
     pub mod rpc {
@@ -24,7 +24,8 @@ pub mod google {
     }
 }
 
-/// Bytes above which a message of many parts is sent and the next one begun; clients refuse more than 4 MB by default.
+/// Bytes at which a list that is sent in several messages goes on in the next message. Clients refuse messages above 4
+/// MB by default.
 pub const LARGE: usize = 1 << 20;
 
 /// The `FileDescriptorSet` of all messages, serialised.

@@ -1,18 +1,21 @@
-//! Reads: the state copied while packets wait, in pieces if it is large, and turned into messages while they do not.
+//! Reads of entities. The state is copied while packets wait, large tables and arrays in pieces; messages are built
+//! from the copies while packets run.
 
 use prost::Message;
 
-use crate::entity::{Look, Source, counter, digest, direct, meter, profile, register, replication, table, value_set};
+use crate::entity::{
+    Source, StateReader, counter, digest, direct, meter, profile, register, replication, table, value_set,
+};
 use crate::fault::{Fault, Outcome};
 use crate::proto::{LARGE, p4::v1 as p4};
 use p4::entity::Entity;
 
-/// Bytes that a read may have found before its further patterns are refused: a small request must not fill the memory.
+/// Bytes of results after which a read refuses further patterns, so that a small request cannot exhaust the memory.
 const FULL: usize = 256 << 20;
 
-/// Part of what a read found.
+/// A piece of a read's result, before it is turned into messages.
 #[derive(Debug)]
-pub enum Part {
+pub enum Fragment {
     /// Entities of any kind.
     Entities(Vec<Entity>),
     /// Cells of a counter.
@@ -21,7 +24,7 @@ pub enum Part {
     Registers(register::Cells),
 }
 
-impl Part {
+impl Fragment {
     fn len(&self) -> usize {
         match self {
             Self::Entities(entities) => entities.len(),
@@ -30,64 +33,72 @@ impl Part {
         }
     }
 
-    /// Bytes that it takes, about.
+    /// Returns the approximate size in bytes of memory.
     fn size(&self) -> usize {
         match self {
-            Self::Entities(entities) => entities.iter().map(|one| size_of_val(one) + one.encoded_len()).sum(),
+            Self::Entities(entities) => entities.iter().map(|entity| size_of_val(entity) + entity.encoded_len()).sum(),
             Self::Counters(cells) => size_of_val(cells.data.as_slice()),
             Self::Registers(cells) => cells.raw.len(),
         }
     }
 
-    fn entity(&self, place: usize) -> p4::Entity {
+    fn entity(&self, position: usize) -> p4::Entity {
         let entity = match self {
-            Self::Entities(entities) => entities[place].clone(),
-            Self::Counters(cells) => Entity::CounterEntry(cells.entity(place)),
-            Self::Registers(cells) => Entity::RegisterEntry(cells.entity(place)),
+            Self::Entities(entities) => entities[position].clone(),
+            Self::Counters(cells) => Entity::CounterEntry(cells.entity(position)),
+            Self::Registers(cells) => Entity::RegisterEntry(cells.entity(position)),
         };
         p4::Entity { entity: Some(entity) }
     }
 }
 
-fn entities<T>(found: Vec<T>, kind: impl Fn(T) -> Entity) -> Vec<Part> {
-    vec![Part::Entities(found.into_iter().map(kind).collect())]
+fn entities<T>(messages: Vec<T>, kind: impl Fn(T) -> Entity) -> Vec<Fragment> {
+    vec![Fragment::Entities(messages.into_iter().map(kind).collect())]
 }
 
-/// Everything that `find` has for these patterns, and what went wrong with each of them.
-pub fn all(patterns: &[p4::Entity], find: impl Fn(&p4::Entity) -> Outcome<Vec<Part>>) -> (Vec<Part>, Vec<Outcome>) {
-    let (mut parts, mut held) = (Vec::new(), 0);
+/// Returns what `find` returns for all patterns together, and one outcome for each pattern.
+pub fn read_all(
+    patterns: &[p4::Entity],
+    find: impl Fn(&p4::Entity) -> Outcome<Vec<Fragment>>,
+) -> (Vec<Fragment>, Vec<Outcome>) {
+    let (mut fragments, mut total) = (Vec::new(), 0);
     let outcomes = patterns.iter().map(|pattern| {
-        if held >= FULL {
-            return Err(Fault::exhausted("the read has found 256 MiB already; ask for the rest in another one"));
+        if total >= FULL {
+            return Err(Fault::exhausted(
+                "the results of this read exceed 256 MiB; read the other patterns in another request",
+            ));
         }
-        let found = find(pattern)?;
-        held += found.iter().map(Part::size).sum::<usize>();
-        parts.extend(found);
+        let matching = find(pattern)?;
+        total += matching.iter().map(Fragment::size).sum::<usize>();
+        fragments.extend(matching);
         Ok(())
     });
     let outcomes = outcomes.collect();
-    (parts, outcomes)
+    (fragments, outcomes)
 }
 
-/// Everything that fits one pattern. Tables and arrays are read in several looks, everything else in one.
+/// Returns the entities that match one pattern. Tables and arrays are read in several steps with packets in between,
+/// all other kinds in one step.
 ///
 /// # Errors
-/// When the pattern is wrong or names nothing.
-pub fn snapshot(look: &impl Look, pattern: &p4::Entity) -> Outcome<Vec<Part>> {
+/// Fails when the pattern is malformed or names an entity that does not exist.
+pub fn snapshot(reader: &impl StateReader, pattern: &p4::Entity) -> Outcome<Vec<Fragment>> {
     let pattern = pattern.entity.as_ref().ok_or_else(|| Fault::invalid("the entity to read is empty; give one"))?;
     Ok(match pattern {
-        Entity::TableEntry(entry) => entities(table::read(look, entry)?, Entity::TableEntry),
-        Entity::MeterEntry(entry) => entities(meter::read(look, entry)?, Entity::MeterEntry),
-        Entity::DirectMeterEntry(entry) => entities(direct::read_meters(look, entry)?, Entity::DirectMeterEntry),
-        Entity::CounterEntry(entry) => counter::read(look, entry)?.into_iter().map(Part::Counters).collect(),
-        Entity::DirectCounterEntry(entry) => entities(direct::read_counters(look, entry)?, Entity::DirectCounterEntry),
-        Entity::RegisterEntry(entry) => register::read(look, entry)?.into_iter().map(Part::Registers).collect(),
-        other => look.look(|source| at_once(source, other))??,
+        Entity::TableEntry(entry) => entities(table::read(reader, entry)?, Entity::TableEntry),
+        Entity::MeterEntry(entry) => entities(meter::read(reader, entry)?, Entity::MeterEntry),
+        Entity::DirectMeterEntry(entry) => entities(direct::read_meters(reader, entry)?, Entity::DirectMeterEntry),
+        Entity::CounterEntry(entry) => counter::read(reader, entry)?.into_iter().map(Fragment::Counters).collect(),
+        Entity::DirectCounterEntry(entry) => {
+            entities(direct::read_counters(reader, entry)?, Entity::DirectCounterEntry)
+        }
+        Entity::RegisterEntry(entry) => register::read(reader, entry)?.into_iter().map(Fragment::Registers).collect(),
+        other => reader.inspect(|source| read_in_one_step(source, other))??,
     })
 }
 
-/// What is small enough to be read while packets wait.
-fn at_once(source: &Source<'_>, pattern: &Entity) -> Outcome<Vec<Part>> {
+/// Reads the kinds of entities that are few enough to be copied in one step.
+fn read_in_one_step(source: &Source<'_>, pattern: &Entity) -> Outcome<Vec<Fragment>> {
     Ok(match pattern {
         Entity::ActionProfileMember(member) => {
             entities(profile::read_members(source, member)?, Entity::ActionProfileMember)
@@ -98,33 +109,33 @@ fn at_once(source: &Source<'_>, pattern: &Entity) -> Outcome<Vec<Part>> {
         }
         Entity::ValueSetEntry(entry) => entities(value_set::read(source, entry)?, Entity::ValueSetEntry),
         Entity::DigestEntry(entry) => entities(digest::read(source, entry)?, Entity::DigestEntry),
-        // "Read all extern instances" of a program that has none.
+        // A wildcard read of all externs; no program here has any.
         Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Vec::new(),
         _ => return Err(Fault::unimplemented("v1model has no externs with entries of their own; leave them out")),
     })
 }
 
-/// The responses for what was found, each well below the size that clients refuse.
+/// The ReadResponse messages for a read's result, each well below the size that clients refuse.
 pub struct Responses {
-    parts: std::vec::IntoIter<Part>,
-    current: Option<(Part, usize)>,
+    fragments: std::vec::IntoIter<Fragment>,
+    current: Option<(Fragment, usize)>,
 }
 
 impl Responses {
-    /// Responses for these parts, in order.
-    pub fn new(parts: Vec<Part>) -> Self {
-        Self { parts: parts.into_iter(), current: None }
+    /// Returns an iterator of responses with the entities of these fragments, in order.
+    pub fn new(fragments: Vec<Fragment>) -> Self {
+        Self { fragments: fragments.into_iter(), current: None }
     }
 
     fn next_entity(&mut self) -> Option<p4::Entity> {
         loop {
-            if let Some((part, place)) = &mut self.current
-                && *place < part.len()
+            if let Some((fragment, position)) = &mut self.current
+                && *position < fragment.len()
             {
-                *place += 1;
-                return Some(part.entity(*place - 1));
+                *position += 1;
+                return Some(fragment.entity(*position - 1));
             }
-            self.current = Some((self.parts.next()?, 0));
+            self.current = Some((self.fragments.next()?, 0));
         }
     }
 }
@@ -137,7 +148,7 @@ impl Iterator for Responses {
         let mut bytes = 0;
         while bytes < LARGE {
             let Some(entity) = self.next_entity() else { break };
-            // A length prefix and a tag go with each entity.
+            // Each entity adds a tag and a length prefix.
             bytes += entity.encoded_len() + 6;
             response.entities.push(entity);
         }
@@ -145,7 +156,7 @@ impl Iterator for Responses {
     }
 }
 
-/// Refuses what the whole read needs and the switch has not.
+/// The refusal of requests that need a program with P4Info while there is none.
 pub fn no_pipeline() -> Fault {
     Fault::precondition(
         "there is no pipeline yet; push one with SetForwardingPipelineConfig, or start the switch with --p4info",
@@ -158,10 +169,10 @@ mod tests {
     use crate::typespec::DataType;
 
     #[test]
-    fn a_read_that_has_found_much_finds_no_more() {
+    fn a_read_above_the_limit_refuses_further_patterns() {
         let array = |_: &p4::Entity| {
             let raw = vec![0; FULL / 2 - 1];
-            Ok(vec![Part::Registers(register::Cells {
+            Ok(vec![Fragment::Registers(register::Cells {
                 id: 7,
                 start: 0,
                 count: raw.len(),
@@ -170,20 +181,20 @@ mod tests {
                 data: DataType::Bit(8),
             })])
         };
-        let (parts, outcomes) = all(&vec![p4::Entity::default(); 5], array);
-        assert_eq!(parts.len(), 3, "the last one begins below the limit");
+        let (fragments, outcomes) = read_all(&vec![p4::Entity::default(); 5], array);
+        assert_eq!(fragments.len(), 3, "the third pattern begins below the limit");
         let refused: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
         assert_eq!(refused.len(), 2);
         assert!(refused.iter().all(|fault| fault.code == tonic::Code::ResourceExhausted));
     }
 
     #[test]
-    fn large_arrays_come_in_pieces_below_the_limit_of_clients() {
+    fn large_arrays_are_split_into_messages_below_the_limit_of_clients() {
         let count = 262_144;
         let raw = (0..count as u32).flat_map(|cell| u64::from(cell).to_be_bytes()).collect();
         let cells = register::Cells { id: 7, start: 0, count, bytes: 8, raw, data: DataType::Bit(64) };
-        let empty = Part::Entities(Vec::new());
-        let responses: Vec<_> = Responses::new(vec![empty, Part::Registers(cells)]).collect();
+        let empty = Fragment::Entities(Vec::new());
+        let responses: Vec<_> = Responses::new(vec![empty, Fragment::Registers(cells)]).collect();
         assert!(responses.len() > 1);
         assert!(responses.iter().all(|response| response.encoded_len() < 2 << 20));
         let indices = responses.iter().flat_map(|response| &response.entities).map(|entity| match &entity.entity {

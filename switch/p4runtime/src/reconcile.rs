@@ -1,61 +1,61 @@
-//! RECONCILE_AND_COMMIT: what controllers have written to one program, written to the next.
+//! RECONCILE_AND_COMMIT: copies the entities that controllers wrote from one program to the next.
 //!
-//! Entities are read from the old program and written to the new one by the same code that serves clients, so what a client
-//! could not write to the new program cannot be preserved. The old program goes on with its packets meanwhile, because it is read
-//! piece by piece; what packets change is handed over at the end ([`crate::succession`]).
+//! Entities are read from the old program and written to the new one by the code that serves clients. So state that a
+//! client could not write to the new program cannot be kept. The old program forwards packets meanwhile, since it is
+//! read in pieces; state that packets change is handed over at the end ([`crate::succession`]).
 
 use sluice_engine::{EntryPair, EntryPlace, EntryView};
 
 use crate::binding::TableBinding;
-use crate::entity::{Look, Operation, Source, Target, digest, profile, replication, table, value_set};
+use crate::entity::{Operation, Source, StateReader, Target, digest, profile, replication, table, value_set};
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::Running;
 use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
-use crate::succession::Kept;
+use crate::succession::CarriedState;
 use crate::translation::NewName;
 use crate::write;
 use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;
 
-/// Copies what was written to the program looked at into `new`, which has been started afresh; the result is what there is to
-/// hand over.
+/// Copies the entities of the program that `reader` reads into `new`, which starts empty. Returns the remaining state,
+/// which must be handed over at once.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` naming the first piece of state that the new program cannot take.
-pub fn carry_over(look: &impl Look, new: &mut Running, ports: &Ports, now: u64) -> Outcome<Kept> {
+/// `INVALID_ARGUMENT` naming the first entity that the new program cannot hold.
+pub fn carry_over(reader: &impl StateReader, new: &mut Running, ports: &Ports, now: u64) -> Outcome<CarriedState> {
     let pipeline = std::sync::Arc::clone(&new.pipeline);
     let binding =
         pipeline.binding.as_ref().ok_or_else(|| Fault::invalid("P4Info is missing from the config; give it"))?;
     let mut target = Target { engine: &mut new.engine, binding, replication: &mut new.replication, ports, now };
     clear_initial_entries(&mut target)?;
-    let mut kept = Kept::arrays(look.binding(), binding);
-    for entity in look.look(members_and_groups)?? {
-        write_one(&mut target, Type::Insert, entity)?;
+    let mut carried = CarriedState::arrays(reader.binding(), binding);
+    for entity in reader.inspect(members_and_groups)?? {
+        write_entity(&mut target, Type::Insert, entity)?;
     }
-    for profile in look.binding().profiles.iter() {
+    for profile in reader.binding().profiles.iter() {
         if let Some(same) = binding.profiles.get(profile.id) {
-            let handles = look.look(|source| source.engine.member_handles(profile.engine))?;
+            let handles = reader.inspect(|source| source.engine.member_handles(profile.engine))?;
             target.engine.succeed_handles(same.engine, handles);
         }
     }
-    for table in look.binding().tables.iter() {
-        carry_entries(look, table, &mut target, &mut kept)?;
-        carry_default(look, table, &mut target, &mut kept)?;
+    for table in reader.binding().tables.iter() {
+        carry_entries(reader, table, &mut target, &mut carried)?;
+        carry_default(reader, table, &mut target, &mut carried)?;
     }
-    for entity in look.look(others)?? {
+    for entity in reader.inspect(other_entities)?? {
         let update_type = match &entity {
             Entity::ValueSetEntry(set) if set.members.is_empty() => continue,
             Entity::ValueSetEntry(_) => Type::Modify,
             _ => Type::Insert,
         };
-        write_one(&mut target, update_type, entity)?;
+        write_entity(&mut target, update_type, entity)?;
     }
-    Ok(kept)
+    Ok(carried)
 }
 
-/// What entries may refer to.
+/// Returns members and groups, which are copied first because entries refer to them.
 fn members_and_groups(source: &Source<'_>) -> Outcome<Vec<Entity>> {
     let members = profile::read_members(source, &p4::ActionProfileMember::default())?;
     let groups = profile::read_groups(source, &p4::ActionProfileGroup::default())?;
@@ -63,22 +63,22 @@ fn members_and_groups(source: &Source<'_>) -> Outcome<Vec<Entity>> {
     Ok(members.chain(groups.into_iter().map(Entity::ActionProfileGroup)).collect())
 }
 
-/// What is neither in tables nor in action profiles nor changed by packets.
-fn others(source: &Source<'_>) -> Outcome<Vec<Entity>> {
+/// Returns value sets, digest configurations and replication entries.
+fn other_entities(source: &Source<'_>) -> Outcome<Vec<Entity>> {
     let sets = value_set::read(source, &p4::ValueSetEntry::default())?.into_iter().map(Entity::ValueSetEntry);
     let digests = digest::read(source, &p4::DigestEntry::default())?.into_iter().map(Entity::DigestEntry);
-    let mut found: Vec<_> = sets.chain(digests).collect();
+    let mut entities: Vec<_> = sets.chain(digests).collect();
     for kind in [
         Replication::MulticastGroupEntry(p4::MulticastGroupEntry::default()),
         Replication::CloneSessionEntry(p4::CloneSessionEntry::default()),
     ] {
         let all = p4::PacketReplicationEngineEntry { r#type: Some(kind) };
-        found.extend(replication::read(source, &all)?.into_iter().map(Entity::PacketReplicationEngineEntry));
+        entities.extend(replication::read(source, &all)?.into_iter().map(Entity::PacketReplicationEngineEntry));
     }
-    Ok(found)
+    Ok(entities)
 }
 
-/// The old program's initial entries come with its state; those of the new one would be in their way.
+/// Deletes the new program's initial entries: those of the old program come with its state, and the two would conflict.
 fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     let all = p4::TableEntry::default();
     let source =
@@ -91,28 +91,34 @@ fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     Ok(())
 }
 
-/// Copies the entries of a table, some at a time.
-fn carry_entries(look: &impl Look, table: &TableBinding, target: &mut Target<'_>, kept: &mut Kept) -> Outcome {
-    let mut places = look.look(|source| source.engine.table_places(table.engine))?;
+/// Copies the entries of a table, [`table::ENTRIES_AT_ONCE`] at a time.
+fn carry_entries(
+    reader: &impl StateReader,
+    table: &TableBinding,
+    target: &mut Target<'_>,
+    carried: &mut CarriedState,
+) -> Outcome {
+    let mut places = reader.inspect(|source| source.engine.table_places(table.engine))?;
     places.sort_unstable();
     let pattern = everything(table);
     for places in places.chunks(table::ENTRIES_AT_ONCE) {
         let views: Vec<EntryView> =
-            look.look(|source| source.engine.table_entries_at(table.engine, places).collect())?;
+            reader.inspect(|source| source.engine.table_entries_at(table.engine, places).collect())?;
         for (place, view) in places.iter().zip(views) {
             let metered = view.meter.is_some_and(|meter| meter.config.is_some());
-            let mut entry = table::encode_entry(look.binding(), table, &view, &pattern, 0);
-            // What has been counted is added later.
+            let mut entry = table::encode_entry(reader.binding(), table, &view, &pattern, 0);
+            // Zero for now; the counts are added after the handover.
             entry.counter_data = view.counter.map(|_| p4::CounterData::default());
             if let Some(new) = carry_entry(entry, target)? {
-                kept.entry(EntryPair { old: (table.engine, Some(*place)), new: (new.0, Some(new.1)) }, metered);
+                carried.entry(EntryPair { old: (table.engine, Some(*place)), new: (new.0, Some(new.1)) }, metered);
             }
         }
     }
     Ok(())
 }
 
-/// Writes one entry; the result is where it is, if the new program has it.
+/// Writes one entry to the new program. Returns its table and place there, or `None` for a const entry that the new
+/// program lacks.
 fn carry_entry(
     mut entry: p4::TableEntry,
     target: &mut Target<'_>,
@@ -124,25 +130,31 @@ fn carry_entry(
         ..Default::default()
     };
     let find = |target: &Target<'_>| {
-        let (table, key, priority) = table::locate(target.binding, &identity, NewName::Refused).ok()?;
+        let (table, key, priority) = table::locate(target.binding, &identity, NewName::Refuse).ok()?;
         Some((table.engine, target.engine.table_place(table.engine, &key, priority).ok()?))
     };
     let mut update_type = Type::Insert;
     if entry.is_const {
-        // The entry comes with the program; what belongs to it is kept where the new program has it too.
+        // Const entries come with the program; only their counter, meter and idle time are carried over, if the new
+        // program has the entry.
         if find(target).is_none() {
             return Ok(None);
         }
         (entry.is_const, entry.action, update_type) = (false, None, Type::Modify);
     }
-    write_one(target, update_type, Entity::TableEntry(entry))?;
+    write_entity(target, update_type, Entity::TableEntry(entry))?;
     Ok(find(target))
 }
 
-/// Copies a default entry; one that is the program's own is left to the new program.
-fn carry_default(look: &impl Look, table: &TableBinding, target: &mut Target<'_>, kept: &mut Kept) -> Outcome {
+/// Copies a default action, unless the old program itself declared it; then the new program's declaration applies.
+fn carry_default(
+    reader: &impl StateReader,
+    table: &TableBinding,
+    target: &mut Target<'_>,
+    carried: &mut CarriedState,
+) -> Outcome {
     let pattern = p4::TableEntry { is_default_action: true, ..everything(table) };
-    let (own, metered, entry) = look.look(|source| {
+    let (own, metered, entry) = reader.inspect(|source| {
         let engine = source.engine;
         let metered = engine.table_default(table.engine).meter.is_some_and(|meter| meter.config.is_some());
         Ok::<_, Fault>((engine.default_is_own(table.engine), metered, table::read_default(source, table, &pattern)?))
@@ -152,25 +164,25 @@ fn carry_default(look: &impl Look, table: &TableBinding, target: &mut Target<'_>
         return Err(cannot_keep(table::lacks(table, "direct meter")));
     }
     if !own && !entry.is_const && entry.action.is_some() && !same.is_some_and(|table| table.const_default) {
-        write_one(target, Type::Modify, Entity::TableEntry(entry))?;
+        write_entity(target, Type::Modify, Entity::TableEntry(entry))?;
     }
     if let Some(same) = same {
-        kept.entry(EntryPair { old: (table.engine, None), new: (same.engine, None) }, metered);
+        carried.entry(EntryPair { old: (table.engine, None), new: (same.engine, None) }, metered);
     }
     Ok(())
 }
 
-/// A pattern that also asks for the configurations of meters.
+/// Returns a pattern that matches all entries of a table and asks for meter configurations too.
 fn everything(table: &TableBinding) -> p4::TableEntry {
     p4::TableEntry { table_id: table.id, meter_config: Some(p4::MeterConfig::default()), ..Default::default() }
 }
 
-fn write_one(target: &mut Target<'_>, update_type: Type, entity: Entity) -> Outcome {
+fn write_entity(target: &mut Target<'_>, update_type: Type, entity: Entity) -> Outcome {
     let update = p4::Update { r#type: update_type as i32, entity: Some(p4::Entity { entity: Some(entity) }) };
     write::apply(target, &update).map_err(cannot_keep)
 }
 
-/// What a client is told when state would be lost.
+/// The error for state of the old program that the new one cannot hold.
 pub fn cannot_keep(fault: Fault) -> Fault {
     Fault::invalid(format!("the new program cannot keep the state of the old one: {}", fault.message))
 }

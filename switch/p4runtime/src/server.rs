@@ -1,4 +1,4 @@
-//! The gRPC server around the service.
+//! The gRPC server that serves the P4Runtime service.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::backend::Backend;
 use crate::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use crate::service::Service;
 
-/// A controller that is silent for this long is asked for a sign of life.
+/// Silence of a controller after which the server sends an HTTP/2 ping.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// A controller that gives no sign of life for this long is gone.
+/// Time that a controller has to answer the ping; then its connection is closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for a TLS handshake.
+/// Time that a client has to complete the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Calls that one connection may have under way.
+/// Limit on the concurrent calls of one connection.
 const CALLS_PER_CONNECTION: u32 = 128;
 
-/// How controllers are served.
+/// Settings of the gRPC server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Encryption and who may connect; `None`: neither.
+    /// The server's certificate and the clients it accepts; `None` for connections without TLS.
     pub tls: Option<ServerTlsConfig>,
-    /// Controllers that may be connected at a time.
+    /// Limit on the controllers connected at a time.
     pub max_connections: usize,
-    /// Largest request in bytes; compiled programs come in one piece.
+    /// Limit on a request's size in bytes. A compiled program arrives in one request.
     pub max_request_bytes: usize,
 }
 
@@ -37,11 +37,11 @@ impl Default for Settings {
     }
 }
 
-/// TLS with the server's certificate chain and key. With `client_ca`, only clients that have a certificate from there
-/// may connect. All in PEM.
+/// Returns the TLS settings with the server's certificate chain and key. With `client_ca`, only clients whose
+/// certificate that authority signed may connect. All arguments are PEM.
 ///
 /// # Errors
-/// When certificates or key cannot be used, or do not belong together.
+/// Fails when a certificate or the key cannot be used, or the key does not match the certificate.
 pub fn tls(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<ServerTlsConfig, Error> {
     let mut config = ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)).timeout(HANDSHAKE_TIMEOUT);
     if let Some(ca) = client_ca {
@@ -51,10 +51,11 @@ pub fn tls(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<S
     Ok(config)
 }
 
-/// Serves P4Runtime for the switch behind `backend` on `listener` until `shutdown` is ready. Streams that are open then are cut off.
+/// Serves P4Runtime for the switch behind `backend` on `listener` until `shutdown` is ready. Open streams are then cut
+/// off.
 ///
 /// # Errors
-/// When the listener fails.
+/// Fails when the listener fails.
 pub async fn serve<B: Backend>(
     backend: Arc<B>,
     listener: impl Into<Listener>,

@@ -1,4 +1,5 @@
-//! The P4Runtime service: checks who may, has the backend do it, and answers in the specification's form.
+//! The P4Runtime service: checks that the sender may make a request, passes it to the backend, and answers in the form
+//! that the specification requires.
 
 use std::sync::Arc;
 
@@ -18,10 +19,10 @@ use p4::p4_runtime_server::P4Runtime;
 use p4::stream_message_request::Update as StreamRequest;
 use p4::stream_message_response::Update as StreamResponse;
 
-/// The version of the API that is spoken.
+/// The version of P4Runtime that this service implements.
 pub const API_VERSION: &str = "1.5.0";
 
-/// The type of what Capabilities say beyond the version.
+/// The protobuf type URL of the package that Capabilities return.
 const PACKAGE: &str = "type.googleapis.com/p4.config.v1.PkgInfo";
 
 /// The service for one device.
@@ -37,7 +38,7 @@ impl<B> Clone for Service<B> {
 
 #[allow(clippy::result_large_err)]
 impl<B: Backend> Service<B> {
-    /// Serves this switch.
+    /// The service for the switch behind this backend.
     pub fn new(backend: Arc<B>) -> Self {
         Self { backend }
     }
@@ -54,11 +55,11 @@ impl<B: Backend> Service<B> {
     async fn stream_message(&self, stream: StreamId, message: p4::StreamMessageRequest) -> Result<(), Status> {
         match message.update {
             Some(StreamRequest::Arbitration(bid)) => {
-                // No write is under way while the primary changes.
-                let _quiet = self.backend.quiet().await;
+                // The primary must not change while a write runs.
+                let _exclusion = self.backend.exclude_writes().await;
                 let was_primary = self.backend.controllers().streams.is_primary(stream);
                 self.backend.controllers().streams.arbitrate(stream, &bid)?;
-                self.backend.elected();
+                self.backend.save_elections();
                 if !was_primary && self.backend.controllers().streams.is_primary(stream) {
                     self.backend.controllers().digests.lock().forget_sent();
                 }
@@ -118,7 +119,7 @@ impl<B: Backend> Service<B> {
     }
 }
 
-/// Refuses the field that P4Runtime 1.4 replaced by `role`.
+/// Refuses `role_id`, which P4Runtime 1.4 replaced by `role`.
 #[allow(clippy::result_large_err)]
 fn check_role_id(role_id: u64) -> Result<(), Status> {
     if role_id == 0 {
@@ -127,7 +128,8 @@ fn check_role_id(role_id: u64) -> Result<(), Status> {
     Err(Status::invalid_argument("role_id is deprecated; use role"))
 }
 
-/// The field of Capabilities that the specification leaves to servers: P4Info's `PkgInfo` with the architecture.
+/// Returns the content of `experimental` in Capabilities, which the specification leaves to servers: P4Info's `PkgInfo`
+/// with the architecture.
 fn package(arch: &str) -> prost_types::Any {
     let package = p4info::PkgInfo { arch: arch.to_owned(), ..Default::default() };
     prost_types::Any { type_url: PACKAGE.to_owned(), value: package.encode_to_vec() }
@@ -160,9 +162,9 @@ impl<B: Backend> P4Runtime for Service<B> {
     async fn read(&self, request: Request<p4::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
         let request = request.into_inner();
         self.check_device(request.device_id)?;
-        let (parts, outcomes) = Arc::clone(&self.backend).read(request.entities).await?;
+        let (fragments, outcomes) = Arc::clone(&self.backend).read(request.entities).await?;
         let end = batch_status(&outcomes).map(Err);
-        let responses = Responses::new(parts).map(Ok).chain(end);
+        let responses = Responses::new(fragments).map(Ok).chain(end);
         Ok(Response::new(Box::pin(tokio_stream::iter(responses))))
     }
 
@@ -187,11 +189,11 @@ impl<B: Backend> P4Runtime for Service<B> {
         let request = request.into_inner();
         self.check_device(request.device_id)?;
         let config = self.backend.pipeline(|stored| {
-            let wanted = request.response_type();
-            let all = wanted == ResponseType::All;
+            let requested = request.response_type();
+            let all = requested == ResponseType::All;
             p4::ForwardingPipelineConfig {
-                p4info: (all || wanted == ResponseType::P4infoAndCookie).then(|| stored.p4info.clone()).flatten(),
-                p4_device_config: if all || wanted == ResponseType::DeviceConfigAndCookie {
+                p4info: (all || requested == ResponseType::P4infoAndCookie).then(|| stored.p4info.clone()).flatten(),
+                p4_device_config: if all || requested == ResponseType::DeviceConfigAndCookie {
                     stored.p4_device_config.clone()
                 } else {
                     Vec::new()
@@ -228,7 +230,7 @@ impl<B: Backend> P4Runtime for Service<B> {
                     return;
                 }
             }
-            let _quiet = service.backend.quiet().await;
+            let _exclusion = service.backend.exclude_writes().await;
             service.backend.controllers().streams.close(stream);
             tracing::debug!(stream = stream.0, "stream closed");
         });

@@ -1,4 +1,4 @@
-//! What the switch has carried and lost, outside of the engine.
+//! Counters of what the switch carried and lost, outside of the engine.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,12 +6,12 @@ use sluice_engine::Drops;
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counters of the control side; never reset.
+        /// Counters of the exchange with controllers; never reset.
         #[derive(Debug, Default)]
         pub struct Counters { $($(#[$doc])* pub $name: Counter,)* }
 
         impl Counters {
-            /// Names and values, in order of declaration.
+            /// Returns names and values, in order of declaration.
             pub fn entries(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.get()),)*]
             }
@@ -22,11 +22,11 @@ macro_rules! statistics {
 statistics! {
     /// Packets handed to a controller's queue.
     packet_in,
-    /// Packets for a controller that had too many waiting, dropped.
+    /// Packets for a controller whose queue was full; dropped.
     packet_in_queue_full,
-    /// Packets for the controller while there was none, dropped.
+    /// Packets for the controller while there was no primary; dropped.
     packet_in_no_primary,
-    /// Packets for the controller without a whole packet_in header, or without P4Info to read it by, dropped.
+    /// Packets for the controller without a complete packet_in header, or without P4Info to parse it; dropped.
     packet_in_malformed,
     /// Packets from controllers, accepted.
     packet_out,
@@ -34,21 +34,21 @@ statistics! {
     packet_out_refused,
     /// Digest lists handed to a controller's queue.
     digest_lists,
-    /// Digest lists that found no controller, or one that had too much waiting, dropped.
+    /// Digest lists for which there was no primary, or only primaries with full queues; dropped.
     digest_lists_dropped,
     /// Idle timeout notifications handed to a controller's queue.
     idle_notifications,
-    /// Idle timeout notifications that found no controller, or one that had too much waiting, dropped.
+    /// Idle timeout notifications for which there was no primary, or only primaries with full queues; dropped.
     idle_notifications_dropped,
     /// Updates of Write requests that were made.
     updates,
     /// Updates of Write requests that were refused, or taken back with their batch.
     updates_refused,
-    /// Packets that came before there was a program, dropped.
+    /// Packets that arrived before there was a program; dropped.
     no_program,
 }
 
-/// A counter that any thread may add to.
+/// A counter that any thread may increase.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -58,13 +58,13 @@ impl Counter {
         self.0.fetch_add(n, Relaxed);
     }
 
-    /// The current value.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// The engine's counts by name, for output.
+/// Returns the engine's counts with their names in output.
 pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
     let Drops {
         received,
@@ -92,7 +92,7 @@ pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// The sum of two engines' counts, the second one having replaced the first.
+/// Returns the sum of two engines' counts, of which the second engine replaced the first.
 pub fn sum(past: &Drops, now: &Drops) -> Drops {
     Drops {
         received: past.received + now.received,

@@ -1,4 +1,4 @@
-//! The open streams: what goes to whom, without ever waiting for a client.
+//! The open streams of controllers and their queues. Sending never waits for a client.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,60 +12,62 @@ use crate::arbitration::{Arbiter, Notice, StreamId};
 use crate::proto::p4::v1 as p4;
 use p4::stream_message_response::Update;
 
-/// Streams that may be open at a time.
+/// Limit on the streams open at a time.
 const STREAMS: usize = 256;
 
 /// What a stream's client receives; an error ends the stream.
 pub type Response = Result<p4::StreamMessageResponse, Status>;
 
-/// Arbitration messages that a client may leave unread before its stream is ended.
+/// Arbitration messages that a client may leave unread before the server ends its stream.
 const NOTICES: usize = 64;
-/// Packets, digests and other events that wait for a client before further ones are dropped.
+/// Packets, digests and other events queued for one client; further ones are dropped.
 const EVENTS: usize = 1024;
-/// Bytes that they may have together, as they are on the wire.
+/// Bytes of one client's queued events together, as encoded.
 const EVENT_BYTES: usize = 4 << 20;
 
-/// An event that waits, and its share of [`EVENT_BYTES`].
+/// A queued event and its share of [`EVENT_BYTES`].
 pub struct Event {
     message: p4::StreamMessageResponse,
     _bytes: OwnedSemaphorePermit,
 }
 
 impl Event {
-    /// The message, which waits no longer.
+    /// Takes the message out of the queue and releases its bytes.
     pub fn take(self) -> p4::StreamMessageResponse {
         self.message
     }
 }
 
-/// A stream, for the tasks that hear and feed the client: its two queues, and its end.
+/// The client's side of a stream, for the task that serves it: the two queues to send from, and the signal that the
+/// stream was ended.
 pub struct Outbox {
-    /// Arbitration and what ends the stream.
+    /// Arbitration messages, and the error that ends the stream.
     pub notices: mpsc::Receiver<Response>,
-    /// Everything else.
+    /// Packets, digests and all other messages.
     pub events: mpsc::Receiver<Event>,
-    /// Ready when the stream has been ended.
+    /// Ready when the server has ended the stream.
     pub end: oneshot::Receiver<()>,
 }
 
+/// The server's side of a stream: where messages for the client are queued.
 struct Inbox {
-    /// With one place more than [`NOTICES`], for what ends the stream.
+    /// Has room for one message more than [`NOTICES`]: the error that ends the stream.
     notices: mpsc::Sender<Response>,
     events: mpsc::Sender<Event>,
-    /// What is left of [`EVENT_BYTES`].
+    /// The unused remainder of [`EVENT_BYTES`].
     room: Arc<Semaphore>,
     /// Ends the stream when it is dropped.
     _end: oneshot::Sender<()>,
 }
 
 impl Inbox {
-    /// Queues an arbitration message, if the client has not left too many unread.
+    /// Queues an arbitration message. Returns false if the client has left [`NOTICES`] of them unread.
     fn notify(&self, message: p4::MasterArbitrationUpdate) -> bool {
         let message = p4::StreamMessageResponse { update: Some(Update::Arbitration(message)) };
         self.notices.capacity() > 1 && self.notices.try_send(Ok(message)).is_ok()
     }
 
-    /// Queues an event of so many bytes, if there is room.
+    /// Queues an event of `bytes` encoded bytes. Returns false if the queue is full.
     fn queue(&self, bytes: usize, update: impl FnOnce() -> Update) -> bool {
         let room =
             u32::try_from(bytes).ok().and_then(|bytes| Arc::clone(&self.room).try_acquire_many_owned(bytes).ok());
@@ -75,7 +77,7 @@ impl Inbox {
     }
 }
 
-/// What became of an event.
+/// What became of an event for the primaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// At least one primary has it in its queue.
@@ -87,7 +89,7 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Why nobody has it.
+    /// Returns why no primary received the event; `None` if one did.
     pub fn loss(self) -> Option<&'static str> {
         match self {
             Self::Queued => None,
@@ -109,16 +111,16 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// No streams yet.
+    /// The registry of the device's streams, empty at first.
     pub fn new(device_id: u64) -> Self {
         let state = State { arbiter: Arbiter::new(device_id), inboxes: HashMap::new() };
         Self { state: Mutex::new(state), next: AtomicU64::new(1) }
     }
 
-    /// Adds a stream, which takes no part in arbitration until it bids.
+    /// Adds a stream, which takes no part in arbitration until its first bid.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when there are too many.
+    /// `RESOURCE_EXHAUSTED` when [`STREAMS`] streams are open.
     #[allow(clippy::result_large_err)]
     pub fn open(&self) -> Result<(StreamId, Outbox), Status> {
         let id = StreamId(self.next.fetch_add(1, Relaxed));
@@ -137,7 +139,7 @@ impl Streams {
         Ok((id, Outbox { notices: notices_out, events: events_out, end: end_out }))
     }
 
-    /// Forgets a stream and tells the others.
+    /// Removes a stream and notifies the other streams of its role.
     pub fn close(&self, stream: StreamId) {
         let mut state = self.state.lock();
         state.inboxes.remove(&stream);
@@ -145,14 +147,14 @@ impl Streams {
         state.deliver(notices);
     }
 
-    /// Ends a stream with an error and tells the others.
+    /// Ends a stream with an error and notifies the other streams of its role.
     pub fn abort(&self, stream: StreamId, status: Status) {
         let mut state = self.state.lock();
         let notices = state.end(stream, status);
         state.deliver(notices);
     }
 
-    /// Handles a bid.
+    /// Handles a stream's bid and notifies the streams whose status it changes.
     ///
     /// # Errors
     /// The status that has to end the stream.
@@ -164,50 +166,50 @@ impl Streams {
         Ok(())
     }
 
-    /// The highest election id that each role has ever seen.
+    /// Returns the highest election id of each role, closed streams included.
     pub fn highest(&self) -> BTreeMap<String, u128> {
         self.state.lock().arbiter.highest()
     }
 
-    /// Goes on with the election ids that roles had before the server was restarted.
+    /// Restores the roles' highest election ids from before a restart of the server.
     pub fn remember(&self, highest: &BTreeMap<String, u128>) {
         self.state.lock().arbiter.remember(highest);
     }
 
-    /// Forgets the election ids of streams that have gone, and informs the others.
+    /// Discards the election ids of closed streams and notifies the open ones.
     pub fn forget_elections(&self) {
         let mut state = self.state.lock();
         let notices = state.arbiter.forget_past();
         state.deliver(notices);
     }
 
-    /// Lets a request pass that only the primary of a role may make.
+    /// Lets a request pass that only the primary of `role` may make.
     ///
     /// # Errors
-    /// As the specification has it.
+    /// `NOT_FOUND` for an unknown role, `PERMISSION_DENIED` for every sender but its primary.
     #[allow(clippy::result_large_err)]
     pub fn check_primary(&self, role: &str, election_id: Option<&p4::Uint128>) -> Result<(), Status> {
         self.state.lock().arbiter.check_primary(role, election_id)
     }
 
-    /// How many are open.
+    /// Returns the number of open streams.
     pub fn count(&self) -> usize {
         self.state.lock().inboxes.len()
     }
 
-    /// Whether the stream is the primary of its role.
+    /// Returns whether the stream is the primary of its role.
     pub fn is_primary(&self, stream: StreamId) -> bool {
         self.state.lock().arbiter.is_primary(stream)
     }
 
-    /// Sends an event to one stream, if its queue has room.
+    /// Queues an event for one stream; drops it if the queue is full.
     pub fn send(&self, stream: StreamId, update: Update) {
         if let Some(inbox) = self.state.lock().inboxes.get(&stream) {
             inbox.queue(update.encoded_len(), || update);
         }
     }
 
-    /// Sends an event to the primaries of all roles, as far as their queues have room. Never waits.
+    /// Queues an event for the primaries of all roles whose queues have room. Never waits.
     pub fn send_to_primaries(&self, update: &Update) -> Delivery {
         let bytes = update.encoded_len();
         let state = self.state.lock();
@@ -225,7 +227,7 @@ impl Streams {
 }
 
 impl State {
-    /// Queues notices. A client that does not read them loses its stream, about which others are told in turn.
+    /// Queues notices. A client that leaves too many unread loses its stream; then the others are notified of that.
     fn deliver(&mut self, notices: Vec<Notice>) {
         let mut due = VecDeque::from(notices);
         while let Some(Notice { to, message }) = due.pop_front() {
@@ -238,10 +240,10 @@ impl State {
         }
     }
 
-    /// Forgets a stream, which ends with this error; the result is who is to be told what.
+    /// Removes a stream and ends it with this error. Returns the notices for the other streams.
     fn end(&mut self, stream: StreamId, status: Status) -> Vec<Notice> {
         if let Some(inbox) = self.inboxes.remove(&stream) {
-            // There is a place for it, or else nobody to hear it.
+            // The queue reserves a place for this error; sending fails only if the client's task has ended.
             let _ = inbox.notices.try_send(Err(status));
         }
         self.arbiter.close(stream)
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_that_does_not_read_its_notices_is_none_any_more() {
+    fn a_primary_that_leaves_its_notices_unread_loses_its_stream() {
         let streams = Streams::new(1);
         let bid = |low| p4::MasterArbitrationUpdate {
             device_id: 1,
@@ -278,10 +280,10 @@ mod tests {
         }
         assert!(!streams.is_primary(silent));
         assert_eq!(unread.end.try_recv(), Err(oneshot::error::TryRecvError::Closed));
-        let told: Vec<_> = std::iter::from_fn(|| unread.notices.try_recv().ok()).collect();
-        assert!(told[..NOTICES].iter().all(Result::is_ok));
-        assert_eq!(told[NOTICES].as_ref().unwrap_err().code(), tonic::Code::ResourceExhausted);
-        assert_eq!((told.len(), streams.count()), (NOTICES + 1, 1));
+        let notices: Vec<_> = std::iter::from_fn(|| unread.notices.try_recv().ok()).collect();
+        assert!(notices[..NOTICES].iter().all(Result::is_ok));
+        assert_eq!(notices[NOTICES].as_ref().unwrap_err().code(), tonic::Code::ResourceExhausted);
+        assert_eq!((notices.len(), streams.count()), (NOTICES + 1, 1));
         streams.arbitrate(next, &bid(10)).unwrap();
         assert!(streams.is_primary(next));
     }
@@ -298,7 +300,7 @@ mod tests {
         let mut sent = (0..20).map(|_| streams.send_to_primaries(&packet));
         assert_eq!(sent.by_ref().take_while(|delivery| *delivery == Delivery::Queued).count(), 9);
         assert!(sent.all(|delivery| delivery == Delivery::QueueFull));
-        // What has gone to the client makes room again.
+        // An event that the client's task has taken makes room for another.
         assert_eq!(outbox.events.try_recv().unwrap().take().update.as_ref(), Some(&packet));
         assert_eq!(streams.send_to_primaries(&packet), Delivery::Queued);
         assert_eq!(streams.send_to_primaries(&packet), Delivery::QueueFull);

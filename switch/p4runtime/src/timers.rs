@@ -1,4 +1,4 @@
-//! What the switch does by the clock: digest lists that have waited long enough, entries that have been idle.
+//! Periodic tasks of the switch: sends digest lists whose timeout expired and reports idle entries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::device::Device;
 use crate::entity::table::encode_key_and_attributes;
 
-/// How often idle entries are looked for, in programs that have tables with idle timeouts.
+/// Interval between searches for idle entries, in programs that have tables with idle timeouts.
 const IDLE_SCAN: Duration = Duration::from_millis(250);
 
-/// Runs until the future is dropped; sleeps for as long as nothing is due.
+/// Runs the periodic tasks until the future is dropped; sleeps while nothing is due.
 pub async fn run(device: Arc<Device>) {
     let mut next_scan = Instant::now() + IDLE_SCAN;
     loop {
@@ -42,7 +42,7 @@ fn has_idle_timeouts(device: &Device) -> bool {
 }
 
 fn send_due_lists(device: &Device) {
-    // The lists are those of the program that is at work, at one moment.
+    // Lists and program are taken under one lock, so that the lists belong to this program.
     let programs = device.programs.lock();
     let lists = device.controllers.digests.lock().due(device.now());
     let Some(pipeline) = programs.running.as_ref().map(|running| Arc::clone(&running.pipeline)) else { return };

@@ -1,11 +1,12 @@
-//! Types that the control plane sees otherwise than the program does (`@p4runtime_translation`).
+//! Types whose values have another form for controllers than in the program (`@p4runtime_translation`).
 //!
-//! A type translated to numbers of another width has the same numbers, as far as they fit the program's width. A type translated
-//! to strings has names: a string of decimal digits is that number; any other is given a number of its own when an update brings it,
-//! the highest first, so that small ones are left to ports. Types with the same URI share their names. P4Runtime leaves it to the
-//! switch where the numbers come from ("PSA Metadata Translation").
+//! A type translated to numbers of another width has the same numbers in both, as far as they fit. A type translated to
+//! strings has names. A string of decimal digits stands for that number. Any other string is assigned a number when an
+//! update first uses it: the highest free one, since ports use the low ones. Types with the same URI share their names.
+//! P4Runtime leaves the choice of numbers to the switch (section "PSA Metadata Translation").
 //!
-//! Names are given in an order, and what a refused update has brought are the last ones: they are forgotten.
+//! Names are recorded in the order of their assignment, so those that a refused update introduced are the last ones and
+//! can be removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use crate::proto::p4::config::v1 as p4info;
 use p4info::p4_new_type_spec::Representation;
 use p4info::p4_new_type_translation::SdnType;
 
-/// Names that a type may have at a time.
+/// Limit on the names of one type.
 const MOST_NAMES: usize = 1 << 18;
-/// Bytes of a name at most.
+/// Limit on a name's bytes.
 const LONGEST_NAME: usize = 256;
 
-/// What the control plane sees of a type.
+/// The form of a translated type's values for controllers.
 #[derive(Debug, Clone)]
 pub enum Sdn {
-    /// A number of so many bits.
+    /// A number of this many bits.
     Number(u32),
-    /// A name.
+    /// A name; the table of names is shared by all types of one URI.
     Name(Arc<Names>),
 }
 
@@ -46,16 +47,17 @@ impl PartialEq for Sdn {
 impl Eq for Sdn {}
 
 impl Sdn {
-    /// Says how wide the program's values are.
+    /// Sets the width in bits that values have in the program. For types that share names, the smallest width applies.
     pub fn fit(&self, width: u32) {
         if let Self::Name(names) = self {
-            let known = &mut names.known.lock().width;
-            *known = (*known).min(width);
+            let shared_width = &mut names.table.lock().width;
+            *shared_width = (*shared_width).min(width);
         }
     }
 
-    /// Width of a number that only matches as a whole, because the program's `width` is another one.
-    pub fn whole_number(&self, width: u32) -> Option<u32> {
+    /// Returns the controllers' width of a number if it differs from the program's `width`; then only complete values
+    /// can be matched.
+    pub fn exact_only_width(&self, width: u32) -> Option<u32> {
         match self {
             Self::Number(sdn) if *sdn != width => Some(*sdn),
             Self::Number(_) | Self::Name(_) => None,
@@ -63,20 +65,20 @@ impl Sdn {
     }
 }
 
-/// What becomes of a name that has no number.
+/// What happens to a name that has no number yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewName {
-    /// It is given one: an update brings it.
-    Given,
-    /// It is refused: nothing can have it.
-    Refused,
+    /// The name is assigned a number, because an update may introduce it.
+    Assign,
+    /// The name is refused, because no entity can have it.
+    Refuse,
 }
 
-/// A value from the wire, in exactly `ceil(width / 8)` bytes.
+/// Decodes a value from P4Runtime's form into exactly `ceil(width / 8)` bytes.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` for a number that does not fit, `INVALID_ARGUMENT` for what cannot be a name, `NOT_FOUND` for a new name where
-/// these are refused, `RESOURCE_EXHAUSTED` when there are too many names.
+/// `OUT_OF_RANGE` for a number that does not fit, `INVALID_ARGUMENT` for a string that cannot be a name. `NOT_FOUND`
+/// for a new name if `new` refuses these, `RESOURCE_EXHAUSTED` when there are too many names.
 pub fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32, new: NewName) -> Outcome<Vec<u8>> {
     match sdn {
         None | Some(Sdn::Number(_)) => bits::unsigned(value, width),
@@ -84,7 +86,7 @@ pub fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32, new: NewName) -> Outc
     }
 }
 
-/// A value for the wire.
+/// Encodes a value in P4Runtime's form.
 pub fn encode(sdn: Option<&Sdn>, value: &[u8]) -> Vec<u8> {
     match sdn {
         None | Some(Sdn::Number(_)) => bits::canonical(value),
@@ -92,151 +94,152 @@ pub fn encode(sdn: Option<&Sdn>, value: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The names of the values of a type.
+/// The names of values, shared by all types of one URI.
 #[derive(Debug)]
 pub struct Names {
     uri: String,
-    known: Mutex<Known>,
+    table: Mutex<NameTable>,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
-    /// The least that values have.
+struct NameTable {
+    /// The smallest width in bits among the types that share the names.
     width: u32,
     numbers: HashMap<Vec<u8>, u64>,
     names: HashMap<u64, Vec<u8>>,
-    /// Numbers that have a name, in the order in which they were given one.
-    given: Vec<u64>,
-    /// No number above this one is free.
+    /// All numbers that have a name, in the order of their assignment.
+    assigned: Vec<u64>,
+    /// The highest number that may be free.
     next: u64,
 }
 
 impl Names {
     fn new(uri: &str) -> Self {
         let (numbers, names) = (HashMap::new(), HashMap::new());
-        let known = Known { width: 64, numbers, names, given: Vec::new(), next: u64::MAX };
-        Self { uri: uri.to_owned(), known: Mutex::new(known) }
+        let table = NameTable { width: 64, numbers, names, assigned: Vec::new(), next: u64::MAX };
+        Self { uri: uri.to_owned(), table: Mutex::new(table) }
     }
 
     fn number(&self, name: &[u8], new: NewName) -> Outcome<u64> {
-        let mut known = self.known.lock();
-        if let Some(number) = known.numbers.get(name) {
+        let mut table = self.table.lock();
+        if let Some(number) = table.numbers.get(name) {
             return Ok(*number);
         }
         let text = std::str::from_utf8(name).ok().filter(|text| !text.is_empty() && text.len() <= LONGEST_NAME);
         let text = text.ok_or_else(|| {
-            Fault::invalid(format!("the value is no name; give text of 1 to {LONGEST_NAME} bytes (UTF-8)"))
+            Fault::invalid(format!("the value is not a valid name; give text of 1 to {LONGEST_NAME} bytes (UTF-8)"))
         })?;
-        if new == NewName::Given && known.numbers.len() >= MOST_NAMES {
+        if new == NewName::Assign && table.numbers.len() >= MOST_NAMES {
             return Err(Fault::exhausted(format!("{} has {MOST_NAMES} names already; use one of them", self.uri)));
         }
-        let most = u64::MAX >> (64 - known.width.clamp(1, 64));
+        let most = u64::MAX >> (64 - table.width.clamp(1, 64));
         let number = match decimal(text) {
-            Some(number) => match (number, known.names.get(&number)) {
+            Some(number) => match (number, table.names.get(&number)) {
                 (number, _) if number > most => {
                     return Err(Fault::out_of_range(format!(
                         "the number {number} is above {most}; give one that fits"
                     )));
                 }
-                (number, Some(other)) => {
-                    let other = String::from_utf8_lossy(other);
+                (number, Some(owner)) => {
+                    let owner = String::from_utf8_lossy(owner);
                     return Err(Fault::invalid(format!(
-                        "the number {number} is that of the name '{other}'; give the name"
+                        "the number {number} is that of the name '{owner}'; give the name"
                     )));
                 }
                 (number, None) => number,
             },
-            None if new == NewName::Refused => {
-                return Err(Fault::not_found(format!("nothing has the name '{text}'; give one that was written")));
+            None if new == NewName::Refuse => {
+                return Err(Fault::not_found(format!(
+                    "the name '{text}' is unknown; give one that a write has introduced"
+                )));
             }
             None => {
-                let mut number = known.next.min(most);
-                while known.names.contains_key(&number) {
-                    let full = || {
-                        Fault::exhausted(format!("{} has no number left for another name; use one it has", self.uri))
-                    };
+                let mut number = table.next.min(most);
+                while table.names.contains_key(&number) {
+                    let full =
+                        || Fault::exhausted(format!("all numbers of {} have names; use an existing name", self.uri));
                     number = number.checked_sub(1).ok_or_else(full)?;
                 }
-                known.next = number;
+                table.next = number;
                 number
             }
         };
-        if new == NewName::Given {
-            known.numbers.insert(name.to_vec(), number);
-            known.names.insert(number, name.to_vec());
-            known.given.push(number);
+        if new == NewName::Assign {
+            table.numbers.insert(name.to_vec(), number);
+            table.names.insert(number, name.to_vec());
+            table.assigned.push(number);
         }
         Ok(number)
     }
 
-    /// Forgets all names but the first `count`.
-    fn forget_after(&self, count: usize) {
-        let known = &mut *self.known.lock();
-        for number in known.given.drain(count.min(known.given.len())..) {
-            if let Some(name) = known.names.remove(&number) {
-                known.numbers.remove(&name);
+    /// Removes all names but the first `count` assigned.
+    fn remove_after(&self, count: usize) {
+        let table = &mut *self.table.lock();
+        for number in table.assigned.drain(count.min(table.assigned.len())..) {
+            if let Some(name) = table.names.remove(&number) {
+                table.numbers.remove(&name);
             }
-            known.next = known.next.max(number);
+            table.next = table.next.max(number);
         }
     }
 
     fn name(&self, value: &[u8]) -> Vec<u8> {
         let number = value.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-        let known = self.known.lock();
-        known.names.get(&number).cloned().unwrap_or_else(|| number.to_string().into_bytes())
+        let table = self.table.lock();
+        table.names.get(&number).cloned().unwrap_or_else(|| number.to_string().into_bytes())
     }
 }
 
-/// The number that a text of decimal digits, without zeros in front, is.
+/// Returns the number that a text of decimal digits without leading zeros stands for.
 fn decimal(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| digits)
 }
 
-/// The types of P4Info, and the names of those that are translated to strings, by URI.
+/// The types of P4Info, with the names of those translated to strings.
 #[derive(Debug, Default)]
 pub struct Types {
-    /// As P4Info has them.
+    /// The types as P4Info declares them.
     pub info: p4info::P4TypeInfo,
     names: Mutex<BTreeMap<String, Arc<Names>>>,
 }
 
-/// The names that there are at one moment: how many each type has.
+/// A state of the names to return to: the number of names per URI, in the order of the URIs.
 #[derive(Debug, Default)]
-pub struct Moment(Vec<usize>);
+pub struct Checkpoint(Vec<usize>);
 
-/// A name and the number that it was given.
+/// A name with the number that it was assigned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    /// Of the types that share it.
+pub struct AssignedName {
+    /// The URI of the types that share the name.
     pub uri: String,
     /// The name.
     pub name: Vec<u8>,
-    /// Its number.
+    /// The number in the program.
     pub number: u64,
 }
 
 impl Types {
-    /// Those of a P4Info.
+    /// The types of this P4Info, without names so far.
     pub fn new(info: &p4info::P4Info) -> Self {
         Self { info: info.type_info.clone().unwrap_or_default(), names: Mutex::default() }
     }
 
-    /// What the control plane sees of the type of this name; `None` for types that are not translated.
+    /// Returns the controllers' form of the type of this name; `None` for types that are not translated.
     ///
     /// # Errors
-    /// When the type is translated to nothing.
+    /// Fails when the translation names neither a width nor strings.
     pub fn sdn(&self, name: Option<&p4info::P4NamedType>, place: &str) -> Result<Option<Sdn>, BindError> {
-        match name.and_then(|name| self.info.new_types.get(&name.name)).map(|found| &found.representation) {
+        match name.and_then(|name| self.info.new_types.get(&name.name)).map(|definition| &definition.representation) {
             Some(Some(Representation::TranslatedType(translation))) => self.translated(translation, place).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// What the control plane sees.
+    /// Returns the controllers' form that a translation declares.
     ///
     /// # Errors
-    /// When that is nothing.
+    /// Fails when the translation names neither a width nor strings.
     pub fn translated(&self, translation: &p4info::P4NewTypeTranslation, place: &str) -> Result<Sdn, BindError> {
         match &translation.sdn_type {
             Some(SdnType::SdnBitwidth(width)) => {
@@ -253,48 +256,48 @@ impl Types {
         }
     }
 
-    /// The names that there are now.
-    pub fn now(&self) -> Moment {
-        Moment(self.names.lock().values().map(|names| names.known.lock().given.len()).collect())
+    /// Returns the current state of the names, to return to later.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint(self.names.lock().values().map(|names| names.table.lock().assigned.len()).collect())
     }
 
-    /// Forgets the names that were given after this moment.
-    pub fn forget_since(&self, moment: &Moment) {
-        for (names, count) in self.names.lock().values().zip(&moment.0) {
-            names.forget_after(*count);
+    /// Removes the names that were assigned after the checkpoint.
+    pub fn remove_since(&self, checkpoint: &Checkpoint) {
+        for (names, count) in self.names.lock().values().zip(&checkpoint.0) {
+            names.remove_after(*count);
         }
     }
 
-    /// The names that were given after this moment, in their order.
-    pub fn given_since(&self, moment: &Moment) -> Vec<Given> {
+    /// Returns the names that were assigned after the checkpoint, in order.
+    pub fn assigned_since(&self, checkpoint: &Checkpoint) -> Vec<AssignedName> {
         let mut since = Vec::new();
         for (place, (uri, names)) in self.names.lock().iter().enumerate() {
-            let known = names.known.lock();
-            let earlier = moment.0.get(place).copied().unwrap_or(0);
-            let name = |number: &u64| known.names.get(number).cloned().unwrap_or_default();
-            let given = known.given.iter().skip(earlier);
-            since.extend(given.map(|number| Given { uri: uri.clone(), name: name(number), number: *number }));
+            let table = names.table.lock();
+            let earlier = checkpoint.0.get(place).copied().unwrap_or(0);
+            let name = |number: &u64| table.names.get(number).cloned().unwrap_or_default();
+            let numbers = table.assigned.iter().skip(earlier);
+            since.extend(numbers.map(|number| AssignedName { uri: uri.clone(), name: name(number), number: *number }));
         }
         since
     }
 
-    /// Has a name be the one of a number, as it was before a restart.
-    pub fn give(&self, given: Given) {
-        if let Some(names) = self.names.lock().get(&given.uri) {
-            let known = &mut *names.known.lock();
-            known.numbers.insert(given.name.clone(), given.number);
-            known.names.insert(given.number, given.name);
-            known.given.push(given.number);
+    /// Restores a name and its number from before a restart.
+    pub fn restore(&self, assigned: AssignedName) {
+        if let Some(names) = self.names.lock().get(&assigned.uri) {
+            let table = &mut *names.table.lock();
+            table.numbers.insert(assigned.name.clone(), assigned.number);
+            table.names.insert(assigned.number, assigned.name);
+            table.assigned.push(assigned.number);
         }
     }
 
-    /// Goes on with the names of another program's types, for values that came from it.
+    /// Copies the names of another program's types, because this program takes over values of theirs.
     pub fn take_over(&self, old: &Types) {
         let (names, old) = (self.names.lock(), old.names.lock());
         for (uri, names) in names.iter() {
             if let Some(old) = old.get(uri) {
-                let (mut known, old) = (names.known.lock(), old.known.lock());
-                *known = Known { width: known.width, ..old.clone() };
+                let (mut table, old) = (names.table.lock(), old.table.lock());
+                *table = NameTable { width: table.width, ..old.clone() };
             }
         }
     }
@@ -310,13 +313,13 @@ mod tests {
         sdn
     }
 
-    /// A name that an update brings.
+    /// Decodes a name that an update introduces.
     fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32) -> Outcome<Vec<u8>> {
-        super::decode(sdn, value, width, NewName::Given)
+        super::decode(sdn, value, width, NewName::Assign)
     }
 
     #[test]
-    fn names_get_the_highest_numbers_and_digits_are_numbers() {
+    fn names_get_the_highest_numbers_and_digits_stand_for_themselves() {
         let sdn = Some(&names(9)).cloned();
         let (decode, encode) =
             (|name: &str| decode(sdn.as_ref(), name.as_bytes(), 9), |value: &[u8]| encode(sdn.as_ref(), value));
@@ -326,11 +329,11 @@ mod tests {
         assert_eq!(decode("007").unwrap(), [1, 0xfd]);
         assert_eq!(decode("uplink").unwrap(), [1, 0xff]);
         assert_eq!([encode(&[1, 0xff]), encode(&[5]), encode(&[1, 0xfd])], [&b"uplink"[..], b"5", b"007"]);
-        assert_eq!(encode(&[0, 9]), b"9", "a number that nobody named");
+        assert_eq!(encode(&[0, 9]), b"9", "a number without a name");
         for (name, text) in [
             ("511", "the number 511 is that of the name 'uplink'"),
             ("512", "the number 512 is above 511"),
-            ("", "the value is no name; give text of 1 to 256 bytes"),
+            ("", "the value is not a valid name; give text of 1 to 256 bytes"),
         ] {
             let message = decode(name).unwrap_err().message;
             assert!(message.contains(text), "{message}");
@@ -351,19 +354,19 @@ mod tests {
         for name in [&b"uplink"[..], b"510", b"5"] {
             decode(Some(&sdn), name, 9).unwrap();
         }
-        let moment = old.now();
+        let checkpoint = old.checkpoint();
         decode(Some(&sdn), b"later", 9).unwrap();
-        let later = Given { uri: "example".to_owned(), name: b"later".to_vec(), number: 509 };
-        assert_eq!(old.given_since(&moment), [later]);
+        let later = AssignedName { uri: "example".to_owned(), name: b"later".to_vec(), number: 509 };
+        assert_eq!(old.assigned_since(&checkpoint), [later]);
         let (new, sdn) = types();
-        old.given_since(&Moment::default()).into_iter().for_each(|given| new.give(given));
+        old.assigned_since(&Checkpoint::default()).into_iter().for_each(|assigned| new.restore(assigned));
         assert_eq!(encode(Some(&sdn), &[1, 0xff]), b"uplink");
         assert_eq!(decode(Some(&sdn), b"next", 9).unwrap(), [1, 0xfc]);
-        assert_eq!(new.given_since(&moment).len(), 2);
+        assert_eq!(new.assigned_since(&checkpoint).len(), 2);
     }
 
     #[test]
-    fn there_are_as_many_names_as_numbers() {
+    fn names_run_out_with_the_numbers() {
         let sdn = Some(&names(2)).cloned();
         for name in ["a", "1", "b", "c"] {
             decode(sdn.as_ref(), name.as_bytes(), 2).unwrap();
@@ -373,19 +376,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_and_what_is_only_looked_up_leaves_its_number() {
+    fn removed_names_and_names_only_looked_up_leave_their_numbers_free() {
         let sdn = Some(&names(9)).cloned();
-        let give = |name: &[u8]| decode(sdn.as_ref(), name, 9);
-        let look_up = |name: &[u8]| super::decode(sdn.as_ref(), name, 9, NewName::Refused);
-        give(b"uplink").unwrap();
+        let assign = |name: &[u8]| decode(sdn.as_ref(), name, 9);
+        let look_up = |name: &[u8]| super::decode(sdn.as_ref(), name, 9, NewName::Refuse);
+        assign(b"uplink").unwrap();
         for name in [&b"510"[..], b"a", b"b"] {
-            give(name).unwrap();
+            assign(name).unwrap();
         }
-        let Some(Sdn::Name(known)) = &sdn else { panic!() };
-        known.forget_after(1);
+        let Some(Sdn::Name(names)) = &sdn else { panic!() };
+        names.remove_after(1);
         assert_eq!(look_up(b"a").unwrap_err().code, tonic::Code::NotFound);
         assert_eq!([look_up(b"uplink").unwrap(), look_up(b"510").unwrap()], [[1, 0xff], [1, 0xfe]]);
         assert!(look_up(b"511").unwrap_err().message.contains("is that of the name 'uplink'"));
-        assert_eq!(give(b"b").unwrap(), [1, 0xfe]);
+        assert_eq!(assign(b"b").unwrap(), [1, 0xfe]);
     }
 }

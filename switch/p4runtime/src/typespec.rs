@@ -1,4 +1,4 @@
-//! Types of registers and digests, and their values on the wire.
+//! Types of registers and digests, and the translation of their values to and from P4Runtime's messages.
 
 use crate::binding::BindError;
 use crate::bits;
@@ -9,12 +9,12 @@ use crate::translation::{self, NewName, Sdn, Types};
 use p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use p4info::p4_data_type_spec::TypeSpec;
 
-/// Levels that a type may have, itself included.
+/// Limit on a type's levels of nesting, the outermost included.
 const DEPTH: u32 = 64;
-/// Types that one may consist of, those within others included.
+/// Limit on the types that a type consists of, on all levels together.
 const MEMBERS: usize = 65_536;
 
-/// A type as far as registers and digests need it.
+/// A type of registers or digests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataType {
     /// `bit<W>`
@@ -23,33 +23,33 @@ pub enum DataType {
     Int(u32),
     /// `bool`
     Bool,
-    /// A serializable enum, by its bits.
+    /// A serializable enum, with the bits of its underlying type.
     EnumValue(u32),
-    /// A translated type, by the program's bits.
+    /// A translated type: the program's bits and the controllers' form.
     Translated(u32, Sdn),
-    /// A struct's fields.
+    /// A struct, with its fields' types.
     Struct(Vec<DataType>),
-    /// A tuple's fields.
+    /// A tuple, with its fields' types.
     Tuple(Vec<DataType>),
-    /// A header's fields; always valid.
+    /// A header, with its fields' types; values of headers are always valid.
     Header(Vec<DataType>),
 }
 
 impl DataType {
-    /// Looks the type up.
+    /// Resolves a type of P4Info; `place` names what has the type, for errors.
     ///
     /// # Errors
-    /// For types that do not exist, that contain themselves or too many others, and for those that neither registers nor digests of
-    /// v1model have.
+    /// For unknown types, for types that contain themselves or exceed [`DEPTH`] or [`MEMBERS`], and for kinds that
+    /// neither registers nor digests of v1model have.
     pub fn resolve(spec: Option<&p4info::P4DataTypeSpec>, types: &Types, place: &str) -> Result<Self, BindError> {
-        Resolution { types, place, left: MEMBERS }.resolve(spec, DEPTH)
+        Resolution { types, place, remaining: MEMBERS }.resolve(spec, DEPTH)
     }
 
-    /// Gives translated types the widths that they have in the program, in which the fields are of these `widths`.
+    /// Sets the widths of translated types to the program's; `widths` are those of all fields in order, in bits.
     pub fn fit(&mut self, widths: &mut impl Iterator<Item = u32>) {
         match self {
             Self::Struct(members) | Self::Tuple(members) | Self::Header(members) => {
-                // The iterator is behind a `dyn`, so that nesting does not nest types.
+                // A `dyn` iterator, so that the recursion does not create ever deeper types.
                 let mut widths: &mut dyn Iterator<Item = u32> = widths;
                 members.iter_mut().for_each(|member| member.fit(&mut widths));
             }
@@ -63,12 +63,12 @@ impl DataType {
         }
     }
 
-    /// Bits of all fields together.
+    /// Returns the width of all fields together, in bits.
     pub fn width(&self) -> u64 {
         self.leaf_widths().into_iter().map(u64::from).sum()
     }
 
-    /// Bits of each field, in order.
+    /// Returns the width of each field in bits, in order.
     pub fn leaf_widths(&self) -> Vec<u32> {
         match self {
             Self::Bit(width) | Self::Int(width) | Self::EnumValue(width) | Self::Translated(width, _) => vec![*width],
@@ -79,7 +79,7 @@ impl DataType {
         }
     }
 
-    /// The value on the wire, from the fields in order, each in `ceil(width / 8)` bytes.
+    /// Returns the message for a value; `fields` are its fields' values in order, each in `ceil(width / 8)` bytes.
     pub fn encode<'v>(&self, fields: &mut impl Iterator<Item = &'v [u8]>) -> P4Data {
         let mut next = || fields.next().unwrap_or(&[]);
         let data = match self {
@@ -108,15 +108,15 @@ impl DataType {
     }
 
     fn encode_members<'v>(members: &[Self], fields: &mut impl Iterator<Item = &'v [u8]>) -> P4StructLike {
-        // The iterator is behind a `dyn`, so that nesting does not nest types.
+        // A `dyn` iterator, so that the recursion does not create ever deeper types.
         let mut fields: &mut dyn Iterator<Item = &'v [u8]> = fields;
         P4StructLike { members: members.iter().map(|member| member.encode(&mut fields)).collect() }
     }
 
-    /// A register cell's bytes from the wire.
+    /// Decodes a register cell's value, in `ceil(width / 8)` bytes.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the form is another one, `OUT_OF_RANGE` when the value does not fit.
+    /// `INVALID_ARGUMENT` when the message is of another kind, `OUT_OF_RANGE` when the value does not fit.
     pub fn decode_cell(&self, data: &P4Data) -> Outcome<Vec<u8>> {
         match (self, &data.data) {
             (Self::Bit(width), Some(Data::Bitstring(value))) => bits::unsigned(value, *width),
@@ -124,9 +124,9 @@ impl DataType {
             (Self::Bool, Some(Data::Bool(value))) => Ok(vec![u8::from(*value)]),
             (Self::EnumValue(width), Some(Data::EnumValue(value))) => bits::unsigned(value, *width),
             (Self::Translated(width, sdn), Some(Data::Bitstring(value))) => {
-                translation::decode(Some(sdn), value, *width, NewName::Given)
+                translation::decode(Some(sdn), value, *width, NewName::Assign)
             }
-            _ => Err(Fault::invalid(format!("data has another form; give {}", self.wire_form()))),
+            _ => Err(Fault::invalid(format!("data is of another type; give {}", self.wire_form()))),
         }
     }
 
@@ -145,23 +145,23 @@ impl DataType {
     }
 }
 
-/// A look-up of a type. What contains itself comes to an end by the limits.
+/// The resolution of one type. The limits end it for a type that contains itself.
 struct Resolution<'t> {
     types: &'t Types,
-    /// What has the type.
+    /// Name of what has the type, for errors.
     place: &'t str,
-    /// Types that may still be met.
-    left: usize,
+    /// Types that may still be visited.
+    remaining: usize,
 }
 
 impl Resolution<'_> {
     fn resolve(&mut self, spec: Option<&p4info::P4DataTypeSpec>, depth: u32) -> Result<DataType, BindError> {
         let (types, place) = (self.types, self.place);
         let depth = depth.checked_sub(1).ok_or_else(|| self.endless())?;
-        self.meet(1)?;
+        self.count(1)?;
         let unsupported = |what: &str| BindError::Unsupported(format!("{what} as type of {place}"));
         let unknown = |name: &str| BindError::Malformed(format!("{place} has the unknown type {name}"));
-        let known = &types.info;
+        let declared = &types.info;
         match spec.and_then(|spec| spec.type_spec.as_ref()) {
             Some(TypeSpec::Bitstring(bits)) => self.bitstring(bits),
             Some(TypeSpec::Bool(_)) => Ok(DataType::Bool),
@@ -169,29 +169,29 @@ impl Resolution<'_> {
                 tuple.members.iter().map(|member| self.resolve(Some(member), depth)).collect::<Result<_, _>>()?,
             )),
             Some(TypeSpec::Struct(named)) => {
-                let found = known.structs.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                let members = found.members.iter();
+                let definition = declared.structs.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let members = definition.members.iter();
                 Ok(DataType::Struct(
                     members.map(|member| self.resolve(member.type_spec.as_ref(), depth)).collect::<Result<_, _>>()?,
                 ))
             }
             Some(TypeSpec::Header(named)) => {
-                let found = known.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                self.meet(found.members.len())?;
-                let fields = found.members.iter().filter_map(|member| member.type_spec.as_ref());
+                let definition = declared.headers.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                self.count(definition.members.len())?;
+                let fields = definition.members.iter().filter_map(|member| member.type_spec.as_ref());
                 Ok(DataType::Header(fields.map(|bits| self.bitstring(bits)).collect::<Result<_, _>>()?))
             }
             Some(TypeSpec::SerializableEnum(named)) => {
-                let found = known.serializable_enums.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                let bits = found.underlying_type.map_or(0, |bits| bits.bitwidth);
+                let definition = declared.serializable_enums.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                let bits = definition.underlying_type.map_or(0, |bits| bits.bitwidth);
                 Ok(DataType::EnumValue(width(bits, place)?))
             }
             Some(TypeSpec::NewType(named)) => {
                 use p4info::p4_new_type_spec::Representation;
-                let found = known.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
-                match &found.representation {
+                let definition = declared.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
+                match &definition.representation {
                     Some(Representation::OriginalType(original)) => self.resolve(Some(original), depth),
-                    // Its width is the program's to say.
+                    // `fit` sets the width, which only the program has.
                     Some(Representation::TranslatedType(translation)) => {
                         Ok(DataType::Translated(0, types.translated(translation, place)?))
                     }
@@ -207,9 +207,9 @@ impl Resolution<'_> {
         }
     }
 
-    /// Counts types.
-    fn meet(&mut self, count: usize) -> Result<(), BindError> {
-        self.left = self.left.checked_sub(count).ok_or_else(|| self.endless())?;
+    /// Counts visited types against the limit.
+    fn count(&mut self, count: usize) -> Result<(), BindError> {
+        self.remaining = self.remaining.checked_sub(count).ok_or_else(|| self.endless())?;
         Ok(())
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let wrong = DataType::Bool.decode_cell(&bits(&[1])).unwrap_err();
         assert_eq!(
             (wrong.code, wrong.message.as_str()),
-            (tonic::Code::InvalidArgument, "data has another form; give a bool")
+            (tonic::Code::InvalidArgument, "data is of another type; give a bool")
         );
     }
 }

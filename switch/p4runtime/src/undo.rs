@@ -1,10 +1,11 @@
-//! How an update is taken back, so that a batch happens as a whole or not at all.
+//! Undoes updates, so that a batch takes effect completely or not at all.
 //!
-//! The way back is noted before an update is made, and the ways back are gone in reverse order. What packets and time
-//! had made of an entity comes back too: counts, tokens of meters, idle times, and the age that decides
-//! between entries of equal priority.
+//! The undo of an update is prepared before the update is made; a failed batch runs its undos in reverse order. An undo
+//! also restores what packets and time had changed: counts, meter tokens, idle times, and the insertion order that
+//! decides between entries of equal priority.
 //!
-//! All cells of an array are saved once in a batch: the way back from a later update of it ends where the first one goes on.
+//! An update of all cells of an array saves them once per batch. Later updates of that array need no undo: the first
+//! one's restores the cells.
 
 use std::collections::HashSet;
 
@@ -17,10 +18,10 @@ use crate::translation::NewName;
 use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
 
-/// Takes one update back; to be called when every later one has been taken back.
+/// Undoes one update, after all later ones have been undone.
 pub type Undo = Box<dyn FnOnce(&mut Target<'_>) -> Outcome>;
 
-/// An array, by P4Info's id.
+/// An array of counters, meters or registers, by P4Info id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Array {
     Counter(u32),
@@ -28,21 +29,21 @@ enum Array {
     Register(u32),
 }
 
-/// The arrays of which a batch has saved every cell.
+/// The arrays of which the batch has saved every cell.
 #[derive(Debug, Default)]
 pub struct Saved(HashSet<Array>);
 
 impl Saved {
-    /// Whether the cells of an update have to be saved; when these are all cells (no index), no later ones have to be.
-    fn lacks(&mut self, array: Array, index: Option<&p4::Index>) -> bool {
+    /// Returns whether an update must save its cells. An update without index saves all cells and marks the array.
+    fn must_save(&mut self, array: Array, index: Option<&p4::Index>) -> bool {
         if index.is_some() { !self.0.contains(&array) } else { self.0.insert(array) }
     }
 }
 
-/// The way back from an update that has not been made yet, in a batch that has `saved` these arrays.
+/// Prepares the undo of an update that has not been made yet, in a batch that has saved the arrays in `saved`.
 ///
 /// # Errors
-/// Why the update cannot be made, as far as that can be told from what it names.
+/// Fails when the update names an entity that does not exist or cannot be changed.
 pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity, saved: &mut Saved) -> Outcome<Undo> {
     let binding = target.binding;
     match entity {
@@ -90,7 +91,7 @@ pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity, saved: &
                 Ok(())
             }))
         }
-        // Refused when it is tried.
+        // Nothing to undo: the update itself will be refused.
         Entity::ExternEntry(_) => Ok(nothing()),
     }
 }
@@ -110,20 +111,20 @@ fn delete_entry(table: TableId, key: Vec<KeyField>, priority: i32) -> Undo {
 }
 
 fn restore_entry(target: &Target<'_>, entry: &p4::TableEntry) -> Outcome<Undo> {
-    let (table, key, priority) = table::locate(target.binding, entry, NewName::Refused)?;
+    let (table, key, priority) = table::locate(target.binding, entry, NewName::Refuse)?;
     let saved = target.engine.entry_save(table.engine, &key, priority);
     let saved = saved.map_err(|error| Fault::from(error).within(&table::place(table)))?;
     Ok(Box::new(move |target| Ok(target.engine.entry_restore(saved)?)))
 }
 
 fn replication_entry(target: &Target<'_>, operation: Operation, entry: &p4::PacketReplicationEngineEntry) -> Undo {
-    let kept = &*target.replication;
+    let entries = &*target.replication;
     let old = match &entry.r#type {
         Some(Replication::MulticastGroupEntry(group)) => {
-            kept.groups.get(&group.multicast_group_id).cloned().map(Replication::MulticastGroupEntry)
+            entries.groups.get(&group.multicast_group_id).cloned().map(Replication::MulticastGroupEntry)
         }
         Some(Replication::CloneSessionEntry(session)) => {
-            kept.sessions.get(&session.session_id).cloned().map(Replication::CloneSessionEntry)
+            entries.sessions.get(&session.session_id).cloned().map(Replication::CloneSessionEntry)
         }
         None => None,
     };
@@ -139,14 +140,14 @@ fn replication_entry(target: &Target<'_>, operation: Operation, entry: &p4::Pack
     }
 }
 
-/// The cells that an update of an array is about; all of them without an index.
+/// Returns the cells that an update changes; all cells without an index.
 fn cells(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<std::ops::Range<u64>> {
     Ok(counter::cells(cell_index(index, size, place)?, size))
 }
 
 fn counter_cells(target: &Target<'_>, entry: &p4::CounterEntry, saved: &mut Saved) -> Outcome<Undo> {
     let id = entry.counter_id;
-    if !saved.lacks(Array::Counter(id), entry.index.as_ref()) {
+    if !saved.must_save(Array::Counter(id), entry.index.as_ref()) {
         return Ok(nothing());
     }
     let counter = target.binding.counters.get(id).ok_or_else(|| unknown("counter", id))?;
@@ -160,7 +161,7 @@ fn counter_cells(target: &Target<'_>, entry: &p4::CounterEntry, saved: &mut Save
 
 fn meter_cells(target: &Target<'_>, entry: &p4::MeterEntry, saved: &mut Saved) -> Outcome<Undo> {
     let id = entry.meter_id;
-    if !saved.lacks(Array::Meter(id), entry.index.as_ref()) {
+    if !saved.must_save(Array::Meter(id), entry.index.as_ref()) {
         return Ok(nothing());
     }
     let meter = target.binding.meters.get(id).ok_or_else(|| unknown("meter", id))?;
@@ -174,7 +175,7 @@ fn meter_cells(target: &Target<'_>, entry: &p4::MeterEntry, saved: &mut Saved) -
 
 fn register_cells(target: &Target<'_>, entry: &p4::RegisterEntry, saved: &mut Saved) -> Outcome<Undo> {
     let id = entry.register_id;
-    if !saved.lacks(Array::Register(id), entry.index.as_ref()) {
+    if !saved.must_save(Array::Register(id), entry.index.as_ref()) {
         return Ok(nothing());
     }
     let register = target.binding.registers.get(id).ok_or_else(|| unknown("register", id))?;

@@ -1,21 +1,21 @@
-//! The updates of a Write request, one by one.
+//! The updates of Write requests: made one by one, or as a batch of all or none.
 
 use crate::entity::{
     Operation, Target, counter, digest, direct, meter, profile, register, replication, table, value_set,
 };
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
-use crate::translation::Moment;
+use crate::translation::Checkpoint;
 use crate::undo::{self, Saved, Undo};
 use p4::entity::Entity;
 use p4::update::Type;
 
-/// Bytes that an entity may have. A read does not split it: it has to fit one response, beside [`crate::proto::LARGE`] bytes of
-/// others and below the 4 MB that clients take.
+/// Limit on the encoded bytes of one entity. A read returns it in one message, after up to [`crate::proto::LARGE`]
+/// bytes of other entities; the sum must stay below the 4 MB that clients accept.
 const LARGEST: usize = 2 << 20;
 
-/// What an update is to do, and with what.
-fn parts(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
+/// Returns an update's operation and entity.
+fn operation_and_entity(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     let operation = match update.r#type() {
         Type::Insert => Operation::Insert,
         Type::Modify => Operation::Modify,
@@ -33,14 +33,14 @@ fn parts(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     Ok((operation, entity))
 }
 
-/// Makes one update. One that is refused has changed nothing, and the names that it brought are forgotten.
+/// Makes one update. A refused update changes nothing, and the names that it introduced are discarded.
 pub fn apply(target: &mut Target<'_>, update: &p4::Update) -> Outcome {
-    let (operation, entity) = parts(update)?;
-    let before = target.binding.types.now();
-    make(target, operation, entity).inspect_err(|_| target.binding.types.forget_since(&before))
+    let (operation, entity) = operation_and_entity(update)?;
+    let before = target.binding.types.checkpoint();
+    dispatch(target, operation, entity).inspect_err(|_| target.binding.types.remove_since(&before))
 }
 
-fn make(target: &mut Target<'_>, operation: Operation, entity: &Entity) -> Outcome {
+fn dispatch(target: &mut Target<'_>, operation: Operation, entity: &Entity) -> Outcome {
     match entity {
         Entity::TableEntry(entry) => table::write(target, operation, entry),
         Entity::ActionProfileMember(member) => profile::write_member(target, operation, member),
@@ -59,63 +59,65 @@ fn make(target: &mut Target<'_>, operation: Operation, entity: &Entity) -> Outco
     }
 }
 
-/// Makes updates one by one, whatever becomes of the others.
+/// Makes updates one by one, also after one is refused.
 pub fn apply_each(target: &mut Target<'_>, updates: &[p4::Update]) -> Vec<Outcome> {
     updates.iter().map(|update| apply(target, update)).collect()
 }
 
-/// A batch of which all updates are made, or none if one is refused.
+/// A batch whose updates are all made, or none if one is refused.
 pub struct AllOrNone<'u> {
     updates: &'u [p4::Update],
-    /// Of the updates that are made, and not taken back.
-    ways_back: Vec<Undo>,
+    /// The undos of the updates made so far.
+    undos: Vec<Undo>,
     saved: Saved,
-    /// When the first of them was about to be made.
-    start: Option<Moment>,
-    /// Which update was refused, and why.
+    /// The names that existed before the first update.
+    start: Option<Checkpoint>,
+    /// Index of the refused update, and the reason.
     refused: Option<(usize, Fault)>,
 }
 
 impl<'u> AllOrNone<'u> {
-    /// Nothing of it is made yet.
+    /// A batch of which no update is made yet.
     pub fn new(updates: &'u [p4::Update]) -> Self {
-        let ways_back = Vec::with_capacity(updates.len());
-        Self { updates, ways_back, saved: Saved::default(), start: None, refused: None }
+        let undos = Vec::with_capacity(updates.len());
+        Self { updates, undos, saved: Saved::default(), start: None, refused: None }
     }
 
-    /// Takes so many steps at most: makes an update or, when one has been refused, takes one back. True at the end.
+    /// Takes at most `count` steps. A step makes one update or, after a refusal, undoes one. Returns true when the
+    /// batch is finished.
     pub fn step(&mut self, target: &mut Target<'_>, count: usize) -> bool {
         let types = &target.binding.types;
-        let start = self.start.get_or_insert_with(|| types.now());
+        let start = self.start.get_or_insert_with(|| types.checkpoint());
         for _ in 0..count {
             if self.refused.is_some() {
-                let Some(way_back) = self.ways_back.pop() else {
-                    types.forget_since(start);
+                let Some(undo_update) = self.undos.pop() else {
+                    types.remove_since(start);
                     return true;
                 };
-                if let Err(fault) = way_back(target) {
-                    tracing::error!(message = fault.message, "an update of a failed batch could not be taken back");
+                if let Err(fault) = undo_update(target) {
+                    tracing::error!(message = fault.message, "an update of a failed batch could not be undone");
                 }
                 continue;
             }
-            let place = self.ways_back.len();
-            let Some(update) = self.updates.get(place) else { return true };
+            let index = self.undos.len();
+            let Some(update) = self.updates.get(index) else { return true };
             let saved = &mut self.saved;
-            let planned = parts(update).and_then(|(operation, entity)| undo::plan(target, operation, entity, saved));
-            match planned.and_then(|way_back| apply(target, update).map(|()| way_back)) {
-                Ok(way_back) => self.ways_back.push(way_back),
-                Err(fault) => self.refused = Some((place, fault)),
+            let planned = operation_and_entity(update)
+                .and_then(|(operation, entity)| undo::plan(target, operation, entity, saved));
+            match planned.and_then(|undo_update| apply(target, update).map(|()| undo_update)) {
+                Ok(undo_update) => self.undos.push(undo_update),
+                Err(fault) => self.refused = Some((index, fault)),
             }
         }
         false
     }
 
-    /// What became of each update, at the end.
+    /// Returns the outcome of each update of a finished batch.
     pub fn outcomes(self) -> Vec<Outcome> {
         let Some((refused, fault)) = self.refused else { return vec![Ok(()); self.updates.len()] };
         let reason = format!("because update {} of the batch was refused", refused + 1);
-        let aborted = |what| Err(Fault::aborted(format!("{what}, {reason}; mend that one")));
-        let mut outcomes: Vec<_> = (0..refused).map(|_| aborted("taken back")).collect();
+        let aborted = |what| Err(Fault::aborted(format!("{what}, {reason}; correct that update")));
+        let mut outcomes: Vec<_> = (0..refused).map(|_| aborted("undone")).collect();
         outcomes.push(Err(fault));
         outcomes.extend((refused + 1..self.updates.len()).map(|_| aborted("not attempted")));
         outcomes

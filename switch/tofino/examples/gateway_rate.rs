@@ -1,10 +1,11 @@
-//! How many table writes a second the gateway takes, by the size of batches, with and without a journal; how long a register of
-//! 65,536 cells takes to read, beside BF Runtime's own time: in front of a driver that answers at once.
+//! Measures two rates of the gateway in front of a driver that answers at once: table writes per second by batch size,
+//! with and without a journal, and the time to read a register of 65,536 cells, compared with BF Runtime's own.
 //!
 //! `cargo run --release -p sluice-tofino --example gateway_rate [BF_RUNTIME GATEWAY]`
 //!
 //! With the addresses of a driver that runs sluice and of the gateway in front of it, such as `http://127.0.0.1:50052
-//! http://127.0.0.1:9559`, only the register's read is measured, there. That pushes the program anew: cells are cleared.
+//! http://127.0.0.1:9559`, only the register's read is measured there. That pushes the program anew, which clears its
+//! cells.
 #![allow(clippy::cast_precision_loss, deprecated)]
 
 #[path = "../tests/stand_in/mod.rs"]
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::{Settings as ServerSettings, parse_p4info, serve};
 use sluice_tofino::client::Address;
-use sluice_tofino::journal::{Here, Journal, boot};
+use sluice_tofino::journal::{Journal, JournalOwner, boot};
 use sluice_tofino::proto::bf_runtime_client::BfRuntimeClient;
 use sluice_tofino::proto::{ReadRequest, TargetDevice, WriteRequest};
 use sluice_tofino::{Gateway, Settings, bfrt};
@@ -34,11 +35,11 @@ use p4::update::Type;
 const P4INFO: &str = include_str!("../../../p4src/build/tofino/sluice.p4info.txtpb");
 const MEASURED: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 5;
-/// The name by which the driver knows our program.
+/// The name under which the driver runs the repository's program.
 const PROGRAM: &str = "sluice";
-/// Of 65,536 cells.
+/// A register of 65,536 cells.
 const REGISTER: &str = "SluiceIngress.destinations.clients.admitted_stamps";
-/// Servers that are written over and over.
+/// Number of the servers whose entries are modified.
 const SERVERS: u16 = 1000;
 
 fn election() -> Option<p4::Uint128> {
@@ -66,7 +67,7 @@ struct Ids {
     register: u32,
 }
 
-/// A gateway's primary controller.
+/// A gateway's primary controller, and the gateway's driver.
 struct Bench {
     /// The driver's address.
     uri: String,
@@ -79,7 +80,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// In front of a stand-in of the driver, with a journal in a folder or without one.
+    /// Starts a gateway in front of a driver stand-in, with a journal in `folder` or without one.
     async fn start(folder: Option<&Path>) -> Self {
         let driver = stand_in::Driver::new(stand_in::BFRT);
         let (uri, _served) = driver.serve("127.0.0.1:0").await;
@@ -94,9 +95,9 @@ impl Bench {
         };
         let mut gateway = Gateway::new(settings, None);
         if let Some(folder) = folder {
-            let here = Here { boot: boot().expect("a boot"), device_id: 1, driver_device: 0 };
-            let (journal, restored) = Journal::open(folder, here).expect("a journal");
-            gateway = gateway.keeping(journal, restored);
+            let owner = JournalOwner { boot: boot().expect("a boot"), device_id: 1, driver_device: 0 };
+            let (journal, restored) = Journal::open(folder, owner).expect("a journal");
+            gateway = gateway.with_journal(journal, restored);
         }
         let gateway = Arc::new(gateway);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -104,11 +105,11 @@ impl Bench {
         tokio::spawn(serve(Arc::clone(&gateway), listener, ServerSettings::default(), std::future::pending()));
         gateway.connected().await;
         let register = driver.store.lock().table(REGISTER).id;
-        Self::lead(uri, server_uri, register).await
+        Self::connect_to(uri, server_uri, register).await
     }
 
-    /// Leads a gateway, with our program.
-    async fn lead(uri: String, gateway: String, register: u32) -> Self {
+    /// Connects to a gateway as primary controller and pushes the repository's program.
+    async fn connect_to(uri: String, gateway: String, register: u32) -> Self {
         let mut client = P4RuntimeClient::connect(gateway).await.expect("a connection");
         let (bids, requests) = tokio::sync::mpsc::channel(1);
         let bid = p4::MasterArbitrationUpdate { device_id: 1, election_id: election(), ..Default::default() };
@@ -132,7 +133,7 @@ impl Bench {
         self.client.write(request).await.expect("accepted updates");
     }
 
-    /// Requests of so many changes, a second.
+    /// Returns the number of requests per second that the gateway answers, each with `size` modifications.
     async fn rate(&mut self, size: u16) -> f64 {
         let (start, mut requests) = (Instant::now(), 0_u32);
         while start.elapsed() < MEASURED {
@@ -143,7 +144,7 @@ impl Bench {
     }
 }
 
-/// Pushes the repository's program.
+/// Pushes the repository's program and returns the ids of its objects.
 async fn push(client: &mut P4RuntimeClient<Channel>) -> Ids {
     let info = parse_p4info(P4INFO).expect("P4Info");
     let named = |preamble: &Option<sluice_p4runtime::proto::p4::config::v1::Preamble>, alias: &str| {
@@ -175,9 +176,9 @@ async fn main() {
     if let [driver, gateway] = &addresses[..] {
         let info: serde_json::Value = serde_json::from_str(stand_in::BFRT).expect("bfrt.json");
         let tables = info["tables"].as_array().expect("tables");
-        let found = tables.iter().find(|table| table["name"] == format!("pipe.{REGISTER}")).expect("the register");
-        let register = found["id"].as_u64().and_then(|id| u32::try_from(id).ok()).expect("its id");
-        let mut bench = Bench::lead(driver.clone(), gateway.clone(), register).await;
+        let table = tables.iter().find(|table| table["name"] == format!("pipe.{REGISTER}")).expect("the register");
+        let register = table["id"].as_u64().and_then(|id| u32::try_from(id).ok()).expect("its id");
+        let mut bench = Bench::connect_to(driver.clone(), gateway.clone(), register).await;
         return read(&mut bench).await;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -193,15 +194,15 @@ async fn main() {
                 rates.push(bench.rate(size).await * f64::from(size));
             }
         }
-        let [plain, kept] = rates.map(median);
-        println!("{size:>8} {plain:>12.0} {kept:>12.0}");
+        let [without_journal, with_journal] = rates.map(median);
+        println!("{size:>8} {without_journal:>12.0} {with_journal:>12.0}");
     }
     let [bench, _] = &mut benches;
     read_cells(bench).await;
     read(bench).await;
 }
 
-/// Reads some cells of a register in one request.
+/// Reads 60 cells of a register in one request, and prints the median time.
 async fn read_cells(bench: &mut Bench) {
     const CELLS: i64 = 60;
     let cell = |index| {
@@ -221,11 +222,11 @@ async fn read_cells(bench: &mut Bench) {
     println!("{CELLS} cells in one request: {:.1} ms, median", median(times));
 }
 
-/// Reads a register, by BF Runtime and by P4Runtime.
+/// Reads a register through BF Runtime and through P4Runtime, and prints both times.
 async fn read(bench: &mut Bench) {
     let channel = tonic::transport::Endpoint::from_shared(bench.uri.clone()).expect("a URI").connect().await;
-    let mut other = BfRuntimeClient::new(channel.expect("the driver")).max_decoding_message_size(1 << 30);
-    // Of one pipe, as the gateway; binding fences nothing, so that the program's name is enough.
+    let mut driver = BfRuntimeClient::new(channel.expect("the driver")).max_decoding_message_size(1 << 30);
+    // One pipe, as the gateway reads. The client need not bind to the program: its name in the requests is enough.
     let target = Some(TargetDevice { device_id: 0, pipe_id: 0, direction: 0xff, prsr_id: 0xff });
     let p4_name = PROGRAM.to_owned();
     let id = bench.register;
@@ -233,32 +234,32 @@ async fn read(bench: &mut Bench) {
         let start = Instant::now();
         let updates = vec![bfrt::sync(id, "Sync")];
         let request = WriteRequest { target, client_id: 1, p4_name: p4_name.clone(), updates, ..Default::default() };
-        other.write(request).await.expect("copied cells");
+        driver.write(request).await.expect("copied cells");
         let entities = vec![bfrt::entry_entity(bfrt::whole_table(id))];
         let request = ReadRequest { target, client_id: 1, p4_name: p4_name.clone(), entities };
-        let mut responses = other.read(request).await.expect("a read").into_inner();
+        let mut responses = driver.read(request).await.expect("a read").into_inner();
         let mut cells = 0;
         while let Some(response) = responses.message().await.expect("cells") {
             cells += response.entities.len();
         }
-        let own = start.elapsed();
+        let driver_time = start.elapsed();
         let pattern =
             Entity::RegisterEntry(p4::RegisterEntry { register_id: bench.ids.register, ..Default::default() });
         let entities = vec![p4::Entity { entity: Some(pattern) }];
         let start = Instant::now();
         let request = p4::ReadRequest { device_id: 1, entities, ..Default::default() };
         let mut responses = bench.client.read(request).await.expect("a read").into_inner();
-        let mut found = 0;
+        let mut read_cells = 0;
         while let Some(response) = responses.message().await.expect("an answer") {
-            found += response.entities.len();
+            read_cells += response.entities.len();
         }
-        let whole = start.elapsed();
-        assert_eq!((cells, found), (65_536, 65_536));
+        let gateway_time = start.elapsed();
+        assert_eq!((cells, read_cells), (65_536, 65_536));
         println!(
             "65,536 cells: BF Runtime {:.0} ms, P4Runtime {:.0} ms, {:.2} times",
-            own.as_secs_f64() * 1e3,
-            whole.as_secs_f64() * 1e3,
-            whole.as_secs_f64() / own.as_secs_f64()
+            driver_time.as_secs_f64() * 1e3,
+            gateway_time.as_secs_f64() * 1e3,
+            gateway_time.as_secs_f64() / driver_time.as_secs_f64()
         );
     }
 }

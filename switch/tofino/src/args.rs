@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `sluice-tofino`.
 
 use std::ffi::OsString;
 
@@ -6,15 +6,15 @@ use lexopt::{Arg, Parser, ValueExt};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
-/// The port of P4Runtime.
+/// Default address on which P4Runtime is served.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
-/// The port of BF Runtime.
+/// Default URI of the driver's BF Runtime server.
 const DEFAULT_DRIVER: &str = "http://127.0.0.1:50052";
 
-/// What a driver loads lies here, on its machine.
+/// Default folder on the driver's machine for the files of programs that the driver loads.
 const DEFAULT_FOLDER: &str = "/var/lib/sluice-tofino/programs";
 
-/// What `--help` says.
+/// The text of `--help`.
 pub const HELP: &str = "\
 usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Runtime
 
@@ -22,7 +22,7 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --device-id N            P4Runtime device id [1]
   --driver URI             where BF Runtime is served [http://127.0.0.1:50052]
   --driver-device N        the driver's number of the device [0]
-  --client-id N            the number by which the driver knows this gateway; another client must not have it [1]
+  --client-id N            the number by which the driver identifies this gateway; no other client may have it [1]
   --program NAME           the program to use, if the driver runs several
   --pipes N,N              pipes whose register cells are added up in an answer: those that packets come in by [0]
   --cpu-port N             the device's port that leads to the CPU (PCIe: 192 with two pipes, 320 with four); without it, none is set
@@ -32,52 +32,52 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --program-folder PATH    folder on the driver's machine for the files of programs that it loads [/var/lib/sluice-tofino/programs]
   --reload                 at a commit the driver loads its program again instead of clearing the tables: seconds on the model, where
                            clearing takes minutes; on hardware its ports go down
-  --state FOLDER           keep in this folder what controllers write, so that a restarted gateway adopts it; without it, that one
-                           starts empty
+  --state FOLDER           keep in this folder what controllers write, so that a restarted gateway adopts it; without this flag,
+                           a restarted gateway starts empty
   --log-level LEVEL        trace, debug, info, warn, error or off [info]
   -h, --help, -v, --version
 ";
 
-/// What to do.
+/// What the command line asks for.
 pub enum Command {
-    /// Serve.
+    /// Serve P4Runtime with these arguments.
     Run(Box<Args>),
-    /// Print a text.
+    /// Print a text and exit.
     Print(String),
 }
 
-/// How to serve.
+/// The arguments of a serving gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Args {
-    /// Where P4Runtime is served.
+    /// Address on which P4Runtime is served.
     pub address: String,
-    /// P4Runtime's device id.
+    /// The device id that requests of P4Runtime must carry.
     pub device_id: u64,
-    /// Where BF Runtime is served.
+    /// URI of the driver's BF Runtime server.
     pub driver: String,
     /// The driver's number of the device.
     pub driver_device: u32,
-    /// This client's number.
+    /// The number by which the driver identifies this client.
     pub client_id: u32,
-    /// The program to bind to.
+    /// The driver's program to use, if it runs several.
     pub program: Option<String>,
-    /// The pipes whose register cells are added up.
+    /// The pipes whose register cells are added up when a register is read.
     pub pipes: Vec<u32>,
-    /// The device's port that leads to the CPU.
+    /// The device's port that leads to the CPU; `None` leaves the device's setting.
     pub cpu_port: Option<u32>,
-    /// The file of front-panel ports.
+    /// Path of the file of front-panel ports.
     pub ports: Option<String>,
-    /// By which packets for the controller come and go.
+    /// Network interface for packets to and from the controller.
     pub cpu_interface: Option<String>,
-    /// Where metrics are served, if anywhere.
+    /// Address on which metrics are served; `None` for no metrics.
     pub metrics_address: Option<String>,
-    /// Where the driver puts programs that it loads.
+    /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// Load instead of clearing.
+    /// Whether a commit loads the driver's program again instead of clearing its tables.
     pub reload: bool,
-    /// Where what is written is kept for a gateway that is started again.
+    /// Folder in which state is saved for a restarted gateway; `None` to save none.
     pub state: Option<String>,
-    /// How much is logged.
+    /// The least severe level that is logged.
     pub log_level: LevelFilter,
 }
 
@@ -103,24 +103,24 @@ impl Default for Args {
     }
 }
 
-/// Why the command line is refused.
+/// Errors of the command line.
 #[derive(Debug, Error)]
 pub enum ArgsError {
-    /// A flag or its value.
+    /// An unknown flag, or a flag with a wrong value.
     #[error("{0}; see --help")]
     Flag(#[from] lexopt::Error),
-    /// A list of pipes.
+    /// A list of pipes that cannot be parsed.
     #[error("--pipes {0}: give numbers from 0 to 7, such as 0,1")]
     Pipes(String),
-    /// A folder.
+    /// A program folder that is not an absolute path.
     #[error("--program-folder {0}: give an absolute path, such as /var/lib/sluice-tofino/programs")]
     Folder(String),
 }
 
-/// Reads the command line.
+/// Parses the command line.
 ///
 /// # Errors
-/// The first flag that is unknown, or whose value is wrong.
+/// The first flag that is unknown or whose value is wrong.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ArgsError> {
     let mut args = Args::default();
     let mut parser = Parser::from_args(arguments);
@@ -157,7 +157,7 @@ fn pipes(list: &str) -> Result<Vec<u32>, ArgsError> {
     pipes.ok_or_else(|| ArgsError::Pipes(list.to_owned()))
 }
 
-/// The driver takes relative paths from where it was started.
+/// Requires an absolute path, because the driver resolves relative ones against its own working directory.
 fn folder(path: String) -> Result<String, ArgsError> {
     if path.starts_with('/') { Ok(path) } else { Err(ArgsError::Folder(path)) }
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_say_where_the_driver_is_and_what_is_added_up() {
+    fn flags_set_the_driver_and_the_pipes() {
         let args = run("--driver http://switch:50052 --program sluice --pipes 0,2 --cpu-interface bf_pci0").unwrap();
         assert_eq!((args.driver.as_str(), args.program.as_deref()), ("http://switch:50052", Some("sluice")));
         assert_eq!((args.pipes, args.cpu_interface.as_deref()), (vec![0, 2], Some("bf_pci0")));

@@ -1,4 +1,4 @@
-//! The driver's end of BF Runtime.
+//! The client of the driver's BF Runtime server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
+use crate::array_locks::ArrayLocks;
 use crate::info::Info;
 use crate::load::DriverProgram;
 use crate::proto::bf_runtime_client::BfRuntimeClient;
@@ -20,57 +21,56 @@ use crate::proto::{
     WriteRequest, set_forwarding_pipeline_config_request, stream_message_request, stream_message_response, subscribe,
 };
 use crate::statistics::DriverCalls;
-use crate::turns::Turns;
 
-/// The driver stands for all pipes by this number.
+/// The pipe number by which the driver addresses all pipes together.
 const ALL_PIPES: u32 = 0xffff;
-/// A read comes in one message, however large.
+/// Limit on a message's size in bytes: the driver answers a read in one message, however large.
 const LARGEST_MESSAGE: usize = 1 << 30;
-/// A refused batch comes back in headers, an error for each update.
+/// Limit on the bytes of an answer's headers, which hold an error for each update of a refused batch.
 const LARGEST_HEADERS: u32 = 64 << 20;
-/// A driver that has not answered for this long is taken for gone.
+/// Time without an answer after which the driver counts as unreachable.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a whole program may take to be cleared: a model on a busy machine takes minutes for large registers.
+/// Time limit for clearing a whole program: the model takes minutes for large registers on a busy machine.
 pub const CLEARING: Duration = Duration::from_secs(300);
 
-/// Tenths of a second that a client's number may take to be free again.
-const FREED: u32 = 20;
+/// Attempts, a tenth of a second apart, to subscribe with a client number that the driver has not freed yet.
+const SUBSCRIBE_ATTEMPTS: u32 = 20;
 
-/// Which driver, and as whom.
+/// The driver's address, and how this client identifies itself.
 #[derive(Debug, Clone)]
 pub struct Address {
-    /// Such as `http://127.0.0.1:50052`.
+    /// The server's URI, such as `http://127.0.0.1:50052`.
     pub uri: String,
     /// The driver's device number.
     pub device: u32,
-    /// The number by which the driver knows this client.
+    /// The number by which the driver identifies this client.
     pub client: u32,
-    /// The program to bind to; `None`: the only one that the driver runs.
+    /// The program to use; `None` for the only one that the driver runs.
     pub program: Option<String>,
 }
 
-/// A driver that answers, and the program that it runs.
+/// A connection to a driver, bound to the program that the driver runs.
 #[derive(Debug, Clone)]
 pub struct Driver {
     grpc: BfRuntimeClient<Channel>,
     address: Address,
-    /// What is counted of its calls.
+    /// Counts of the calls, and the time that they took.
     pub calls: Arc<DriverCalls>,
-    /// Keeps two reads from copying one array at the same time.
-    pub turns: Arc<Turns>,
+    /// Prevents concurrent copies of one array.
+    pub array_locks: Arc<ArrayLocks>,
     program: Option<Arc<DriverProgram>>,
-    /// Which of the device's pipes calls are about.
+    /// The pipe that calls address, or [`ALL_PIPES`].
     pipe: u32,
 }
 
-/// What the driver says of its own accord. The subscription ends when this is dropped.
+/// The driver's notifications. Dropping this ends the subscription.
 pub struct Events {
     messages: Streaming<StreamMessageResponse>,
     _requests: mpsc::Sender<StreamMessageRequest>,
 }
 
 impl Events {
-    /// The next message; `None` when the driver has ended the stream.
+    /// Waits for the next notification; `None` when the driver has ended the stream.
     pub async fn next(&mut self) -> Option<stream_message_response::Update> {
         loop {
             match self.messages.message().await {
@@ -86,24 +86,24 @@ impl Events {
 }
 
 impl Driver {
-    /// Subscribes to the driver, reads what program it runs, if any, and binds to it.
+    /// Subscribes to the driver, asks for its program, and binds to it if there is one.
     ///
     /// # Errors
-    /// What the driver or the network says, with the place.
+    /// Fails with the driver's or the network's error, and the driver's address.
     pub async fn connect(address: Address) -> Result<(Self, Events), Status> {
         let (grpc, events) = open(&address).await?;
         Ok((Self::bound(grpc, address).await?, events))
     }
 
-    /// Reads what program the driver runs, if any, and binds to it.
+    /// Asks for the driver's program over a subscribed connection, and binds to it if there is one.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Fails with the driver's error.
     pub async fn bound(mut grpc: BfRuntimeClient<Channel>, address: Address) -> Result<Self, Status> {
         let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
         let answer = within(PATIENCE, grpc.get_forwarding_pipeline_config(request)).await?.into_inner();
-        let fixed = answer.non_p4_config.unwrap_or_default().bfruntime_info;
-        let program = choose(answer.config, &fixed, address.program.as_deref(), &address.uri)?.map(Arc::new);
+        let device_info = answer.non_p4_config.unwrap_or_default().bfruntime_info;
+        let program = choose(answer.config, &device_info, address.program.as_deref(), &address.uri)?.map(Arc::new);
         if let Some(program) = &program {
             let bind = SetForwardingPipelineConfigRequest {
                 device_id: address.device,
@@ -114,10 +114,10 @@ impl Driver {
             };
             within(PATIENCE, grpc.set_forwarding_pipeline_config(bind)).await?;
         }
-        Ok(Self { grpc, address, calls: Arc::default(), turns: Arc::default(), program, pipe: ALL_PIPES })
+        Ok(Self { grpc, address, calls: Arc::default(), array_locks: Arc::default(), program, pipe: ALL_PIPES })
     }
 
-    /// The program that the driver runs.
+    /// Returns the program that the driver runs.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` when it runs none.
@@ -131,13 +131,13 @@ impl Driver {
         })
     }
 
-    /// The driver for calls about one pipe of the device only.
+    /// Returns a copy of this client whose calls address one pipe.
     #[must_use]
     pub fn in_pipe(&self, pipe: u32) -> Self {
         Self { pipe, ..self.clone() }
     }
 
-    /// The pipe that calls are about, or the driver's number for all of them.
+    /// Returns the pipe that calls address, or the driver's number for all pipes.
     #[must_use]
     pub fn pipe(&self) -> u32 {
         self.pipe
@@ -151,18 +151,18 @@ impl Driver {
         Some(TargetDevice { device_id: self.address.device, pipe_id: self.pipe, direction: 0xff, prsr_id: 0xff })
     }
 
-    /// Makes updates in one request; the result has an outcome for each.
+    /// Makes updates in one request. Returns one outcome for each update.
     ///
     /// # Errors
-    /// When the driver does not answer, or refuses the request as a whole.
+    /// Fails when the driver does not answer, or refuses the whole request.
     pub async fn write(&self, updates: Vec<Update>) -> Result<Vec<Outcome>, Status> {
         self.write_within(PATIENCE, updates).await
     }
 
-    /// As [`Driver::write`], for what takes its time.
+    /// Makes updates as [`Driver::write`] does, with another time limit.
     ///
     /// # Errors
-    /// As those of [`Driver::write`].
+    /// The errors of [`Driver::write`].
     pub async fn write_within(&self, patience: Duration, updates: Vec<Update>) -> Result<Vec<Outcome>, Status> {
         let count = updates.len();
         if count == 0 {
@@ -182,12 +182,12 @@ impl Driver {
         }
     }
 
-    /// Waits until the driver has done what it was asked before, also by a connection that is gone: a config to verify has its turn
-    /// after all reads and writes.
+    /// Waits until the driver has finished all earlier requests, also those of closed connections. The request verifies
+    /// a config, which the driver handles after all earlier reads and writes.
     ///
     /// # Errors
-    /// When the driver does not answer.
-    pub async fn settled(&self) -> Result<(), Status> {
+    /// Fails when the driver does not answer.
+    pub async fn wait_until_idle(&self) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
             device_id: self.address.device,
             client_id: self.address.client,
@@ -197,32 +197,32 @@ impl Driver {
         within(CLEARING, self.grpc.clone().set_forwarding_pipeline_config(request)).await.map(|_| ())
     }
 
-    /// Reads entries.
+    /// Reads entities from the driver.
     ///
     /// # Errors
-    /// When the driver does not answer, or one of the entries cannot be read.
+    /// Fails when the driver does not answer, or one of the entities cannot be read.
     pub async fn read(&self, entities: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let _call = self.calls.read.begin();
         let request =
             ReadRequest { target: self.target(), client_id: self.address.client, entities, p4_name: self.name() };
         let collect = async {
             let mut responses = self.grpc.clone().read(request).await?.into_inner();
-            let mut found = Vec::new();
+            let mut entities = Vec::new();
             while let Some(response) = responses.message().await? {
-                // As a rule there is one message; that of a large register has megabytes.
-                if found.is_empty() {
-                    found = response.entities;
+                // The driver normally sends one message, which has megabytes for a large register; avoid copying it.
+                if entities.is_empty() {
+                    entities = response.entities;
                 } else {
-                    found.extend(response.entities);
+                    entities.extend(response.entities);
                 }
             }
-            Ok(found)
+            Ok(entities)
         };
         within(PATIENCE, collect).await.map_err(|status| {
             if is_too_large(&status) {
                 return too_large(&self.address.uri);
             }
-            match errors(&status, 0).and_then(|all| all.into_iter().find_map(Result::err)) {
+            match errors(&status, 0).and_then(|outcomes| outcomes.into_iter().find_map(Result::err)) {
                 Some(fault) => fault.into(),
                 None => status,
             }
@@ -230,12 +230,12 @@ impl Driver {
     }
 }
 
-/// Whether gRPC has refused an answer for its size; the driver's own refusals have details.
+/// Returns whether gRPC refused an answer for its size. Refusals by the driver itself have details.
 fn is_too_large(status: &Status) -> bool {
     status.code() == Code::OutOfRange && status.details().is_empty() && status.message().contains("too large")
 }
 
-/// The refusal of an answer beyond [`LARGEST_MESSAGE`].
+/// The error for an answer above [`LARGEST_MESSAGE`].
 fn too_large(uri: &str) -> Status {
     Status::resource_exhausted(format!(
         "driver at {uri}: its answer has more than {} MB, which it sends in one message; read fewer tables or cells in a request",
@@ -243,8 +243,8 @@ fn too_large(uri: &str) -> Status {
     ))
 }
 
-/// Waits for a call of the driver for so long. Only seconds in which this process ran count: after a pause of its own the answer may
-/// lie unread.
+/// Waits for a call of the driver for at most `patience`. Seconds in which this process is suspended do not count: the
+/// answer may have arrived meanwhile.
 pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     let mut call = std::pin::pin!(call);
     for _ in 0..patience.as_secs() {
@@ -255,20 +255,20 @@ pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, 
         }
     }
     Err(Status::unavailable(format!(
-        "the driver has not answered for {} s; look at bf_switchd, and try again when it does",
+        "the driver has not answered for {} s; check bf_switchd, and try again when it answers",
         patience.as_secs()
     )))
 }
 
-/// The innermost cause of an error: tonic's own text of a refused connection is "transport error" only.
+/// Returns the innermost cause of an error. For a refused connection, tonic's own message is only "transport error".
 fn cause(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), cause)
 }
 
-/// A connection that has subscribed and is bound to no program.
+/// Opens a connection and subscribes, without binding to a program.
 ///
 /// # Errors
-/// What the driver or the network says, with the place.
+/// Fails with the driver's or the network's error, and the driver's address.
 pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events), Status> {
     let place = |what: &str| format!("driver at {}: {what}", address.uri);
     let endpoint = Endpoint::from_shared(address.uri.clone())
@@ -283,8 +283,8 @@ pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
     let mut events = subscribe(&mut grpc, address).await;
-    // The driver frees a client's number some time after that client has gone: of an earlier gateway, or an earlier connection.
-    for _ in 0..FREED {
+    // The driver frees a client number some time after its client, such as an earlier gateway, has disconnected.
+    for _ in 0..SUBSCRIBE_ATTEMPTS {
         if !events.as_ref().is_err_and(|status| status.code() == Code::AlreadyExists) {
             break;
         }
@@ -318,7 +318,7 @@ async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Re
     let mut events = Events { messages, _requests: requests };
     match within(PATIENCE, async { Ok(events.next().await) }).await? {
         Some(stream_message_response::Update::Subscribe(answer))
-            if answer.status.as_ref().is_none_or(|it| it.code == 0) =>
+            if answer.status.as_ref().is_none_or(|status| status.code == 0) =>
         {
             Ok(events)
         }
@@ -326,39 +326,40 @@ async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Re
     }
 }
 
-/// The program to use, out of those that the driver runs; `None` when it runs none.
+/// Selects the program to use from those that the driver runs; `None` when it runs none.
 #[allow(clippy::result_large_err)]
 fn choose(
     configs: Vec<ForwardingPipelineConfig>,
-    fixed: &[u8],
-    wanted: Option<&str>,
+    device_info: &[u8],
+    requested: Option<&str>,
     uri: &str,
 ) -> Result<Option<DriverProgram>, Status> {
-    // A driver without a program names what all programs share: `$SHARED`.
+    // A driver without a program reports `$SHARED`, which contains what all programs share.
     let mut configs: Vec<_> = configs.into_iter().filter(|config| !config.p4_name.starts_with('$')).collect();
     let names = configs.iter().map(|config| config.p4_name.as_str()).collect::<Vec<_>>().join(", ");
     let refused = |what: &str| Err(Status::failed_precondition(format!("driver at {uri}: {what}")));
-    let place = match wanted {
+    let place = match requested {
         _ if configs.is_empty() => return Ok(None),
         None if configs.len() > 1 => return refused(&format!("it runs {names}; choose one with --program")),
         None => 0,
-        Some(wanted) => match configs.iter().position(|config| config.p4_name == wanted) {
+        Some(requested) => match configs.iter().position(|config| config.p4_name == requested) {
             Some(place) => place,
-            None => return refused(&format!("it does not run {wanted}, but [{names}]; start bf_switchd with it")),
+            None => return refused(&format!("it does not run {requested}, but [{names}]; start bf_switchd with it")),
         },
     };
     let config = configs.swap_remove(place);
-    let others = configs;
+    let other_programs = configs;
     let info: Info = serde_json::from_slice(&config.bfruntime_info).map_err(|error| {
         Status::failed_precondition(format!("driver at {uri}: its bfrt.json of {}: {error}", config.p4_name))
     })?;
-    let fixed = Info::known(fixed).map_err(|error| {
+    let device_info = Info::parse_device(device_info).map_err(|error| {
         Status::failed_precondition(format!("driver at {uri}: its bfrt.json of the device: {error}"))
     })?;
-    Ok(Some(DriverProgram { config, others, info, fixed }))
+    Ok(Some(DriverProgram { config, other_programs, info, device_info }))
 }
 
-/// The errors of the updates of a refused batch. Details end with the last error.
+/// Returns the outcomes of a refused batch's updates. The driver's details end with the last error; later updates
+/// succeeded.
 fn errors(status: &Status, count: usize) -> Option<Vec<Outcome>> {
     let details = rpc::Status::decode(status.details()).ok().filter(|status| !status.details.is_empty())?.details;
     let outcomes = details.iter().map(|any| {
@@ -380,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_beyond_the_largest_is_told_from_what_the_driver_refuses() {
+    fn answers_above_the_limit_are_distinguished_from_refusals_of_the_driver() {
         let message = "Error, decoded message length too large: found 1073741825 bytes, the limit is: 1073741824 bytes";
         assert!(is_too_large(&Status::out_of_range(message)));
         assert!(!is_too_large(&Status::out_of_range("Table Entry get failed")));

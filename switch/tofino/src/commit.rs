@@ -1,4 +1,4 @@
-//! Programs put to work: held against the driver's, loaded by it, cleared.
+//! Commits of programs: checks a pushed program against the driver's, has it loaded if needed, and clears the tables.
 
 use std::sync::Arc;
 
@@ -13,20 +13,24 @@ use crate::handover::Handover;
 use crate::idle;
 use crate::info::Info;
 use crate::load::{DriverProgram, Loaded};
-use crate::loading::{self, Given};
+use crate::loading::{self, PushedProgram};
 use crate::mark::Mark;
 use crate::proto::{ForwardingPipelineConfig, Update, update::Type};
 use crate::replication;
 
 impl Gateway {
-    /// Holds a config against the program that runs, or the one that it gives.
+    /// Checks a config against the program that the driver runs, or against the program that the config contains.
     #[allow(clippy::result_large_err)]
-    pub(crate) fn verify(&self, config: p4::ForwardingPipelineConfig, given: Option<Given>) -> Result<(), Status> {
+    pub(crate) fn verify(
+        &self,
+        config: p4::ForwardingPipelineConfig,
+        pushed: Option<PushedProgram>,
+    ) -> Result<(), Status> {
         let driver = self.driver()?;
-        match given.filter(|given| !driver.program().is_ok_and(|running| given.is(running))) {
-            Some(given) => {
-                given.check(self.settings.driver.program.as_deref())?;
-                given.hold(config)?;
+        match pushed.filter(|pushed| !driver.program().is_ok_and(|running| pushed.is(running))) {
+            Some(pushed) => {
+                pushed.check(self.settings.driver.program.as_deref())?;
+                pushed.verify(config)?;
             }
             None => {
                 Loaded::of(config, driver.program()?)?;
@@ -35,62 +39,63 @@ impl Gateway {
         Ok(())
     }
 
-    /// Puts a program to work. What the driver holds is kept if asked for; otherwise it is cleared, by loading where the driver runs
-    /// another program.
+    /// Commits a program. With `keep_state`, the driver's state stays. Otherwise it is cleared, by loading if the
+    /// driver must run another program.
     pub(crate) async fn commit(
         &self,
         config: p4::ForwardingPipelineConfig,
-        given: Option<Given>,
-        keep: bool,
+        pushed: Option<PushedProgram>,
+        keep_state: bool,
     ) -> Result<(), Status> {
         let driver = self.driver()?;
-        let other = given.filter(|given| !driver.program().is_ok_and(|running| given.is(running)));
+        let replacement = pushed.filter(|pushed| !driver.program().is_ok_and(|running| pushed.is(running)));
         let old = self.state.lock().loaded.clone();
-        if let (true, Some(old)) = (keep, old) {
-            if other.is_some() || old.config.p4info != config.p4info {
+        if let (true, Some(old)) = (keep_state, old) {
+            if replacement.is_some() || old.config.p4info != config.p4info {
                 return Err(Status::invalid_argument(
-                    "the program is another one, and the driver keeps no state for it; give VERIFY_AND_COMMIT",
+                    "this is another program, for which the driver cannot keep the state; give VERIFY_AND_COMMIT",
                 ));
             }
             let loaded = Loaded::of(config, driver.program()?)?;
-            age(&driver, &loaded).await?;
+            enable_idle_timeouts(&driver, &loaded).await?;
             loaded.binding.types.take_over(&old.binding.types);
             self.state.lock().loaded = Some(Arc::new(loaded));
             self.write_journal().await;
             return Ok(());
         }
-        let loaded = match other {
-            Some(given) => {
-                given.check(self.settings.driver.program.as_deref())?;
-                // Refused before the driver loses anything.
-                given.hold(config.clone())?;
-                self.end_journal()?;
-                let driver = self.load(&[given.config]).await?;
+        let loaded = match replacement {
+            Some(pushed) => {
+                pushed.check(self.settings.driver.program.as_deref())?;
+                // Checked before the driver loses any state.
+                pushed.verify(config.clone())?;
+                self.remove_journal()?;
+                let driver = self.load(&[pushed.config]).await?;
                 Loaded::of(config, driver.program()?)?
             }
             None => {
                 let running = driver.program()?;
                 let loaded = Loaded::of(config, running)?;
-                self.end_journal()?;
+                self.remove_journal()?;
                 if self.settings.reload {
-                    let configs: Vec<_> = std::iter::once(&running.config).chain(&running.others).cloned().collect();
+                    let configs: Vec<_> =
+                        std::iter::once(&running.config).chain(&running.other_programs).cloned().collect();
                     self.load(&configs).await?;
                 } else {
-                    // Whatever becomes of it: what clients have written is no longer whole.
-                    self.forget();
-                    clear(&driver, running).await.inspect_err(|_| self.lose())?;
+                    // Even if clearing fails, part of what clients wrote may be gone.
+                    self.discard_state();
+                    clear(&driver, running).await.inspect_err(|_| self.drop_connection())?;
                 }
                 loaded
             }
         };
         let mark = Mark::new().map_err(|error| Status::internal(format!("/dev/urandom: {error}")))?;
         let driver = self.driver()?;
-        age(&driver, &loaded).await?;
-        // After the clearing, which takes all mirror sessions.
+        enable_idle_timeouts(&driver, &loaded).await?;
+        // Written after the clearing, which deletes all mirror sessions.
         let marked = mark.write(&driver).await?;
         if !marked {
             tracing::warn!(
-                "the driver has no table $mirror.cfg for a mark: what is written does not survive a restart"
+                "the driver has no table $mirror.cfg for a mark: a restarted gateway cannot adopt its state"
             );
         }
         {
@@ -102,33 +107,33 @@ impl Gateway {
         Ok(())
     }
 
-    /// Forgets what clients have written.
-    pub(crate) fn forget(&self) {
-        self.leave_journal();
+    /// Discards the program and all state that clients wrote, in this process only.
+    pub(crate) fn discard_state(&self) {
+        self.release_journal();
         let mut state = self.state.lock();
         (state.loaded, state.mark) = (None, None);
-        state.owed.clear();
+        state.pending.clear();
         state.shadow.clear();
         self.controllers.digests.lock().clear();
     }
 
-    /// Has the driver load programs, over a connection that takes the place of the present one: the driver cuts those off that are
-    /// bound to a program which goes.
+    /// Has the driver load programs over a new connection. The driver closes connections that are bound to a program
+    /// which it replaces.
     async fn load(&self, configs: &[ForwardingPipelineConfig]) -> Result<Driver, Status> {
         {
             let mut state = self.state.lock();
             (state.driver, state.loading) = (None, true);
         }
-        self.forget();
+        self.discard_state();
         let _ = self.handover.send(Handover::Hold);
-        let loaded = async {
+        let load = async {
             let (mut driver, events) =
                 loading::load(&self.settings.driver, &self.settings.program_folder, configs).await?;
             driver.calls = Arc::clone(&self.calls);
             self.set_device(&driver).await?;
             Ok((driver, events))
         };
-        let loaded = loaded.await;
+        let loaded = load.await;
         let mut state = self.state.lock();
         state.loading = false;
         match loaded {
@@ -145,19 +150,19 @@ impl Gateway {
     }
 }
 
-/// Clears all that a program holds, and the copies of packets that its clients asked for.
+/// Clears the program's tables and the multicast groups and mirror sessions that clients configured.
 async fn clear(driver: &Driver, running: &DriverProgram) -> Result<(), Status> {
     let mut updates = clearing(&running.info);
     updates.extend(replication::clearing(driver).await?);
     write_all(driver, "clearing", updates).await
 }
 
-/// Has the driver age entries, and report idle ones to this client.
-pub(crate) async fn age(driver: &Driver, loaded: &Loaded) -> Result<(), Status> {
+/// Enables idle timeouts in the driver, whose notifications go to this client.
+pub(crate) async fn enable_idle_timeouts(driver: &Driver, loaded: &Loaded) -> Result<(), Status> {
     write_all(driver, "aging the entries of", idle::aging(loaded)).await
 }
 
-/// Has the driver make updates, each with the name of its table; all of them have to be made.
+/// Makes updates, each given with its table's name for errors. Fails if the driver refuses one of them.
 async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
     let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
     let outcomes = driver.write_within(CLEARING, updates).await?;
@@ -169,13 +174,14 @@ async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) 
     }
 }
 
-/// What clears the driver's program, with the name of each table: entries before the groups and members that they have.
+/// Returns the updates that clear the driver's program, each with its table's name. Entries come before the groups and
+/// members to which they refer.
 fn clearing(info: &Info) -> Vec<(String, Update)> {
     let tables = &info.tables;
     let mut updates = Vec::new();
     for kind in ["MatchAction_", "Selector", "Action", "Register", "Counter", "Meter", "ParserValueSet"] {
         let matching = kind.ends_with('_');
-        let of_kind = |of: &str| if matching { of.starts_with(kind) } else { of == kind };
+        let of_kind = |table_type: &str| if matching { table_type.starts_with(kind) } else { table_type == kind };
         for table in tables.iter().filter(|table| of_kind(&table.table_type)) {
             if matching && !table.has_const_default_action && !table.action_specs.is_empty() {
                 let reset = bfrt::update(Type::Delete, bfrt::default_entry(table.id, None));

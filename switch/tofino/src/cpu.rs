@@ -1,5 +1,5 @@
-//! The port by which packets go to the controllers and come from them: a network interface on which frames carry the
-//! program's own headers. BF Runtime hands no packets on.
+//! The network interface for packets to and from the controllers. Frames there carry the program's own packet-in and
+//! packet-out headers; BF Runtime cannot transport packets.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use sluice_ports::{Event, Interface, Poller, RxBatch, TxBatch};
 use thiserror::Error;
 
-/// Frames from controllers that may wait.
+/// Limit on the queued frames from controllers; further ones are refused.
 const WAITING: usize = 1024;
-/// How often a lost interface is looked for.
+/// Interval between attempts to reopen a lost interface.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Why the port cannot be used.
+/// The CPU interface cannot be opened or polled.
 #[derive(Debug, Error)]
 #[error("CPU interface {name}: {cause}")]
 pub struct CpuError {
@@ -23,7 +23,7 @@ pub struct CpuError {
     cause: String,
 }
 
-/// Frames on their way from controllers.
+/// The queue of frames from controllers to the CPU interface.
 #[derive(Default)]
 pub struct Port {
     waiting: Mutex<VecDeque<Vec<u8>>>,
@@ -31,7 +31,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Queues a frame; false when too many wait.
+    /// Queues a frame. Returns false when the queue is full.
     pub fn push(&self, frame: Vec<u8>) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= WAITING {
@@ -45,15 +45,16 @@ impl Port {
         true
     }
 
-    /// The frames that wait, oldest first.
+    /// Takes all queued frames, oldest first.
     pub fn take(&self) -> Vec<Vec<u8>> {
         self.waiting.lock().drain(..).collect()
     }
 
-    /// Moves frames between this port and the interface called `name`, for good; `received` gets each that comes in.
+    /// Moves frames between the queue and the interface `name` until an error; calls `received` with each frame that
+    /// arrives.
     ///
     /// # Errors
-    /// When the interface cannot be opened at the start.
+    /// Fails when the interface cannot be opened or polled.
     pub fn run(&self, name: &str, mut received: impl FnMut(&[u8])) -> Result<(), CpuError> {
         let failed = |cause: &dyn std::fmt::Display| CpuError { name: name.to_owned(), cause: cause.to_string() };
         let mut interface = Interface::open(name).map_err(|error| failed(&error))?;

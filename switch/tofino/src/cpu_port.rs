@@ -1,17 +1,19 @@
-//! What makes a port of the device the CPU's: the program's parser looks for a controller's header on it, and the traffic manager
-//! sends copies for the CPU to it. Both are the driver's to set, so that no program is compiled for the number of one chip's port.
-//! Of the two tables one takes inserts, the other modifications.
+//! Configures the device's CPU port. The program's parser must expect packet-out headers there, and the traffic manager
+//! must send copies for the CPU there. Both are set through the driver, so that compiled programs do not depend on a
+//! chip's port numbers. One of the two tables takes inserts, the other modifications.
 
 use crate::bfrt;
 use crate::info::{Info, Table};
 use crate::proto::{DataField, TableData, Update, update::Type};
 
-/// The lowest bit of the CPU port's metadata, by which a program knows it. The metadata have 64 bits on Tofino, 128 on Tofino 2.
+/// The lowest bit of a port's metadata marks the CPU port for the program. Port metadata have 64 bits on Tofino and 128
+/// on Tofino 2.
 const FROM_CPU: u128 = 1;
-/// The driver's table of what the traffic manager does at a port.
+/// The driver's table of the traffic manager's settings by port.
 const TRAFFIC_MANAGER_PORTS: &str = "$pre.port";
 
-/// What is set at a port, each with its place for an error message. A program without port metadata needs no more than the copies.
+/// Returns the updates that make `port` the CPU port, each with its table's name for errors. A program without port
+/// metadata needs only the traffic manager's.
 pub fn settings(program: &Info, driver: &Info, port: u32) -> Vec<(String, Update)> {
     let metadata = program.tables.iter().filter(|table| table.table_type == "PortMetadata").filter_map(|table| {
         let number = port.to_be_bytes();
@@ -28,11 +30,13 @@ pub fn settings(program: &Info, driver: &Info, port: u32) -> Vec<(String, Update
     metadata.chain(copies).collect()
 }
 
-/// As many of the last bytes as a field of so many bits has; `None` if the field is wider than these bytes: then nothing is set.
+/// Returns the last bytes of a value, as many as a field of `bits` bits holds. `None` if the field is wider than the
+/// value; then nothing is set.
 fn last(bytes: &[u8], bits: u32) -> Option<&[u8]> {
     bytes.get(bytes.len().checked_sub(bits.div_ceil(8) as usize)?..)
 }
 
+/// Returns an update of one field of the entry with this key, with the table's name.
 fn set(kind: Type, table: &Table, key: &[u8], field: DataField) -> Option<(String, Update)> {
     let key = crate::proto::TableKey { fields: vec![bfrt::exact(table.key.first()?.id, key)] };
     let data = TableData { fields: vec![field], ..Default::default() };

@@ -1,7 +1,8 @@
-//! Front-panel ports by a file: speed, error correction, autonegotiation and loopback, set when the driver answers.
+//! Front-panel ports configured by a file: speed, error correction, autonegotiation and loopback. The gateway applies
+//! the file when it connects to the driver.
 //!
-//! A port that has its settings is left as it is, so that a gateway that starts again takes no link down. Of any other the driver
-//! changes speed and error correction only by taking the port away and adding it again.
+//! A port that already has its settings is not touched, so that a restarted gateway takes no link down. Any other port
+//! is deleted and added again, because the driver cannot change the speed or error correction of an existing port.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +16,28 @@ use crate::client::Driver;
 use crate::info::Table;
 use crate::proto::{DataField, TableData, TableEntry, TableKey, entity, update::Type};
 
+/// The driver's table of ports, by device port.
 const PORTS: &str = "$PORT";
+/// The driver's table of front-panel names.
 const NAMES: &str = "$PORT_STR_INFO";
 
-/// Why a file of ports is refused.
+/// Errors of a file of ports.
 #[derive(Debug, Error)]
 pub enum PortsError {
-    /// It cannot be read.
-    #[error("--ports {file}: {cause}; give a file that is there")]
+    /// The file cannot be read.
+    #[error("--ports {file}: {cause}; give an existing file")]
     Unread {
-        /// Its path.
+        /// The file's path.
         file: String,
-        /// What the system says.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// It is not what the gateway reads.
+    /// The file's content is wrong.
     #[error("--ports {file}: {cause}")]
     Wrong {
-        /// Its path.
+        /// The file's path.
         file: String,
-        /// The line, and what is wrong there.
+        /// The line, and what is wrong in it.
         cause: String,
     },
 }
@@ -42,12 +45,12 @@ pub enum PortsError {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    ports: BTreeMap<Spanned<String>, Wanted>,
+    ports: BTreeMap<Spanned<String>, PortSettings>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct PortSettings {
     speed: Speed,
     #[serde(default)]
     fec: Fec,
@@ -57,7 +60,8 @@ struct Wanted {
     loopback: Loopback,
 }
 
-/// A setting by its name in the file, with the driver's name; of those that may be left out, the first is the default.
+/// Declares a setting's values: each with its name in the file and its name in the driver. An optional setting marks
+/// its default.
 macro_rules! choices {
     ($(#[$derive:meta])* $name:ident: $($(#[$default:meta])* $choice:ident $file:literal $driver:literal),*) => {
         #[derive(Debug, Clone, Copy, Deserialize)]
@@ -82,14 +86,15 @@ choices!(#[derive(Default)] Loopback: #[default] None "none" "BF_LPBK_NONE", Mac
     MacFar "mac-far" "BF_LPBK_MAC_FAR", PcsNear "pcs-near" "BF_LPBK_PCS_NEAR",
     SerdesNear "serdes-near" "BF_LPBK_SERDES_NEAR", SerdesFar "serdes-far" "BF_LPBK_SERDES_FAR");
 
+/// A port of the file, with the line that declares it.
 #[derive(Debug, Clone)]
 struct Port {
     line: usize,
     name: String,
-    wanted: Wanted,
+    settings: PortSettings,
 }
 
-/// The ports of a file.
+/// The ports that a file configures.
 #[derive(Debug, Clone, Default)]
 pub struct FrontPanel {
     file: String,
@@ -97,16 +102,16 @@ pub struct FrontPanel {
 }
 
 impl FrontPanel {
-    /// Reads a file.
+    /// Reads a file of ports.
     ///
     /// # Errors
-    /// With the file, the line and what would be right there.
+    /// The file, the line and the problem there.
     pub fn open(file: &str) -> Result<Self, PortsError> {
         let text = std::fs::read_to_string(file);
         Self::parse(file, &text.map_err(|cause| PortsError::Unread { file: file.to_owned(), cause })?)
     }
 
-    /// Reads a file's text.
+    /// Parses a file's text; `file` is its path, for errors.
     ///
     /// # Errors
     /// As [`FrontPanel::open`].
@@ -119,22 +124,22 @@ impl FrontPanel {
         let read: File = toml::from_str(text)
             .map_err(|error| wrong(line_of(error.span().map_or(0, |span| span.start)), error.message()))?;
         let mut ports = Vec::with_capacity(read.ports.len());
-        for (name, wanted) in read.ports {
+        for (name, settings) in read.ports {
             let line = line_of(name.span().start);
             let name = name.into_inner();
             if !is_name(&name) {
                 return Err(wrong(line, &format!("the port {name:?} is neither CONNECTOR/CHANNEL nor a device port")));
             }
-            ports.push(Port { line, name, wanted });
+            ports.push(Port { line, name, settings });
         }
         ports.sort_by_key(|port| port.line);
         Ok(Self { file: file.to_owned(), ports })
     }
 
-    /// Has the driver set the ports.
+    /// Configures the ports in the driver.
     ///
     /// # Errors
-    /// The first port that cannot be set, with its line.
+    /// The first port that cannot be configured, with its line.
     pub async fn apply(&self, driver: &Driver) -> Result<(), Status> {
         for port in &self.ports {
             port.set(driver).await.map_err(|status| {
@@ -147,7 +152,7 @@ impl FrontPanel {
     }
 }
 
-/// `1/0`, or a number.
+/// Returns whether a name is a front-panel port such as `1/0` or a device port's number.
 fn is_name(name: &str) -> bool {
     let is_number = |text: &str| text.parse::<u32>().is_ok();
     name.split_once('/')
@@ -155,17 +160,18 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Port {
+    /// Configures the port, unless it has all settings already.
     async fn set(&self, driver: &Driver) -> Result<(), Status> {
         let table = table(driver, PORTS)?;
         let key = number_key(table, self.device_port(driver).await?)?;
         let fields = self.fields(table)?;
-        let there = read(driver, bfrt::key_only(table.id, key.clone())).await?;
-        let has = |field: &DataField| there.iter().flat_map(|data| &data.fields).any(|given| given == field);
+        let existing = read(driver, bfrt::key_only(table.id, key.clone())).await?;
+        let has = |field: &DataField| existing.iter().flat_map(|data| &data.fields).any(|current| current == field);
         if fields.iter().all(has) {
             return Ok(());
         }
         let mut updates = Vec::new();
-        if there.is_some() {
+        if existing.is_some() {
             updates.push(bfrt::update(Type::Delete, bfrt::key_only(table.id, key.clone())));
         }
         let data = TableData { action_id: 0, fields };
@@ -176,22 +182,22 @@ impl Port {
         Ok(())
     }
 
-    /// The device's number of the port, which the driver knows for the names of the front panel.
+    /// Returns the device port of this port, which the driver's table of names has for front-panel names.
     async fn device_port(&self, driver: &Driver) -> Result<u32, Status> {
         if let Ok(number) = self.name.parse() {
             return Ok(number);
         }
         let names = table(driver, NAMES)?;
         let key = TableKey { fields: vec![bfrt::exact(key_id(names)?, self.name.as_bytes())] };
-        let found = read(driver, bfrt::key_only(names.id, key)).await?;
+        let entry = read(driver, bfrt::key_only(names.id, key)).await?;
         let field_id = data_id(names, "$DEV_PORT")?;
-        let field = found.iter().flat_map(|data| &data.fields).find(|field| field.field_id == field_id);
+        let field = entry.iter().flat_map(|data| &data.fields).find(|field| field.field_id == field_id);
         let number = field.and_then(bfrt::bytes).map(bfrt::number).and_then(|number| u32::try_from(number).ok());
         number.ok_or_else(|| Status::invalid_argument("the front panel has no such port"))
     }
 
     fn fields(&self, table: &Table) -> Result<Vec<DataField>, Status> {
-        let Wanted { speed, fec, autonegotiation, loopback } = self.wanted;
+        let PortSettings { speed, fec, autonegotiation, loopback } = self.settings;
         let names = [
             ("$SPEED", speed.driver()),
             ("$FEC", fec.driver()),
@@ -209,8 +215,8 @@ fn lacks(what: &str) -> Status {
 
 #[allow(clippy::result_large_err)]
 fn table<'d>(driver: &'d Driver, name: &str) -> Result<&'d Table, Status> {
-    let found = driver.program()?.fixed.tables.iter().find(|table| table.name == name);
-    found.ok_or_else(|| lacks(&format!("table {name}")))
+    let table = driver.program()?.device_info.tables.iter().find(|table| table.name == name);
+    table.ok_or_else(|| lacks(&format!("table {name}")))
 }
 
 #[allow(clippy::result_large_err)]
@@ -228,10 +234,11 @@ fn number_key(table: &Table, number: u32) -> Result<TableKey, Status> {
     Ok(bfrt::number_key(key_id(table)?, number))
 }
 
-/// The data of an entry; `None` when it is not there, of which the driver's tables of ports say one or the other.
+/// Reads an entry's data; `None` when the entry does not exist, which some of the driver's tables report as an invalid
+/// argument.
 async fn read(driver: &Driver, entry: TableEntry) -> Result<Option<TableData>, Status> {
     match driver.read(vec![bfrt::entry_entity(entry)]).await {
-        Ok(found) => Ok(found.into_iter().find_map(|entity| match entity.entity {
+        Ok(entities) => Ok(entities.into_iter().find_map(|entity| match entity.entity {
             Some(entity::Entity::TableEntry(entry)) => entry.data,
             _ => None,
         })),
@@ -249,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_file_is_named_with_its_line() {
+    fn errors_of_a_file_name_the_line() {
         for (text, expected) in [
             ("[ports.\"1/0\"]\nspeed = \"100G\"\nfec = \"rs\"\n", ["line 3", "reed-solomon"]),
             ("[ports.\"1/0\"]\nspeed = \"100G\"\nlanes = 4\n", ["line 3", "lanes"]),
@@ -258,14 +265,14 @@ mod tests {
             ("[ports.\"1/0\"]\nspeed = \n", ["line 2", "--ports ports.toml"]),
         ] {
             let text = refusal(text);
-            assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+            assert!(expected.iter().all(|fragment| text.contains(fragment)), "{text}");
         }
         let unread = FrontPanel::open("/nowhere/ports.toml").unwrap_err().to_string();
         assert!(unread.starts_with("--ports /nowhere/ports.toml: No such file"), "{unread}");
     }
 
     #[test]
-    fn names_of_the_front_panel_and_numbers_of_the_device_are_ports() {
+    fn front_panel_names_and_device_ports_are_accepted() {
         let text = "[ports.\"2/1\"]\nspeed = \"25G\"\n[ports.132]\nspeed = \"100G\"\nfec = \"reed-solomon\"\n";
         let panel = FrontPanel::parse("ports.toml", text).unwrap();
         let lines: Vec<_> = panel.ports.iter().map(|port| (port.line, port.name.as_str())).collect();

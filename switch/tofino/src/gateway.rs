@@ -1,7 +1,8 @@
 //! The driver as the P4Runtime server's backend.
 //!
-//! Writes take turns, because each is planned with what the ones before it left in the shadow. The state is locked to plan and to
-//! settle, never while the driver is waited for; so bids, reads and packets do not wait for a write.
+//! Writes run one at a time, because each plan depends on what earlier ones left in the shadow. The state is locked to
+//! plan a write and to record its result, never while the gateway waits for the driver. So bids, reads and packets do
+//! not wait for a write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use sluice_p4runtime::controllers::Controllers;
 use sluice_p4runtime::entity::unknown;
 use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::proto::p4::v1 as p4;
-use sluice_p4runtime::read::{Part, no_pipeline};
+use sluice_p4runtime::read::{Fragment, no_pipeline};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
@@ -22,9 +23,9 @@ use crate::cpu::Port;
 use crate::front_panel::FrontPanel;
 use crate::handover::Handover;
 use crate::journal::Restored;
-use crate::keeper::Keeper;
+use crate::journal_writer::JournalWriter;
 use crate::load::Loaded;
-use crate::loading::Given;
+use crate::loading::PushedProgram;
 use crate::mark::Mark;
 use crate::plan::Batch;
 use crate::prefetch::Prefetched;
@@ -35,63 +36,66 @@ use crate::statistics::{self, DriverCalls, Statistics};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
 
-/// What is fixed when the gateway starts.
+/// Settings that are fixed when the gateway starts.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// P4Runtime's device id.
+    /// The device id that requests of P4Runtime must carry.
     pub device_id: u64,
-    /// The driver.
+    /// The driver's address.
     pub driver: Address,
-    /// The pipes whose register cells are added up in an answer.
+    /// The pipes whose register cells are added up when a register is read.
     pub pipes: Vec<u32>,
-    /// The device's port that leads to the CPU; `None`: it is left as it is.
+    /// The device's port that leads to the CPU; `None` leaves the device's setting.
     pub cpu_port: Option<u32>,
-    /// The ports that are set when the driver answers, and after each load.
+    /// The ports that the gateway configures after each connection and each load.
     pub front_panel: FrontPanel,
-    /// Folder on the driver's machine for the files of programs that it is to load.
+    /// Folder on the driver's machine for the files of programs that it loads.
     pub program_folder: String,
-    /// A commit has the driver load its program again instead of clearing its tables.
+    /// Whether a commit loads the driver's program again instead of clearing its tables.
     pub reload: bool,
 }
 
+/// The gateway's state: the connection, the program, and what clients wrote.
 #[derive(Default)]
 pub(crate) struct State {
     pub driver: Option<Driver>,
-    /// The driver is loading a program, and answers nothing else.
+    /// Whether the driver is loading a program; until it has finished, it answers nothing else.
     pub loading: bool,
     pub loaded: Option<Arc<Loaded>>,
-    /// The driver has answered, so it is known whether it has what an earlier gateway wrote.
-    pub is_known: bool,
+    /// Whether the driver has answered since the start, so that its program and state are known.
+    pub has_answered: bool,
     pub shadow: Shadow,
-    /// What proves that a driver is the one that has what the shadow says.
+    /// The mark that identifies the driver instance which holds the shadow's state.
     pub mark: Option<Mark>,
-    /// What makes the driver as the shadow says, after requests that it has not answered. Each may be needed or not.
-    pub owed: Vec<Update>,
-    /// What an earlier gateway has kept, until it is known whether the driver has it.
+    /// Updates still to be sent: after requests that the driver did not answer, they bring it to the shadow's state.
+    /// Some may be superfluous.
+    pub pending: Vec<Update>,
+    /// State from an earlier gateway's journal, until the driver's mark shows whether it holds that state.
     pub restored: Option<Box<Restored>>,
 }
 
-/// One driver behind P4Runtime.
+/// A P4Runtime backend in front of one driver.
 pub struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) controllers: Controllers,
     cpu: Option<Arc<Port>>,
     started: Instant,
-    /// Gives writes and commits their order.
-    turns: tokio::sync::Mutex<()>,
+    /// Lets one write or commit run at a time.
+    write_lock: tokio::sync::Mutex<()>,
     pub(crate) state: Mutex<State>,
     pub(crate) connected: watch::Sender<bool>,
     pub(crate) statistics: Statistics,
     pub(crate) calls: Arc<DriverCalls>,
-    /// Where what is written is kept for a gateway that is started again.
-    pub(crate) keeper: Option<Arc<Mutex<Keeper>>>,
-    /// Has the task that follows the driver change its connection.
+    /// The journal in which state is saved for a restarted gateway.
+    pub(crate) journal_writer: Option<Arc<Mutex<JournalWriter>>>,
+    /// Makes the task that follows the driver change its connection.
     pub(crate) handover: mpsc::UnboundedSender<Handover>,
     pub(crate) handovers: tokio::sync::Mutex<mpsc::UnboundedReceiver<Handover>>,
 }
 
 impl Gateway {
-    /// A gateway that calls its driver as soon as it is served. Without a CPU port no packets go to controllers.
+    /// Returns a gateway that connects to its driver once it is served. Without a CPU interface, controllers receive no
+    /// packets.
     pub fn new(settings: Settings, cpu: Option<Arc<Port>>) -> Self {
         let (handover, handovers) = mpsc::unbounded_channel();
         Self {
@@ -99,44 +103,45 @@ impl Gateway {
             settings,
             cpu,
             started: Instant::now(),
-            turns: tokio::sync::Mutex::default(),
+            write_lock: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             connected: watch::Sender::new(false),
             statistics: Statistics::default(),
             calls: Arc::default(),
-            keeper: None,
+            journal_writer: None,
             handover,
             handovers: tokio::sync::Mutex::new(handovers),
         }
     }
 
-    /// Whether the driver answers.
+    /// Returns whether the gateway is connected to the driver.
     pub fn is_connected(&self) -> bool {
         *self.connected.borrow()
     }
 
-    /// What the gateway has counted.
+    /// Returns the gateway's counters.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// What was counted of the driver's calls, whichever connection they took.
+    /// Returns the counts of the driver's calls over all connections.
     pub fn driver_calls(&self) -> &DriverCalls {
         &self.calls
     }
 
-    /// How much is kept of what controllers wrote, by kind. Returns only when no thread holds the state for good.
+    /// Returns the number of values in the shadow, by kind. Waits for the state's lock, so it does not return if a
+    /// thread holds that forever.
     pub fn sizes(&self) -> BTreeMap<&'static str, u64> {
         statistics::sizes(&self.state.lock().shadow)
     }
 
-    /// Waits until the driver answers.
+    /// Waits until the gateway is connected to the driver.
     pub async fn connected(&self) {
-        // The sender lives as long as this.
+        // Cannot fail: the sender lives as long as the gateway.
         let _ = self.connected.subscribe().wait_for(|connected| *connected).await;
     }
 
-    /// Hands a frame that came from the device to the controllers.
+    /// Sends a frame from the device's CPU port to the controllers.
     pub fn packet_in(&self, frame: &[u8]) {
         let loaded = self.state.lock().loaded.clone();
         if let Some(loss) = self.controllers.packet_in(loaded.as_ref().map(|loaded| &loaded.binding), frame) {
@@ -156,102 +161,106 @@ impl Gateway {
             Status::unavailable(match state.loading {
                 true => format!("the driver at {uri} is loading a program; try again in some seconds"),
                 false => {
-                    format!("the driver at {uri} does not answer; start bf_switchd, or look at the gateway's log")
+                    format!("the driver at {uri} does not answer; start bf_switchd, or check the gateway's log")
                 }
             })
         })
     }
 
-    /// The program that controllers use.
+    /// Returns the program that controllers use.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without one, and those of [`Gateway::program`].
+    /// `FAILED_PRECONDITION` without a program, and the errors of [`Gateway::program`].
     #[allow(clippy::result_large_err)]
     fn loaded(&self) -> Result<Arc<Loaded>, Status> {
         self.program()?.ok_or_else(|| no_pipeline().into())
     }
 
-    /// The program that controllers use, if there is one.
+    /// Returns the program that controllers use, if there is one.
     ///
     /// # Errors
-    /// `UNAVAILABLE` while that is not known yet: a controller that is told of no program pushes its own, and that clears what an
-    /// earlier gateway has written.
+    /// `UNAVAILABLE` until the driver has answered: a controller that is answered `None` pushes its program, which
+    /// would clear the state of an earlier gateway.
     #[allow(clippy::result_large_err)]
     fn program(&self) -> Result<Option<Arc<Loaded>>, Status> {
-        let (loaded, is_known) = {
+        let (loaded, has_answered) = {
             let state = self.state.lock();
-            (state.loaded.clone(), state.is_known)
+            (state.loaded.clone(), state.has_answered)
         };
-        if loaded.is_none() && !is_known {
+        if loaded.is_none() && !has_answered {
             self.driver()?;
         }
         Ok(loaded)
     }
 
-    /// Makes a batch: plans it, has the driver do it, and takes back or tidies up what that asks for.
-    async fn make(&self, updates: &[p4::Update], all_or_none: bool) -> Result<Vec<Outcome>, Status> {
+    /// Makes a batch of updates: plans it, sends it to the driver, and sends the updates that undo failures or delete
+    /// what is no longer used.
+    async fn make_batch(&self, updates: &[p4::Update], all_or_none: bool) -> Result<Vec<Outcome>, Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let mut batch = Batch::plan(&loaded, &mut self.state.lock().shadow, updates, all_or_none);
-        self.intend(&batch).inspect_err(|_| {
-            batch.forget(&mut self.state.lock().shadow);
+        self.record_intent(&batch).inspect_err(|_| {
+            batch.roll_back(&mut self.state.lock().shadow);
         })?;
         let steps = batch.steps.iter().map(|step| step.update.clone()).collect();
         let results = match driver.write(steps).await {
             Ok(results) => results,
             Err(status) => {
                 let mut state = self.state.lock();
-                state.owed = batch.forget(&mut state.shadow);
+                state.pending = batch.roll_back(&mut state.shadow);
                 drop(state);
-                self.lose();
+                self.drop_connection();
                 return Err(status);
             }
         };
         let follow_up = batch.settle(&mut self.state.lock().shadow, &results, all_or_none);
-        self.conclude(&batch, &loaded, &follow_up);
+        self.record_outcome(&batch, &loaded, &follow_up);
         match driver.write(follow_up.clone()).await {
             Ok(outcomes) => {
                 if !outcomes.is_empty() {
-                    self.settled();
+                    self.record_none_pending();
                 }
                 for fault in outcomes.into_iter().filter_map(Result::err) {
-                    tracing::error!(message = fault.message, "what a batch leaves could not be tidied up");
+                    tracing::error!(message = fault.message, "the driver refused an update that completes a batch");
                 }
             }
             Err(status) => {
-                tracing::warn!(message = status.message(), "the driver has not tidied up yet what a batch leaves");
-                self.state.lock().owed = follow_up;
-                self.lose();
+                tracing::warn!(
+                    message = status.message(),
+                    "the driver did not answer the updates that complete a batch; they are sent again"
+                );
+                self.state.lock().pending = follow_up;
+                self.drop_connection();
             }
         }
         if updates.iter().any(is_digest) {
-            self.follow_digests();
+            self.apply_digest_configs();
         }
-        self.tend_journal().await;
+        self.maintain_journal().await;
         Ok(batch.outcomes)
     }
 
-    /// Finds the entities that fit patterns, with an outcome for each.
-    async fn find(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
+    /// Reads the entities that match the patterns. Returns one outcome for each pattern.
+    async fn read_entities(&self, patterns: &[p4::Entity]) -> Result<(Vec<Fragment>, Vec<Outcome>), Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
-        let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
+        let (mut fragments, mut outcomes) = (Vec::new(), Vec::new());
         let prefetched = Prefetched::read(&loaded, &driver, &self.settings.pipes, patterns).await?;
         for pattern in patterns {
             let pipes = &self.settings.pipes;
             let reader = Reader { loaded: &loaded, driver: &driver, pipes, prefetched: &prefetched };
-            let in_shadow = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
+            let in_shadow = |inspect: &mut dyn FnMut(&Shadow)| inspect(&self.state.lock().shadow);
             match reader.read(in_shadow, pattern).await {
-                Ok(found) => {
-                    parts.push(Part::Entities(found));
+                Ok(entities) => {
+                    fragments.push(Fragment::Entities(entities));
                     outcomes.push(Ok(()));
                 }
                 Err(fault) => outcomes.push(Err(fault)),
             }
         }
-        Ok((parts, outcomes))
+        Ok((fragments, outcomes))
     }
 }
 
-/// A refusal of one message.
+/// Converts the refusal of a request to the refusal of one message.
 fn fault(status: Status) -> Fault {
     Fault { code: status.code(), message: status.message().to_owned() }
 }
@@ -262,7 +271,7 @@ fn is_digest(update: &p4::Update) -> bool {
 }
 
 impl Backend for Gateway {
-    type Quiet = ();
+    type WriteExclusion = ();
 
     fn device_id(&self) -> u64 {
         self.settings.device_id
@@ -276,13 +285,13 @@ impl Backend for Gateway {
         &self.controllers
     }
 
-    async fn quiet(&self) {}
+    async fn exclude_writes(&self) {}
 
     async fn write(self: Arc<Self>, permit: Permit, request: p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
         let gateway = Arc::clone(&self);
-        // A client that goes away ends its call; what the driver has begun is settled all the same.
+        // A task of its own, so that what the driver has begun is also recorded if the client cancels the call.
         let work = async move {
-            let _turn = self.turns.lock().await;
+            let _write_guard = self.write_lock.lock().await;
             permit.check(&self.controllers.streams)?;
             let all_or_none = match Atomicity::try_from(request.atomicity) {
                 Ok(Atomicity::ContinueOnError) => false,
@@ -290,7 +299,7 @@ impl Backend for Gateway {
                 Ok(Atomicity::DataplaneAtomic) if request.updates.len() <= 1 => true,
                 Ok(Atomicity::DataplaneAtomic) => {
                     return Err(Status::unimplemented(
-                        "BF Runtime changes entry by entry; give ROLLBACK_ON_ERROR, or one update a request",
+                        "BF Runtime changes entry by entry; give ROLLBACK_ON_ERROR, or one update per request",
                     ));
                 }
                 Err(_) => {
@@ -298,14 +307,15 @@ impl Backend for Gateway {
                     return Err(Status::invalid_argument(text));
                 }
             };
-            self.make(&request.updates, all_or_none).await
+            self.make_batch(&request.updates, all_or_none).await
         };
-        let made = tokio::spawn(work).await.map_err(|error| Status::internal(format!("the write failed: {error}")))?;
-        gateway.statistics.write.count(made)
+        let result =
+            tokio::spawn(work).await.map_err(|error| Status::internal(format!("the write failed: {error}")))?;
+        gateway.statistics.write.count(result)
     }
 
-    async fn read(self: Arc<Self>, patterns: Vec<p4::Entity>) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
-        self.statistics.read.count(self.find(&patterns).await)
+    async fn read(self: Arc<Self>, patterns: Vec<p4::Entity>) -> Result<(Vec<Fragment>, Vec<Outcome>), Status> {
+        self.statistics.read.count(self.read_entities(&patterns).await)
     }
 
     async fn set_pipeline(
@@ -314,7 +324,7 @@ impl Backend for Gateway {
         action: Action,
         config: Option<p4::ForwardingPipelineConfig>,
     ) -> Result<(), Status> {
-        let keep = match action {
+        let keep_state = match action {
             Action::Verify | Action::VerifyAndCommit => false,
             Action::ReconcileAndCommit => true,
             Action::VerifyAndSave | Action::Commit => {
@@ -324,24 +334,25 @@ impl Backend for Gateway {
         };
         let gateway = Arc::clone(&self);
         let work = async move {
-            let _turn = self.turns.lock().await;
+            let _write_guard = self.write_lock.lock().await;
             permit.check(&self.controllers.streams)?;
             let config =
                 config.ok_or_else(|| Status::invalid_argument("the config is missing; give P4Info and the program"))?;
-            let given = Given::new(&config.p4_device_config)?;
+            let pushed = PushedProgram::new(&config.p4_device_config)?;
             if action == Action::Verify {
-                return self.verify(config, given);
+                return self.verify(config, pushed);
             }
-            self.commit(config, given, keep).await?;
+            self.commit(config, pushed, keep_state).await?;
             tracing::info!(?action, "pipeline accepted");
             Ok(())
         };
-        let made = tokio::spawn(work).await.map_err(|error| Status::internal(format!("the commit failed: {error}")))?;
-        gateway.statistics.set_pipeline.count(made)
+        let result =
+            tokio::spawn(work).await.map_err(|error| Status::internal(format!("the commit failed: {error}")))?;
+        gateway.statistics.set_pipeline.count(result)
     }
 
-    fn elected(&self) {
-        self.remember_elections();
+    fn save_elections(&self) {
+        self.record_elections();
     }
 
     fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Result<Option<T>, Status> {
@@ -367,6 +378,6 @@ impl Backend for Gateway {
     }
 
     async fn run(self: Arc<Self>) {
-        self.follow_drivers().await;
+        self.follow_driver().await;
     }
 }

@@ -1,13 +1,13 @@
-//! How a commit has the task that follows the driver change its connection.
+//! Messages by which a commit changes the connection that the task follows.
 
 use crate::client::Events;
 
-/// What becomes of the connection that is followed.
+/// What the task must do with its connection.
 pub(crate) enum Handover {
-    /// It is given up; another one comes.
+    /// Drop the connection and wait for another one.
     Hold,
-    /// This one is followed.
+    /// Follow this connection.
     Take(Box<Events>),
-    /// There is none; the driver is called again.
+    /// Drop the connection and call the driver again.
     Lost,
 }

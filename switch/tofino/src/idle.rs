@@ -1,4 +1,4 @@
-//! Idle timeouts: the gateway has the driver age a table's entries, and the driver notifies the gateway of those that are idle.
+//! Idle timeouts: the driver ages the entries of tables and notifies the gateway of idle ones.
 
 use std::time::Duration;
 
@@ -16,14 +16,15 @@ use crate::proto::{
 };
 use crate::shadow::{Place, Shadow};
 
-/// Milliseconds between two looks of the driver at a table's entries. It refuses shorter timeouts.
+/// Milliseconds between the driver's checks of a table's entries; it refuses shorter timeouts.
 const INTERVAL: u32 = 1000;
+/// Nanoseconds in a millisecond.
 const NANOSECONDS: u64 = 1_000_000;
-/// How long notifications are collected, so that many entries come in one message.
+/// How long notifications are collected, so that many entries are reported in one message.
 const COLLECTED: Duration = Duration::from_millis(50);
 
-/// What has the driver age the entries of each table with idle timeouts, with the table's name. Without it the driver refuses
-/// timeouts.
+/// Returns the updates that enable idle timeouts in each table that has them, with the table's name. The driver refuses
+/// timeouts in other tables.
 pub fn aging(loaded: &Loaded) -> Vec<(String, Update)> {
     let tables = loaded.binding.tables.iter().filter(|table| table.idle_timeout);
     let update = |table: &TableBinding| {
@@ -44,13 +45,14 @@ pub fn aging(loaded: &Loaded) -> Vec<(String, Update)> {
     tables.map(update).collect()
 }
 
-/// A timeout in milliseconds, rounded up to what the driver takes.
+/// Returns a timeout in the driver's milliseconds, rounded up and at least [`INTERVAL`].
 pub fn time_to_live(timeout_ns: i64) -> u32 {
     let milliseconds = timeout_ns.max(0).cast_unsigned().div_ceil(NANOSECONDS);
     u32::try_from(milliseconds).unwrap_or(u32::MAX).max(INTERVAL)
 }
 
-/// How long an entry has not been hit: its timeout without what is left of it. `None` for an entry without a timeout.
+/// Returns the time since an entry's last hit: its timeout minus the remaining time, which is the field `field` of the
+/// driver's data. `None` for an entry without a timeout.
 pub fn since_last_hit(
     timeout_ns: i64,
     field: Option<u32>,
@@ -59,28 +61,28 @@ pub fn since_last_hit(
     if timeout_ns == 0 {
         return None;
     }
-    let left = data?.fields.iter().find(|given| Some(given.field_id) == field).and_then(bfrt::bytes)?;
-    let elapsed = u64::from(time_to_live(timeout_ns)).saturating_sub(bfrt::number(left));
+    let remaining = data?.fields.iter().find(|data| Some(data.field_id) == field).and_then(bfrt::bytes)?;
+    let elapsed = u64::from(time_to_live(timeout_ns)).saturating_sub(bfrt::number(remaining));
     Some(p4::table_entry::IdleTimeout { elapsed_ns: (elapsed * NANOSECONDS).cast_signed() })
 }
 
-/// The entry that a notification is about, as controllers know it; `None` when it was deleted meanwhile.
+/// Returns the entry of a notification as controllers wrote it; `None` when it was deleted meanwhile.
 pub fn entry(loaded: &Loaded, shadow: &Shadow, notification: IdleTimeoutNotification) -> Option<p4::TableEntry> {
     if notification.r#type() != NotificationType::EntryIdle {
         return None;
     }
     let proto::TableEntry { table_id, key, .. } = notification.table_entry?;
     let place = loaded.program.tables.iter().position(|table| table.id == table_id)?;
-    let known = &loaded.program.tables[place];
-    let ids = known.key.iter().chain(&known.priority);
-    let fields = ids.map(|id| key.as_ref()?.fields.iter().find(|field| field.field_id == *id).cloned().map(plain));
+    let table = &loaded.program.tables[place];
+    let ids = table.key.iter().chain(&table.priority);
+    let fields = ids.map(|id| key.as_ref()?.fields.iter().find(|field| field.field_id == *id).cloned().map(normalised));
     let key = TableKey { fields: fields.collect::<Option<_>>()? };
-    let found = shadow.entry(&Place::Entry(TableId(place as u32), key.encode_to_vec()))?;
-    Some(p4::TableEntry { action: None, meter_config: None, ..found.wire.clone() })
+    let entry = shadow.entry(&Place::Entry(TableId(place as u32), key.encode_to_vec()))?;
+    Some(p4::TableEntry { action: None, meter_config: None, ..entry.wire.clone() })
 }
 
-/// A field of a key as the gateway writes it: one that matches anything has no value.
-fn plain(mut field: proto::KeyField) -> proto::KeyField {
+/// Returns a key field as the gateway writes it: an optional field that matches any value is empty.
+fn normalised(mut field: proto::KeyField) -> proto::KeyField {
     if let Some(MatchType::Optional(optional)) = &mut field.match_type
         && !optional.is_valid
     {
@@ -89,7 +91,7 @@ fn plain(mut field: proto::KeyField) -> proto::KeyField {
     field
 }
 
-/// Entries that wait to be reported together.
+/// Idle entries that wait to be reported together.
 #[derive(Default)]
 pub struct Collected {
     entries: Vec<p4::TableEntry>,
@@ -97,13 +99,13 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Adds an entry.
+    /// Adds an entry; the first one sets when the entries are due.
     pub fn add(&mut self, entry: p4::TableEntry) {
         self.entries.push(entry);
         self.due.get_or_insert_with(|| Instant::now() + COLLECTED);
     }
 
-    /// Waits until entries are due; for good while there are none.
+    /// Waits until entries are due; forever while there are none.
     pub async fn due(&self) {
         match self.due {
             Some(due) => sleep_until(due).await,
@@ -111,7 +113,7 @@ impl Collected {
         }
     }
 
-    /// The entries; none wait afterwards.
+    /// Takes all collected entries.
     pub fn take(&mut self) -> Vec<p4::TableEntry> {
         self.due = None;
         std::mem::take(&mut self.entries)

@@ -1,56 +1,56 @@
-//! `bfrt.json`: the driver's names, ids and widths of a compiled program.
+//! The content of `bfrt.json`: names, ids and widths of a compiled program in BF Runtime.
 
 use serde::{Deserialize, Deserializer};
 
-/// The whole file, as far as the gateway reads it.
+/// The parts of the file that the gateway uses.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Info {
-    /// Everything that has a key and data: tables, registers, counters, meters, profiles.
+    /// Everything that has a key and data: match tables, registers, counters, meters, profiles.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// Digests.
+    /// The program's digests.
     #[serde(default)]
     pub learn_filters: Vec<LearnFilter>,
 }
 
-/// One table, in BF Runtime's sense.
+/// A table in BF Runtime's sense.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Table {
-    /// The program's instance in front, as in `pipe.Ingress.routes`.
+    /// The table's name, with the program's instance in front, as in `pipe.Ingress.routes`.
     pub name: String,
-    /// The driver's id.
+    /// The driver's id of the table.
     pub id: u32,
-    /// What it is, such as `MatchAction_Direct` or `Register`.
+    /// The table's kind, such as `MatchAction_Direct` or `Register`.
     pub table_type: String,
-    /// Entries or cells.
+    /// Number of entries or cells.
     #[serde(default)]
     pub size: u64,
-    /// The key.
+    /// The key's fields.
     #[serde(default)]
     pub key: Vec<Key>,
-    /// The actions, if it has any.
+    /// The actions, for kinds of tables that have them.
     #[serde(default)]
     pub action_specs: Vec<Action>,
-    /// Data beside the actions'.
+    /// Data fields that do not belong to an action.
     #[serde(default)]
     pub data: Vec<Data>,
-    /// Ids of the profile and selector that its entries refer to.
+    /// Ids of the profile and selector to which the entries refer.
     #[serde(default)]
     pub depends_on: Vec<u32>,
-    /// The default action cannot be changed.
+    /// Whether the default action is constant.
     #[serde(default)]
     pub has_const_default_action: bool,
-    /// Such as `Sync`.
+    /// Operations on the whole table, such as `Sync`.
     #[serde(default)]
     pub supported_operations: Vec<String>,
 }
 
 impl Info {
-    /// The tables of a file that have the form of a program's. Some of those that the driver has for the device have not.
+    /// Parses the device's own tables. Skips tables that do not have the form of a program's.
     ///
     /// # Errors
-    /// When it is no JSON with a list of tables.
-    pub fn known(json: &[u8]) -> serde_json::Result<Self> {
+    /// Fails when the text is not JSON with a list of tables.
+    pub fn parse_device(json: &[u8]) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Loose {
             tables: Vec<serde_json::Value>,
@@ -65,23 +65,23 @@ impl Info {
 }
 
 impl Table {
-    /// The name without the program's instance: that of P4Info.
+    /// Returns the name in P4Info: without the program's instance.
     pub fn p4_name(&self) -> &str {
         p4_name(&self.name)
     }
 
-    /// The data field of this name, beside the actions'.
+    /// Returns the data field of this name among those that do not belong to an action.
     pub fn data_field(&self, name: &str) -> Option<&Field> {
         self.data.iter().flat_map(Data::fields).find(|field| field.name == name)
     }
 
-    /// Its id.
+    /// Returns the id of the data field of this name.
     pub fn data_id(&self, name: &str) -> Option<u32> {
         self.data_field(name).map(|field| field.id)
     }
 }
 
-/// A name without the program's instance.
+/// Returns a name without the program's instance.
 pub fn p4_name(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, rest)| rest)
 }
@@ -89,13 +89,13 @@ pub fn p4_name(name: &str) -> &str {
 /// A field of a key.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Key {
-    /// The driver's id.
+    /// The driver's id of the field.
     pub id: u32,
-    /// As in P4Info; the driver's own begin with `$`.
+    /// The name in P4Info; names that begin with `$` are the driver's own.
     pub name: String,
-    /// `Exact`, `LPM`, `Ternary`, `Range` or `Optional`.
+    /// The match kind: `Exact`, `LPM`, `Ternary`, `Range` or `Optional`.
     pub match_type: String,
-    /// What it holds.
+    /// The type of the field's values.
     #[serde(rename = "type")]
     pub kind: Type,
 }
@@ -103,16 +103,17 @@ pub struct Key {
 /// An action with its parameters.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Action {
-    /// The driver's id.
+    /// The driver's id of the action.
     pub id: u32,
-    /// As in P4Info.
+    /// The action's name in P4Info.
     pub name: String,
-    /// Parameters, and what else an entry with this action has.
+    /// The parameters, and the entry's fields that the driver lists with the action.
     #[serde(default, deserialize_with = "action_fields")]
     pub data: Vec<Field>,
 }
 
-/// A program's actions have plain fields, those of the driver's own tables have them as tables have.
+/// Reads an action's fields: a program's actions list them directly, those of the driver's own tables wrap each in an
+/// object.
 fn action_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Field>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -124,27 +125,27 @@ fn action_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Field
     Ok(fields.into_iter().map(|(Form::Wrapped { singleton: field } | Form::Plain(field))| field).collect())
 }
 
-/// Data beside the actions': a field, or several of which an entry has one.
+/// The form of [`Data`]: one field, or several of which an entry has one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Choice {
+enum DataForm {
     Singleton(Field),
     Oneof(Vec<Field>),
 }
 
-/// Data beside the actions'.
+/// A data field that does not belong to an action, or a choice of fields.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Data {
     #[serde(flatten)]
-    choice: Choice,
+    form: DataForm,
 }
 
 impl Data {
-    /// Its field, or those of which an entry has one.
+    /// Returns the field, or all fields of a choice.
     pub fn fields(&self) -> &[Field] {
-        match &self.choice {
-            Choice::Singleton(field) => std::slice::from_ref(field),
-            Choice::Oneof(fields) => fields,
+        match &self.form {
+            DataForm::Singleton(field) => std::slice::from_ref(field),
+            DataForm::Oneof(fields) => fields,
         }
     }
 }
@@ -152,26 +153,26 @@ impl Data {
 /// A field of data.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Field {
-    /// The driver's id.
+    /// The driver's id of the field.
     pub id: u32,
-    /// As in P4Info; the driver's own begin with `$`.
+    /// The name in P4Info; names that begin with `$` are the driver's own.
     pub name: String,
-    /// What it holds; a field that contains others has no type of its own.
+    /// The type of the field's values; empty for a field that contains others.
     #[serde(rename = "type", default)]
     pub kind: Type,
 }
 
-/// What a field holds.
+/// The type of a field's values.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Type {
-    /// `bytes`, `uint32`, `bool` and others.
+    /// The type's name, such as `bytes`, `uint32` or `bool`.
     #[serde(rename = "type")]
     name: String,
     width: Option<u32>,
 }
 
 impl Type {
-    /// Bits, where the type has a fixed number of them.
+    /// Returns the width in bits, for types of fixed width.
     pub fn bits(&self) -> Option<u32> {
         match (self.name.as_str(), self.width) {
             ("bytes", width) => width,
@@ -185,12 +186,12 @@ impl Type {
     }
 }
 
-/// A digest.
+/// A digest of the program.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LearnFilter {
-    /// Named by the type of its messages.
+    /// The name of the messages' type.
     pub name: String,
-    /// The driver's id.
+    /// The driver's id of the digest.
     pub id: u32,
     /// The fields of a message.
     pub fields: Vec<Field>,

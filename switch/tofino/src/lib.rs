@@ -1,12 +1,13 @@
 //! A P4Runtime server in front of Tofino's driver.
 //!
-//! Controllers speak P4Runtime; the driver speaks BF Runtime. [`program`] maps the names of P4Info to the driver's ids,
-//! [`plan`] turns a batch of updates into one request, [`shadow`] keeps what clients wrote, and [`gateway`] is the P4Runtime
-//! server's backend that joins them.
+//! Controllers use P4Runtime; the driver has BF Runtime. [`program`] maps the names of P4Info to the driver's ids, and
+//! [`plan`] translates a batch of updates to one request. [`shadow`] stores what clients wrote. [`gateway`] combines
+//! these as the P4Runtime server's backend.
 
-// Deprecated fields have to be named where they are passed on.
+// Deprecated protobuf fields must be named where this crate passes them on.
 #![allow(deprecated)]
 
+pub mod array_locks;
 pub mod bfrt;
 pub mod client;
 mod commit;
@@ -18,13 +19,13 @@ mod handover;
 pub mod idle;
 pub mod info;
 pub mod journal;
-mod keeper;
-mod keeping;
+mod journal_writer;
 mod link;
 pub mod load;
 pub mod loading;
 pub mod mark;
 pub mod metrics;
+mod persistence;
 pub mod plan;
 pub mod prefetch;
 pub mod program;
@@ -32,7 +33,6 @@ pub mod read;
 pub mod replication;
 pub mod shadow;
 pub mod statistics;
-pub mod turns;
 
 /// Messages of BF Runtime, generated from `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

@@ -1,4 +1,5 @@
-//! The connection to the driver: made again when it breaks, set up, and followed for what the driver says of its own accord.
+//! The connection to the driver: opens it, configures the device, follows the driver's notifications, and reconnects
+//! after a loss.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tonic::{Code, Status};
 
 use crate::bfrt;
 use crate::client::{Driver, Events};
-use crate::commit::age;
+use crate::commit::enable_idle_timeouts;
 use crate::cpu_port;
 use crate::gateway::Gateway;
 use crate::handover::Handover;
@@ -20,12 +21,12 @@ use crate::mark::Mark;
 use crate::proto::{DigestList, stream_message_response};
 use crate::shadow::{Place, Shadow, Value};
 
-/// How long after a failed attempt the driver is called again.
+/// Time between attempts to connect to the driver.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// Connects to the driver and sets its ports. A driver that refuses one is not served: packets to controllers would be lost
-    /// unseen.
+    /// Connects to the driver and configures the device's ports. If the driver refuses one, the connection fails:
+    /// packets to controllers would otherwise be lost without a trace.
     async fn connect(&self) -> Result<(Driver, Events), Status> {
         let (mut driver, events) = Driver::connect(self.settings.driver.clone()).await?;
         driver.calls = Arc::clone(&self.calls);
@@ -33,23 +34,23 @@ impl Gateway {
         Ok((driver, events))
     }
 
-    /// Sets what a program that has been loaded finds at its defaults: the CPU port and the front panel's. What is right is left
-    /// alone, for the driver may have it from before.
+    /// Sets what a load resets to defaults: the CPU port and the front-panel ports. Settings that are correct already
+    /// stay untouched.
     pub(crate) async fn set_device(&self, driver: &Driver) -> Result<(), Status> {
         let Ok(program) = driver.program() else { return Ok(()) };
         self.set_cpu_port(driver, program).await?;
         self.settings.front_panel.apply(driver).await
     }
 
-    /// Makes the port that leads to the CPU known to the program's parser and to the traffic manager.
+    /// Configures the CPU port in the program's port metadata and in the traffic manager.
     async fn set_cpu_port(&self, driver: &Driver, program: &DriverProgram) -> Result<(), Status> {
         let Some(port) = self.settings.cpu_port else { return Ok(()) };
         let (names, updates): (Vec<_>, Vec<_>) =
-            cpu_port::settings(&program.info, &program.fixed, port).into_iter().unzip();
+            cpu_port::settings(&program.info, &program.device_info, port).into_iter().unzip();
         let outcomes = driver.write(updates).await?;
-        // What an earlier gateway has inserted stays.
+        // An entry that an earlier gateway has inserted is correct.
         let refused = |outcome: Outcome| outcome.err().filter(|fault| fault.code != Code::AlreadyExists);
-        match names.iter().zip(outcomes).find_map(|(name, it)| Some((name, refused(it)?))) {
+        match names.iter().zip(outcomes).find_map(|(name, outcome)| Some((name, refused(outcome)?))) {
             None => Ok(()),
             Some((name, fault)) => Err(Status::new(
                 fault.code,
@@ -58,35 +59,35 @@ impl Gateway {
         }
     }
 
-    /// Has waiting and remembered digest messages follow their configurations.
-    pub(crate) fn follow_digests(&self) {
+    /// Applies the digest configurations to the messages that wait and to those remembered as sent.
+    pub(crate) fn apply_digest_configs(&self) {
         let state = self.state.lock();
         self.controllers.digests.lock().configure(|digest| configured(&state.shadow, digest));
         drop(state);
         self.controllers.timer.notify_one();
     }
 
-    /// Gives the connection up: the driver has not answered on it.
-    pub(crate) fn lose(&self) {
+    /// Drops the connection, because the driver did not answer on it.
+    pub(crate) fn drop_connection(&self) {
         self.state.lock().driver = None;
         let _ = self.handover.send(Handover::Lost);
     }
 
-    /// Calls the driver, and follows it until the connection ends; then again, for good.
-    pub(crate) async fn follow_drivers(&self) {
+    /// Connects to the driver and follows the connection until it ends; then reconnects. Never returns.
+    pub(crate) async fn follow_driver(&self) {
         let mut handovers = self.handovers.lock().await;
         let mut reported = String::new();
         loop {
             let connected = async {
                 let (driver, events) = self.connect().await?;
-                self.adopt(&driver).await?;
+                self.resume(&driver).await?;
                 Ok::<_, Status>((driver, events))
             };
             match connected.await {
                 Ok((driver, events)) => {
                     let program = driver.program().map_or("none", |program| program.name());
                     tracing::info!(uri = self.settings.driver.uri, program, "the driver answers");
-                    // Those about the connection before.
+                    // Discard messages about the previous connection.
                     while handovers.try_recv().is_ok() {}
                     self.state.lock().driver = Some(driver);
                     self.statistics.connections.add(1);
@@ -107,40 +108,41 @@ impl Gateway {
         }
     }
 
-    /// Goes on with a driver that has what clients have written, by its mark; another one has no program for them. What the driver
-    /// was doing when the connection ended is taken back, for its clients were not told that it is done.
-    async fn adopt(&self, driver: &Driver) -> Result<(), Status> {
-        let found = Mark::read(driver).await?;
-        self.restore(driver, found.as_ref())?;
-        self.state.lock().is_known = true;
+    /// Resumes with a driver whose mark shows that it holds the state of the shadow; discards the state otherwise.
+    /// Undoes what the driver was doing when the connection ended, because clients have received no success.
+    async fn resume(&self, driver: &Driver) -> Result<(), Status> {
+        let driver_mark = Mark::read(driver).await?;
+        self.restore(driver, driver_mark.as_ref())?;
+        self.state.lock().has_answered = true;
         let (expected, loaded) = {
             let state = self.state.lock();
             (state.mark.clone(), state.loaded.clone())
         };
-        let is_same = expected.is_some() && found == expected;
+        let is_same = expected.is_some() && driver_mark == expected;
         let Some(loaded) = loaded.as_ref().filter(|_| is_same) else {
             if loaded.is_some() {
-                tracing::warn!("the driver has lost its program's state; controllers have to push their program again");
+                tracing::warn!("the driver has lost its program's state; controllers must push their program again");
             }
-            self.forget();
+            self.discard_state();
             return Ok(());
         };
-        driver.settled().await?;
-        age(driver, loaded).await?;
-        let owed = self.state.lock().owed.clone();
-        if !owed.is_empty() {
-            for fault in driver.write(owed).await?.into_iter().filter_map(Result::err) {
-                tracing::debug!(message = fault.message, "nothing to take back");
+        driver.wait_until_idle().await?;
+        enable_idle_timeouts(driver, loaded).await?;
+        let pending = self.state.lock().pending.clone();
+        if !pending.is_empty() {
+            for fault in driver.write(pending).await?.into_iter().filter_map(Result::err) {
+                tracing::debug!(message = fault.message, "nothing to undo");
             }
-            self.state.lock().owed.clear();
-            self.settled();
+            self.state.lock().pending.clear();
+            self.record_none_pending();
         }
-        self.follow_digests();
-        tracing::info!("the driver has kept what was written to it");
+        self.apply_digest_configs();
+        tracing::info!("the driver still holds the state that controllers wrote");
         Ok(())
     }
 
-    /// Handles what the driver says, and digest lists that are due, until the driver's stream ends.
+    /// Handles the driver's notifications, and sends digest lists and idle entries that are due, until the driver's
+    /// stream ends.
     async fn follow(&self, events: Events, handovers: &mut mpsc::UnboundedReceiver<Handover>) {
         let (mut events, mut idle) = (Some(events), Collected::default());
         loop {
@@ -152,14 +154,14 @@ impl Gateway {
                     Some(stream_message_response::Update::Digest(list)) => self.digest_list(&list),
                     Some(stream_message_response::Update::IdleTimeoutNotification(notification)) => {
                         let state = self.state.lock();
-                        let entry = state.loaded.as_ref().and_then(|it| idle::entry(it, &state.shadow, notification));
+                        let entry = state.loaded.as_ref().and_then(|loaded| idle::entry(loaded, &state.shadow, notification));
                         entry.into_iter().for_each(|entry| idle.add(entry));
                     }
                     Some(_) => {}
                 },
                 handover = handovers.recv() => match handover {
                     Some(Handover::Hold) => (events, idle) = (None, Collected::default()),
-                    Some(Handover::Take(other)) => events = Some(*other),
+                    Some(Handover::Take(next)) => events = Some(*next),
                     Some(Handover::Lost) | None => return,
                 },
                 () = idle.due() => self.controllers.idle(idle.take()),
@@ -175,7 +177,8 @@ impl Gateway {
         }
     }
 
-    /// Adds the driver's messages to the controllers' lists. The gateway sends the driver no acknowledgement, which would end its stream.
+    /// Adds the driver's digest messages to the controllers' lists. The gateway does not acknowledge them to the
+    /// driver, which would end its stream then.
     fn digest_list(&self, list: &DigestList) {
         let state = self.state.lock();
         let Some(loaded) = state.loaded.clone() else { return };
@@ -183,14 +186,14 @@ impl Gateway {
         let engine = DigestId(place as u32);
         let Some(config) = configured(&state.shadow, engine) else { return };
         drop(state);
-        let (Some(binding), known) = (loaded.binding.digest_of(engine), &loaded.program.digests[place]) else { return };
+        let (Some(binding), info) = (loaded.binding.digest_of(engine), &loaded.program.digests[place]) else { return };
         self.statistics.digest_messages.add(list.data.len() as u64);
         for message in &list.data {
             let field = |id: &u32| {
                 let field = message.fields.iter().find(|field| field.field_id == *id);
                 field.and_then(bfrt::bytes).unwrap_or_default().to_vec()
             };
-            let (time, fields) = (self.now(), known.fields.iter().map(field).collect());
+            let (time, fields) = (self.now(), info.fields.iter().map(field).collect());
             let digest = Digest { digest: engine, time, fields };
             let full = self.controllers.digests.lock().add(time, config, digest, |fields| binding.encode(fields));
             if let Some(list) = full {
@@ -200,7 +203,7 @@ impl Gateway {
     }
 }
 
-/// The next event of a connection, if there is one.
+/// Waits for the next event of a connection; forever without a connection.
 async fn next(events: &mut Option<Events>) -> Option<stream_message_response::Update> {
     match events {
         Some(events) => events.next().await,
@@ -208,6 +211,7 @@ async fn next(events: &mut Option<Events>) -> Option<stream_message_response::Up
     }
 }
 
+/// Returns the configuration that a client has set for a digest.
 fn configured(shadow: &Shadow, digest: DigestId) -> Option<DigestConfig> {
     match shadow.get(&Place::Digest(digest)) {
         Some(Value::Digest(config)) => Some(*config),

@@ -1,4 +1,4 @@
-//! The driver's program held against what a controller pushes.
+//! Checks what a controller pushes against the program that the driver runs.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use crate::program::Program;
 use crate::proto::ForwardingPipelineConfig;
 use crate::replication::Replication;
 
-/// The program that the driver runs, by its own description.
+/// The program that the driver runs, as the driver describes it.
 #[derive(Debug)]
 pub struct DriverProgram {
-    /// Its name and files, as the driver gives them back.
+    /// The program's name and files, as the driver returns them.
     pub config: ForwardingPipelineConfig,
-    /// Further programs of the device.
-    pub others: Vec<ForwardingPipelineConfig>,
-    /// Its tables.
+    /// The device's further programs.
+    pub other_programs: Vec<ForwardingPipelineConfig>,
+    /// The program's tables.
     pub info: Info,
-    /// The driver's own: of ports, mirroring, multicast and the like.
-    pub fixed: Info,
+    /// The device's own tables: ports, mirroring, multicast and others.
+    pub device_info: Info,
 }
 
 impl DriverProgram {
-    /// Its name.
+    /// Returns the program's name.
     pub fn name(&self) -> &str {
         &self.config.p4_name
     }
@@ -35,41 +35,41 @@ impl DriverProgram {
 /// A program that controllers use.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The driver's ids.
+    /// The driver's ids by P4Info's names.
     pub program: Program,
-    /// P4Info, resolved.
+    /// The resolved P4Info.
     pub binding: Binding,
-    /// The driver's tables of multicast groups and mirror sessions.
+    /// The device's tables of multicast groups and mirror sessions; `None` if it lacks one of them.
     pub replication: Option<Replication>,
-    /// The config as it came, for reading back.
+    /// The config as received, returned to clients that ask for it.
     pub config: p4::ForwardingPipelineConfig,
 }
 
 impl Loaded {
-    /// Holds a config against the program that the driver runs.
+    /// Checks a config against the program that the driver runs.
     ///
     /// # Errors
-    /// As those of [`Loaded::new`].
+    /// The errors of [`Loaded::new`].
     #[allow(clippy::result_large_err)]
     pub fn of(config: p4::ForwardingPipelineConfig, running: &DriverProgram) -> Result<Self, Status> {
-        Self::new(config, &running.info, &running.fixed)
+        Self::new(config, &running.info, &running.device_info)
     }
 
-    /// Holds a config against a program's tables, by the driver's description of them and of its own.
+    /// Checks a config against a program's tables; `driver` describes these, `device_info` the device's own tables.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` naming the place where the two differ.
+    /// `INVALID_ARGUMENT` naming the place where P4Info and the tables differ.
     #[allow(clippy::result_large_err)]
-    pub fn new(config: p4::ForwardingPipelineConfig, driver: &Info, fixed: &Info) -> Result<Self, Status> {
+    pub fn new(config: p4::ForwardingPipelineConfig, driver: &Info, device_info: &Info) -> Result<Self, Status> {
         let mut info = config.p4info.clone().ok_or_else(|| invalid("P4Info is missing from the config; give it"))?;
         drop_driver_externs(&mut info, driver);
         add_value_set_fields(&mut info, driver);
         let program = Program::new(driver, &info).map_err(|error| invalid(error.to_string()))?;
         let binding = Binding::new(&info, &program).map_err(|error| invalid(error.to_string()))?;
-        Ok(Self { program, binding, replication: Replication::of(fixed), config })
+        Ok(Self { program, binding, replication: Replication::of(device_info), config })
     }
 
-    /// P4Info's description of a table.
+    /// Returns P4Info's description of the table with this id.
     pub fn table_info(&self, id: u32) -> Option<&sluice_p4runtime::proto::p4::config::v1::Table> {
         let tables = &self.config.p4info.as_ref()?.tables;
         tables.iter().find(|table| table.preamble.as_ref().is_some_and(|preamble| preamble.id == id))
@@ -80,23 +80,23 @@ fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(message)
 }
 
-/// Externs that the driver has as tables of its own, such as the metadata of ports, need no entries of P4Runtime.
+/// Removes externs that the driver has as tables of its own, such as port metadata: P4Runtime does not write them.
 fn drop_driver_externs(info: &mut P4Info, driver: &Info) {
-    let known: BTreeSet<_> = driver.tables.iter().map(crate::info::Table::p4_name).collect();
+    let driver_tables: BTreeSet<_> = driver.tables.iter().map(crate::info::Table::p4_name).collect();
     info.externs.retain(|kind| {
         let name = |instance: &sluice_p4runtime::proto::p4::config::v1::ExternInstance| {
-            instance.preamble.as_ref().is_some_and(|preamble| known.contains(preamble.name.as_str()))
+            instance.preamble.as_ref().is_some_and(|preamble| driver_tables.contains(preamble.name.as_str()))
         };
         !kind.instances.iter().all(name)
     });
 }
 
-/// p4c gives a TNA program's value sets no fields in P4Info. They are then the driver's, with ids from 1 on.
+/// Adds the fields of value sets, which p4c omits from a TNA program's P4Info. The driver's fields and ids are used.
 fn add_value_set_fields(info: &mut P4Info, driver: &Info) {
     for set in info.value_sets.iter_mut().filter(|set| set.r#match.is_empty()) {
         let name = set.preamble.as_ref().map_or("", |preamble| &preamble.name);
-        let known = driver.tables.iter().find(|table| table.p4_name() == name);
-        set.r#match = known.iter().flat_map(|table| &table.key).map(match_field).collect();
+        let table = driver.tables.iter().find(|table| table.p4_name() == name);
+        set.r#match = table.iter().flat_map(|table| &table.key).map(match_field).collect();
     }
 }
 

@@ -1,5 +1,5 @@
-//! Programs for the driver to load: Barefoot's pipeline config, which a controller pushes as P4Runtime's device config. Its fields
-//! are those of BF Runtime's `ForwardingPipelineConfig`.
+//! Programs for the driver to load. A controller pushes Barefoot's pipeline config as P4Runtime's device config; its
+//! fields are those of BF Runtime's `ForwardingPipelineConfig`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,35 +17,37 @@ use crate::proto::{
     ForwardingPipelineConfig, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponseType as Progress,
 };
 
-/// A load on the model takes 2 s, and a minute on a busy machine.
+/// Time limit for a load, which takes 2 s on the model and a minute on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The driver says that it has finished just before its answer.
+/// Time limit for the driver's notification that a load has finished, which it sends just before its answer.
 const FINISHED: Duration = Duration::from_secs(10);
-/// How often a load is tried. A driver whose device is slow to answer gives up; with another connection it starts anew.
+/// Limit on the attempts of a load. A driver whose device answers slowly gives up; over a new connection it starts
+/// again.
 const TRIES: u32 = 4;
-/// The wait after the first failed try; each further one is twice as long.
+/// Wait after the first failed attempt; each further wait is twice as long.
 const BACKOFF: Duration = Duration::from_millis(500);
 
-/// What a controller gives the driver to run.
+/// A program that a controller pushes for the driver to run.
 #[derive(Debug, Clone)]
-pub struct Given {
-    /// Its name and files.
+pub struct PushedProgram {
+    /// The program's name and files.
     pub config: ForwardingPipelineConfig,
-    /// Its tables.
+    /// The program's tables.
     pub info: Info,
 }
 
-impl Given {
-    /// What a device config has; `None` of an empty one.
+impl PushedProgram {
+    /// Decodes a device config; `None` for an empty one.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when it is of another form.
+    /// `INVALID_ARGUMENT` when the device config has another form.
     #[allow(clippy::result_large_err)]
     pub fn new(device_config: &[u8]) -> Result<Option<Self>, Status> {
         if device_config.is_empty() {
             return Ok(None);
         }
-        let text = "p4_device_config is no BfPipelineConfig; give one, or none to use the program that the driver runs";
+        let text =
+            "p4_device_config is not a BfPipelineConfig; give one, or none to use the program that the driver runs";
         let config = ForwardingPipelineConfig::decode(device_config)
             .map_err(|error| Status::invalid_argument(format!("{text} ({error})")))?;
         let info = serde_json::from_slice(&config.bfruntime_info).map_err(|error| {
@@ -54,7 +56,8 @@ impl Given {
         Ok(Some(Self { config, info }))
     }
 
-    /// Whether the driver runs it, by what the driver gives back. Without the compiled files the tables have to do.
+    /// Returns whether the driver runs this program, by comparison with what the driver returns. If compiled files are
+    /// missing, only the tables are compared.
     pub fn is(&self, running: &DriverProgram) -> bool {
         if self.config.profiles.is_empty() {
             // The driver adds tables of its own.
@@ -64,30 +67,30 @@ impl Given {
             && files(&self.config) == files(&running.config)
     }
 
-    /// Holds a config against its tables, before the driver has them.
+    /// Checks a config's P4Info against the tables of this program, before the driver loads it.
     ///
     /// # Errors
-    /// As those of [`Loaded::new`].
+    /// The errors of [`Loaded::new`].
     #[allow(clippy::result_large_err)]
-    pub fn hold(&self, config: p4::ForwardingPipelineConfig) -> Result<(), Status> {
-        // The device's own tables are the same whatever it runs.
+    pub fn verify(&self, config: p4::ForwardingPipelineConfig) -> Result<(), Status> {
+        // The device's own tables are not needed for this check; they do not depend on the program.
         Loaded::new(config, &self.info, &Info::default()).map(|_| ())
     }
 
-    /// Refuses what the driver cannot load.
+    /// Refuses a program that the driver cannot load; `requested` is the name from `--program`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` naming what is missing, and `FAILED_PRECONDITION` when the gateway is to use another program.
+    /// `INVALID_ARGUMENT` naming what is missing, `FAILED_PRECONDITION` when `--program` names another program.
     #[allow(clippy::result_large_err)]
-    pub fn check(&self, wanted: Option<&str>) -> Result<(), Status> {
+    pub fn check(&self, requested: Option<&str>) -> Result<(), Status> {
         let name = &self.config.p4_name;
         let missing = |what: String| Err(Status::invalid_argument(format!("p4_device_config of {name:?}: {what}")));
         if name.is_empty() || name.contains(['/', '$']) {
             return missing("it names no program; give p4_name".to_owned());
         }
-        if let Some(wanted) = wanted.filter(|wanted| wanted != name) {
+        if let Some(requested) = requested.filter(|requested| requested != name) {
             return Err(Status::failed_precondition(format!(
-                "p4_device_config is of the program {name:?} and --program is {wanted}; start the gateway with the other name, or without"
+                "p4_device_config is of the program {name:?} and --program is {requested}; start the gateway with the other name, or without"
             )));
         }
         if self.config.profiles.is_empty() {
@@ -120,11 +123,11 @@ fn names(info: &Info) -> BTreeSet<(u32, String)> {
     info.tables.iter().map(|table| (table.id, table.name.clone())).collect()
 }
 
-/// Has the driver load these programs in place of what it runs, with their files in a folder on its machine. All that the device
-/// holds is reset. No other connection may be bound to what it runs.
+/// Has the driver load these programs in place of those that it runs, with their files in a folder on its machine. This
+/// resets all state of the device. No other connection may be bound to a program of the driver.
 ///
 /// # Errors
-/// What the driver says, after some tries.
+/// Fails with the driver's error, after [`TRIES`] attempts.
 pub async fn load(
     address: &Address,
     folder: &str,
@@ -136,7 +139,7 @@ pub async fn load(
             Ok(loaded) => return Ok(loaded),
             Err(status) if tried == TRIES => {
                 let text = format!(
-                    "loading {:?} with the driver at {} into {folder}: {}; look at bf_switchd's log",
+                    "loading {:?} with the driver at {} into {folder}: {}; check bf_switchd's log",
                     configs.iter().map(|config| &config.p4_name).collect::<Vec<_>>(),
                     address.uri,
                     status.message()
@@ -166,8 +169,8 @@ async fn load_once(
     };
     client::within(PATIENCE, grpc.set_forwarding_pipeline_config(request))
         .await
-        .map_err(|status| Status::new(worse(status.code()), status.message()))?;
-    // The answer alone proves nothing: after a failed load the driver says OK and does nothing.
+        .map_err(|status| Status::new(failure_code(status.code()), status.message()))?;
+    // The answer alone is no proof: after a failed load the driver answers OK without doing anything.
     let finished = async {
         loop {
             match events.next().await {
@@ -183,11 +186,11 @@ async fn load_once(
     };
     client::within(FINISHED, finished)
         .await
-        .map_err(|_| Status::unavailable("the driver does not say that it has finished"))?;
+        .map_err(|_| Status::unavailable("the driver does not report that it has finished"))?;
     Ok((Driver::bound(grpc, address.clone()).await?, events))
 }
 
-/// The driver calls most of its failures unknown.
-fn worse(code: Code) -> Code {
+/// Returns INTERNAL for UNKNOWN, which the driver uses for most of its failures.
+fn failure_code(code: Code) -> Code {
     if code == Code::Unknown { Code::Internal } else { code }
 }

@@ -1,4 +1,4 @@
-//! `sluice-tofino`: P4Runtime in front of Tofino's driver.
+//! The command `sluice-tofino`: P4Runtime in front of Tofino's driver.
 
 mod args;
 
@@ -13,7 +13,7 @@ use sluice_serve::{Listener, Supervisor};
 use sluice_tofino::client::Address;
 use sluice_tofino::cpu::Port;
 use sluice_tofino::front_panel::FrontPanel;
-use sluice_tofino::journal::{self, Here, Journal, JournalError, Restored};
+use sluice_tofino::journal::{self, Journal, JournalError, JournalOwner, Restored};
 use sluice_tofino::{Gateway, Settings};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let result = runtime.map_err(|error| format!("cannot start threads: {error}")).and_then(|runtime| {
         let result = runtime.block_on(run(&args));
-        // The CPU port's thread waits for frames for good.
+        // Do not wait for the CPU interface's thread, which never ends.
         runtime.shutdown_background();
         result
     });
@@ -70,8 +70,8 @@ async fn run(args: &Args) -> Result<(), String> {
         None => Gateway::new(settings, port.clone()),
         Some(folder) => {
             let (journal, restored) = open_journal(folder, args).map_err(|error| format!("--state {error}"))?;
-            tracing::info!(folder, adopts = restored.is_some(), "what controllers write is kept");
-            Gateway::new(settings, port.clone()).keeping(journal, restored)
+            tracing::info!(folder, adopts = restored.is_some(), "what controllers write is saved for a restart");
+            Gateway::new(settings, port.clone()).with_journal(journal, restored)
         }
     });
     let listener = Listener::bind(&args.address)
@@ -90,7 +90,7 @@ async fn run(args: &Args) -> Result<(), String> {
     supervisor.ready();
     tracing::info!(address = args.address, driver = args.driver, "serving P4Runtime");
     let watched = Arc::clone(&gateway);
-    // A state that a thread holds for good leaves this, and with it the signs of life, waiting.
+    // Locks the state: if a thread holds it forever, this never returns, and systemd receives no watchdog message.
     let lives = async || {
         watched.sizes();
         true
@@ -107,13 +107,13 @@ async fn run(args: &Args) -> Result<(), String> {
     result
 }
 
-/// Takes the folder of the journal, with what an earlier gateway has left in it.
+/// Opens the journal's folder, with the state that an earlier gateway has left in it.
 fn open_journal(folder: &str, args: &Args) -> Result<(Journal, Option<Restored>), JournalError> {
-    let here = Here { boot: journal::boot()?, device_id: args.device_id, driver_device: args.driver_device };
-    Journal::open(Path::new(folder), here)
+    let owner = JournalOwner { boot: journal::boot()?, device_id: args.device_id, driver_device: args.driver_device };
+    Journal::open(Path::new(folder), owner)
 }
 
-/// Opens the address of the metrics; the result serves them, and is why that could not go on.
+/// Binds the address of the metrics. The returned future serves them and resolves to the reason why it ended.
 async fn serve_metrics(
     address: Option<&str>,
     gateway: Arc<Gateway>,
@@ -138,13 +138,13 @@ async fn serve_metrics(
     })
 }
 
-/// Moves packets in a thread of its own; the result is why it could not go on.
+/// Moves packets in a thread of its own. Resolves to the reason why that ended.
 async fn cpu(interface: Option<String>, port: Option<Arc<Port>>, gateway: Arc<Gateway>) -> String {
     let (Some(interface), Some(port)) = (interface, port) else { return std::future::pending().await };
     let moved = tokio::task::spawn_blocking(move || port.run(&interface, |frame| gateway.packet_in(frame)));
     match moved.await {
         Ok(Ok(())) => "the CPU interface's thread has ended".to_owned(),
-        Ok(Err(error)) => format!("{error}; give a network interface that is there"),
+        Ok(Err(error)) => format!("{error}; give an existing network interface"),
         Err(error) => format!("the CPU interface's thread has failed: {error}"),
     }
 }

@@ -1,8 +1,8 @@
-//! A mark in the driver that proves it to be the instance that a gateway has written to.
+//! A mark in the driver that identifies the driver instance to which a gateway has written.
 //!
-//! It is a mirror session: the device has that table whatever its program, clients do not reach it, a gateway that goes leaves it,
-//! and a driver that starts or loads has none. A coalescing session that is disabled mirrors nothing, and its header has 16 bytes
-//! of the gateway's choice, which the driver gives back.
+//! The mark is a mirror session. The device has that table whatever program it runs, and clients cannot write it. The
+//! session stays when a gateway ends, and disappears when a driver starts or loads a program. A disabled coalescing
+//! session mirrors nothing, and its header has 16 bytes of the gateway's choice that the driver returns.
 
 use std::io::Read as _;
 
@@ -15,47 +15,49 @@ use crate::proto::{DataField, TableData, TableKey, Update, data_field, entity, u
 
 /// The driver's table of mirror sessions.
 const SESSIONS: &str = "$mirror.cfg";
-/// The last of the sessions that can coalesce; P4Runtime's clone sessions are of the other kind.
+/// The number of the session: the highest that can coalesce. P4Runtime's clone sessions are of the other kind.
 const SESSION: u16 = 1023;
-/// The kind of session that has a header.
+/// The kind of session with a header.
 const COALESCING: &str = "$coalescing";
+/// The field with the session's header.
 const HEADER: &str = "$internal_header";
 
-/// What a gateway has written to a driver, and to no other.
+/// Random bytes that a gateway writes to one driver instance only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark(Vec<u8>);
 
 impl Mark {
-    /// One that no driver has.
+    /// Returns a new random mark.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// Fails when the system provides no random numbers.
     pub fn new() -> std::io::Result<Self> {
         let mut bytes = vec![0; 16];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         Ok(Self(bytes))
     }
 
-    /// One that was written before.
+    /// Returns the mark with these bytes, written before.
     pub fn of(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the mark's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Writes the mark in place of another; false where the device has no such table.
+    /// Writes this mark in place of any other. Returns false if the device has no table of mirror sessions.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Fails with the driver's error.
     pub async fn write(&self, driver: &Driver) -> Result<bool, Status> {
-        let Some([gone, new]) = driver.program().ok().and_then(|program| self.updates(&program.fixed)) else {
+        let Some([delete, insert]) = driver.program().ok().and_then(|program| self.updates(&program.device_info))
+        else {
             return Ok(false);
         };
-        // The first fails where there is no mark yet; the driver calls that an invalid argument.
-        match driver.write(vec![gone, new]).await?.pop() {
+        // Deleting fails if there is no mark yet, which the driver reports as an invalid argument.
+        match driver.write(vec![delete, insert]).await?.pop() {
             Some(Err(fault)) => {
                 Err(Status::new(fault.code, format!("marking the driver in {SESSIONS}: {}", fault.message)))
             }
@@ -63,19 +65,19 @@ impl Mark {
         }
     }
 
-    /// The mark that a driver has.
+    /// Returns the driver's mark, if it has one.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Fails with the driver's error.
     pub async fn read(driver: &Driver) -> Result<Option<Self>, Status> {
         let Some((table, header)) = driver.program().ok().and_then(|program| {
-            let table = sessions(&program.fixed)?;
+            let table = sessions(&program.device_info)?;
             Some((table, field(table, HEADER)?))
         }) else {
             return Ok(None);
         };
         let entries = driver.read(vec![bfrt::entry_entity(bfrt::whole_table(table.id))]).await?;
-        let found = entries.into_iter().find_map(|entity| match entity.entity {
+        let mark = entries.into_iter().find_map(|entity| match entity.entity {
             Some(entity::Entity::TableEntry(entry)) if entry.key == Some(key(table)?) => {
                 let data = entry.data?;
                 let field =
@@ -84,16 +86,17 @@ impl Mark {
             }
             _ => None,
         });
-        Ok(found)
+        Ok(mark)
     }
 
+    /// Returns the updates that delete the present mark and insert this one.
     fn updates(&self, device: &Info) -> Option<[Update; 2]> {
         let table = sessions(device)?;
         let (action_id, header) = field(table, HEADER)?;
         let value = |field_id, value| DataField { field_id, value: Some(value) };
         let fields = vec![
             bfrt::stream(header, self.0.clone()),
-            // In words of four bytes.
+            // The length is in words of four bytes.
             bfrt::stream(field(table, "$internal_header_length")?.1, 4_u32.to_be_bytes()),
             value(table.data_id("$session_enable")?, data_field::Value::BoolVal(false)),
             value(table.data_id("$direction")?, data_field::Value::StrVal("EGRESS".to_owned())),
@@ -111,7 +114,7 @@ fn key(table: &Table) -> Option<TableKey> {
     Some(TableKey { fields: vec![bfrt::exact(table.key.first()?.id, SESSION.to_be_bytes())] })
 }
 
-/// The ids of the coalescing kind and of one of its fields.
+/// Returns the ids of the coalescing kind and of one of its fields.
 fn field(table: &Table, name: &str) -> Option<(u32, u32)> {
     let action = table.action_specs.iter().find(|action| action.name == COALESCING)?;
     Some((action.id, action.data.iter().find(|field| field.name == name)?.id))

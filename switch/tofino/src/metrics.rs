@@ -1,4 +1,4 @@
-//! The statistics for Prometheus, over HTTP.
+//! Serves the statistics to Prometheus over HTTP.
 
 use std::fmt;
 use std::io;
@@ -14,10 +14,10 @@ use tokio::net::TcpListener;
 
 use crate::Gateway;
 
-/// Answers `GET /metrics` for as long as it is polled.
+/// Answers `GET /metrics` for as long as the future is polled.
 ///
 /// # Errors
-/// When the listener fails.
+/// Fails when the listener fails.
 pub async fn serve(listener: TcpListener, gateway: Arc<Gateway>) -> io::Result<()> {
     sluice_serve::metrics::serve(listener, Metrics(gateway)).await
 }
@@ -41,14 +41,14 @@ impl Collector for Metrics {
         let help = "1 while a restarted gateway would adopt what controllers wrote";
         gauges(encoder, "adoptable", help, [(vec![], adoptable)])?;
         let statistics = gateway.statistics();
-        let help = "Times that the driver has answered anew: at the start, and after each loss of it";
+        let help = "Connections to the driver; each one after the first follows a loss";
         counters(encoder, "driver_connections", help, [(vec![], statistics.connections.get())])?;
         let calls = gateway.driver_calls();
         let calls = [("read", calls.read.ended()), ("write", calls.write.ended())];
         let label = |name: &str| vec![("call", name.to_owned())];
         let counted = calls.iter().map(|(name, (count, _))| (label(name), *count));
-        counters(encoder, "driver_calls", "Calls of the driver that have ended", counted)?;
-        let help = "Time that calls of the driver have taken";
+        counters(encoder, "driver_calls", "Completed calls of the driver", counted)?;
+        let help = "Time that calls of the driver took";
         let mut family = encoder.encode_descriptor("driver_call_seconds", help, None, MetricType::Counter)?;
         for (name, (_, time)) in &calls {
             ConstCounter::new(time.as_secs_f64()).encode(family.encode_family(&label(name))?)?;
@@ -62,17 +62,17 @@ impl Collector for Metrics {
             outcomes
                 .map(|(outcome, count)| (vec![("request", request.to_owned()), ("outcome", outcome.to_owned())], count))
         });
-        counters(encoder, "requests", "Requests of controllers, by what became of each as a whole", requests)?;
+        counters(encoder, "requests", "Controllers' requests, by outcome", requests)?;
         for (name, value) in gateway.controllers().counters.entries() {
-            // A packet that comes without a program is counted as malformed: its header cannot be read.
+            // Skip this counter: without a program, the gateway counts packets as malformed.
             if name != "no_program" {
-                let help = "What went to and came from controllers";
+                let help = "Packets, messages and updates exchanged with controllers";
                 counters(encoder, &format!("controller_{name}"), help, [(vec![], value)])?;
             }
         }
         let streams = gateway.controllers().streams.count() as f64;
         gauges(encoder, "controller_streams", "Open streams of controllers", [(vec![], streams)])?;
         let sizes = gateway.sizes().into_iter().map(|(kind, size)| (vec![("kind", kind.to_owned())], size as f64));
-        gauges(encoder, "shadow_size", "What the gateway keeps of what controllers wrote", sizes)
+        gauges(encoder, "shadow_size", "Number of values in the gateway's copy of what controllers wrote", sizes)
     }
 }

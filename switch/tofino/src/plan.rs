@@ -1,4 +1,4 @@
-//! A batch of updates as one request to the driver: what it is to do, how each step is taken back, and what the shadow keeps.
+//! Plans a batch of updates as one request to the driver: its steps, the undo of each, and the changes of the shadow.
 
 mod cells;
 pub mod direct;
@@ -17,31 +17,33 @@ use crate::proto::Update;
 use crate::shadow::{Change, Place, Shadow, Value};
 use p4::entity::Entity;
 
-/// One update of the driver.
+/// One update for the driver.
 #[derive(Debug)]
 pub struct Step {
-    /// Which update of the batch it belongs to.
+    /// Index of the P4Runtime update in the batch.
     pub owner: usize,
-    /// What is done.
+    /// The update for the driver.
     pub update: Update,
-    /// What takes it back, if it can be.
-    pub way_back: Option<Update>,
+    /// The update that undoes it; `None` if that is impossible.
+    pub undo: Option<Update>,
 }
 
-/// A batch that is being planned. The shadow is changed as if every step succeeds; [`Batch::settle`] mends it by what does.
+/// A planned batch. Planning changes the shadow as if every step succeeds; [`Batch::settle`] corrects it by the
+/// driver's results.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// What the driver is to do, in order.
+    /// The updates for the driver, in order.
     pub steps: Vec<Step>,
-    /// What is done when the steps of its owner have succeeded: what no entry refers to any more is deleted.
+    /// Updates to send once the steps of a client's update have succeeded: they delete what no entry refers to any more.
+    /// Each comes with the index of the client's update.
     pub later: Vec<(usize, Update)>,
-    /// What became of each update so far.
+    /// The outcome of each update so far.
     pub outcomes: Vec<Outcome>,
-    /// What the shadow keeps; after [`Batch::settle`] that of updates which were made.
+    /// The shadow's changes, with the owner's index; after [`Batch::settle`] only those of updates that were made.
     changes: Vec<(usize, Change)>,
 }
 
-/// What an update is planned with.
+/// What is needed to plan one update.
 pub struct Planner<'a> {
     loaded: &'a Loaded,
     shadow: &'a mut Shadow,
@@ -50,28 +52,28 @@ pub struct Planner<'a> {
 }
 
 impl Batch {
-    /// Plans updates in order. With `all_or_none` the first one that is refused ends the batch, and nothing is to be done.
+    /// Plans updates in order. With `all_or_none`, the first refused update discards the whole batch.
     pub fn plan(loaded: &Loaded, shadow: &mut Shadow, updates: &[p4::Update], all_or_none: bool) -> Self {
         let mut batch = Self::default();
         for (owner, update) in updates.iter().enumerate() {
-            let before = (batch.steps.len(), batch.later.len(), batch.changes.len());
-            let names = loaded.binding.types.now();
+            let lengths = (batch.steps.len(), batch.later.len(), batch.changes.len());
+            let names = loaded.binding.types.checkpoint();
             let mut outcome = Planner { loaded, shadow, batch: &mut batch, owner }.update(update);
-            let lasting = batch.steps[before.0..].iter().any(|step| step.way_back.is_none());
-            if all_or_none && updates.len() > 1 && lasting {
+            let cannot_undo = batch.steps[lengths.0..].iter().any(|step| step.undo.is_none());
+            if all_or_none && updates.len() > 1 && cannot_undo {
                 outcome = Err(Fault::unimplemented(
-                    "cells of registers and counters cannot be taken back; write them in a request of their own",
+                    "writes to cells of registers and counters cannot be undone; send them in a separate request",
                 ));
             }
             let refused = outcome.is_err();
             batch.outcomes.push(outcome);
             if refused {
-                loaded.binding.types.forget_since(&names);
-                batch.steps.truncate(before.0);
-                batch.later.truncate(before.1);
-                batch.changes.drain(before.2..).rev().for_each(|(_, change)| shadow.take_back(&change));
+                loaded.binding.types.remove_since(&names);
+                batch.steps.truncate(lengths.0);
+                batch.later.truncate(lengths.1);
+                batch.changes.drain(lengths.2..).rev().for_each(|(_, change)| shadow.undo(&change));
                 if all_or_none {
-                    batch.changes.drain(..).rev().for_each(|(_, change)| shadow.take_back(&change));
+                    batch.changes.drain(..).rev().for_each(|(_, change)| shadow.undo(&change));
                     batch.steps.clear();
                     batch.later.clear();
                     batch.abort(updates.len());
@@ -82,20 +84,20 @@ impl Batch {
         batch
     }
 
-    /// Says of all updates but the refused one that they were not made.
+    /// Sets the outcomes of all updates but the refused one to ABORTED.
     fn abort(&mut self, count: usize) {
         let refused = self.outcomes.iter().position(Outcome::is_err).unwrap_or(0);
         let reason = format!("because update {} of the batch was refused", refused + 1);
-        let aborted = |what| Err(Fault::aborted(format!("{what}, {reason}; mend that one")));
+        let aborted = |what| Err(Fault::aborted(format!("{what}, {reason}; correct that update")));
         for outcome in &mut self.outcomes[..refused] {
-            *outcome = aborted("taken back");
+            *outcome = aborted("undone");
         }
         self.outcomes.truncate(refused + 1);
         self.outcomes.resize_with(count, || aborted("not attempted"));
     }
 
-    /// Follows what the driver made of the steps: mends the shadow, and returns what is to be done now. With `all_or_none` one
-    /// failed step takes every update back.
+    /// Records the driver's results: corrects outcomes and shadow, and returns the updates to send next. With
+    /// `all_or_none`, one failed step undoes every update.
     pub fn settle(&mut self, shadow: &mut Shadow, results: &[Outcome], all_or_none: bool) -> Vec<Update> {
         for (step, result) in self.steps.iter().zip(results) {
             if let (Err(fault), Ok(())) = (result, &self.outcomes[step.owner]) {
@@ -105,11 +107,11 @@ impl Batch {
         let any_failed = results.iter().any(Outcome::is_err);
         let fails = |owner: usize| self.outcomes[owner].is_err() || (all_or_none && any_failed);
         let made = self.steps.iter().zip(results).rev().filter(|(step, result)| result.is_ok() && fails(step.owner));
-        let mut follow_up: Vec<_> = made.filter_map(|(step, _)| step.way_back.clone()).collect();
+        let mut follow_up: Vec<_> = made.filter_map(|(step, _)| step.undo.clone()).collect();
         if any_failed {
-            self.changes.iter().rev().for_each(|(_, change)| shadow.take_back(change));
+            self.changes.iter().rev().for_each(|(_, change)| shadow.undo(change));
             self.changes.retain(|(owner, _)| !fails(*owner));
-            self.changes.iter().for_each(|(_, change)| shadow.make_again(change));
+            self.changes.iter().for_each(|(_, change)| shadow.redo(change));
         }
         follow_up.extend(self.later.iter().filter(|(owner, _)| !fails(*owner)).map(|(_, update)| update.clone()));
         if all_or_none && any_failed {
@@ -118,20 +120,21 @@ impl Batch {
         follow_up
     }
 
-    /// What takes the steps back, whatever of them the driver has made.
-    pub fn way_back(&self) -> Vec<Update> {
-        self.steps.iter().rev().filter_map(|step| step.way_back.clone()).collect()
+    /// Returns the updates that undo all steps, in reverse order.
+    pub fn undo(&self) -> Vec<Update> {
+        self.steps.iter().rev().filter_map(|step| step.undo.clone()).collect()
     }
 
-    /// What the shadow keeps of the batch.
+    /// Returns the shadow's changes by this batch.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().map(|(_, change)| change)
     }
 
-    /// Takes the whole plan back: the driver did not answer. The result takes back whatever of it the driver has made, or makes yet.
-    pub fn forget(&mut self, shadow: &mut Shadow) -> Vec<Update> {
-        self.changes.drain(..).rev().for_each(|(_, change)| shadow.take_back(&change));
-        self.way_back()
+    /// Undoes the whole plan in the shadow, because the driver did not answer. Returns the updates that undo what the
+    /// driver has made, or may still make.
+    pub fn roll_back(&mut self, shadow: &mut Shadow) -> Vec<Update> {
+        self.changes.drain(..).rev().for_each(|(_, change)| shadow.undo(&change));
+        self.undo()
     }
 }
 
@@ -163,17 +166,17 @@ impl Planner<'_> {
         }
     }
 
-    /// Adds a step.
-    fn step(&mut self, update: Update, way_back: Option<Update>) {
-        self.batch.steps.push(Step { owner: self.owner, update, way_back });
+    /// Adds a step of the current update.
+    fn step(&mut self, update: Update, undo: Option<Update>) {
+        self.batch.steps.push(Step { owner: self.owner, update, undo });
     }
 
-    /// Adds what is done after the steps.
+    /// Adds an update to send after the steps have succeeded.
     fn later(&mut self, update: Update) {
         self.batch.later.push((self.owner, update));
     }
 
-    /// Changes the shadow.
+    /// Changes the shadow, and records the change for the current update.
     fn put(&mut self, place: Place, value: Option<Value>) {
         let change = self.shadow.put(place, value);
         self.batch.changes.push((self.owner, change));
@@ -183,14 +186,14 @@ impl Planner<'_> {
         &self.loaded.program.profiles[id.index()]
     }
 
-    /// Which digests are reported is the gateway's to know: the driver reports all.
+    /// Enables or disables the reports of a digest. Only the gateway filters digests; the driver reports all of them.
     fn digest(&mut self, operation: Operation, entry: &p4::DigestEntry) -> Outcome {
         let id = entry.digest_id;
         let digest = self.loaded.binding.digests.get(id).ok_or_else(|| unknown("digest", id))?;
         let place = Place::Digest(digest.engine);
         let text = format!("digest {}", digest.name);
-        let found = self.shadow.get(&place).is_some();
-        operation.check_presence(found).map_err(|fault| fault.within(&format!("configuration of {text}")))?;
+        let enabled = self.shadow.get(&place).is_some();
+        operation.check_presence(enabled).map_err(|fault| fault.within(&format!("configuration of {text}")))?;
         let config = entry.config.unwrap_or_default();
         let config = match operation {
             Operation::Delete => None,

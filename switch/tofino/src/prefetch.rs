@@ -1,8 +1,9 @@
-//! Cells that a request asks for one by one: read together, before its patterns are answered one after the other.
+//! Reads the single cells that a request's patterns name in one request to the driver, before the patterns are answered
+//! one by one.
 //!
-//! All cells are one request to the driver. Where there are many of one array, the driver first copies the array from the device: of
-//! open-p4studio's, on an idle model, a cell takes 0.9 to 1.7 ms, a copy of 1,024 registers in one pipe 6 ms, of 1,024 counters in
-//! four 84 ms.
+//! If a request names many cells of one array, the driver first copies the array from the device. Measured with
+//! open-p4studio on an idle model: a cell takes 0.9 to 1.7 ms, a copy of 1,024 registers in one pipe 6 ms, and a copy
+//! of 1,024 counters in four pipes 84 ms.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,40 +13,40 @@ use tonic::Status;
 use crate::bfrt;
 use crate::client::Driver;
 use crate::load::Loaded;
-use crate::proto::{self, TableData, entity as found, key_field};
+use crate::proto::{self, TableData, entity as driver_entity, key_field};
 use p4::entity::Entity;
 
-/// Rows of a register that are copied, in one pipe, in the time that a cell takes.
+/// Rows of a register, in one pipe, that are copied in the time of reading one cell.
 const REGISTERS_A_CELL: u64 = 150;
-/// Rows of a counter that are copied, in all pipes, in the time that a cell takes.
+/// Rows of a counter, in all pipes, that are copied in the time of reading one cell.
 const COUNTERS_A_CELL: u64 = 16;
-/// A single cell is read when its pattern is answered.
+/// The least number of cells that are prefetched; a single cell is read when its pattern is answered.
 const LEAST: usize = 2;
 
-/// An array of the driver.
+/// A register or counter array of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Array {
     table: u32,
-    /// The id of the key's field.
+    /// The id of the key's field, the index.
     key: u32,
     size: u64,
-    /// Rows that are copied in the time that a cell takes.
+    /// Rows that are copied in the time of reading one cell.
     rows_a_cell: u64,
 }
 
-/// The indices that patterns name, by array.
-type Wanted = BTreeMap<Array, BTreeSet<u32>>;
+/// The indices of the cells to read, by array.
+type CellIndices = BTreeMap<Array, BTreeSet<u32>>;
 
-/// Cells by pipe, table and index; of counters the pipe is the driver's number for all of them.
+/// The cells that were read, by pipe, table and index. For counters, the pipe is the driver's number for all pipes.
 #[derive(Debug, Default)]
 pub struct Prefetched(HashMap<(u32, u32, u64), TableData>);
 
 impl Prefetched {
-    /// Reads the cells that patterns name. It leaves out what the driver refuses: the gateway asks for each of those cells again, alone,
-    /// and so refuses the pattern that is at fault, with its place.
+    /// Reads the cells that patterns name. Cells that the driver refuses are omitted: they are read again one by one,
+    /// so that the pattern at fault is refused with its place.
     ///
     /// # Errors
-    /// When the driver does not answer.
+    /// Fails when the driver does not answer.
     pub async fn read(
         loaded: &Loaded,
         driver: &Driver,
@@ -53,11 +54,11 @@ impl Prefetched {
         patterns: &[p4::Entity],
     ) -> Result<Self, Status> {
         let mut prefetched = Self::default();
-        let (mut registers, mut counters) = (Wanted::new(), Wanted::new());
+        let (mut registers, mut counters) = (CellIndices::new(), CellIndices::new());
         for pattern in patterns.iter().filter_map(|pattern| pattern.entity.as_ref()) {
             match pattern {
-                Entity::RegisterEntry(entry) => want(&mut registers, register(loaded, entry), entry.index.as_ref()),
-                Entity::CounterEntry(entry) => want(&mut counters, counter(loaded, entry), entry.index.as_ref()),
+                Entity::RegisterEntry(entry) => add_cell(&mut registers, register(loaded, entry), entry.index.as_ref()),
+                Entity::CounterEntry(entry) => add_cell(&mut counters, counter(loaded, entry), entry.index.as_ref()),
                 _ => {}
             }
         }
@@ -71,28 +72,28 @@ impl Prefetched {
         Ok(prefetched)
     }
 
-    /// A cell, if it was read.
+    /// Returns a cell, if it was read.
     pub fn cell(&self, driver: &Driver, table: u32, index: u64) -> Option<&TableData> {
         self.0.get(&(driver.pipe(), table, index))
     }
 
-    async fn fetch(&mut self, driver: &Driver, wanted: &Wanted) -> Result<(), Status> {
-        if wanted.is_empty() {
+    async fn fetch(&mut self, driver: &Driver, indices: &CellIndices) -> Result<(), Status> {
+        if indices.is_empty() {
             return Ok(());
         }
-        let _turns = driver.turns.of(&wanted.keys().map(|array| array.table).collect()).await;
+        let _turns = driver.array_locks.lock(&indices.keys().map(|array| array.table).collect()).await;
         let is_copied = |array: &Array, cells: &BTreeSet<u32>| cells.len() as u64 * array.rows_a_cell >= array.size;
-        let copied = wanted.iter().filter(|(array, cells)| is_copied(array, cells));
+        let copied = indices.iter().filter(|(array, cells)| is_copied(array, cells));
         let copies = copied.map(|(array, _)| bfrt::sync(array.table, "Sync")).collect();
         if driver.write(copies).await?.iter().any(Result::is_err) {
             return Ok(());
         }
-        let cells = wanted.iter().flat_map(|(array, cells)| {
+        let cells = indices.iter().flat_map(|(array, cells)| {
             let from_hw = !is_copied(array, cells);
             cells.iter().map(move |index| bfrt::cell(array.table, array.key, *index, from_hw))
         });
         for entity in driver.read(cells.collect()).await.unwrap_or_default() {
-            let Some(found::Entity::TableEntry(entry)) = entity.entity else { continue };
+            let Some(driver_entity::Entity::TableEntry(entry)) = entity.entity else { continue };
             if let (Some(index), Some(data)) = (index_of(&entry), entry.data) {
                 self.0.insert((driver.pipe(), entry.table_id, index), data);
             }
@@ -101,7 +102,7 @@ impl Prefetched {
     }
 }
 
-/// The index of an array's cell.
+/// Returns the index of an array's cell.
 pub fn index_of(entry: &proto::TableEntry) -> Option<u64> {
     match entry.key.as_ref()?.fields.first()?.match_type.as_ref()? {
         key_field::MatchType::Exact(index) => Some(bfrt::number(&index.value)),
@@ -111,20 +112,20 @@ pub fn index_of(entry: &proto::TableEntry) -> Option<u64> {
 
 fn register(loaded: &Loaded, entry: &p4::RegisterEntry) -> Option<Array> {
     let register = loaded.binding.registers.get(entry.register_id)?;
-    let known = &loaded.program.registers[register.engine.index()];
-    Some(Array { table: known.id, key: known.index, size: register.size, rows_a_cell: REGISTERS_A_CELL })
+    let compiled = &loaded.program.registers[register.engine.index()];
+    Some(Array { table: compiled.id, key: compiled.index, size: register.size, rows_a_cell: REGISTERS_A_CELL })
 }
 
 fn counter(loaded: &Loaded, entry: &p4::CounterEntry) -> Option<Array> {
     let counter = loaded.binding.counters.get(entry.counter_id)?;
-    let known = &loaded.program.counters[counter.engine.index()];
-    Some(Array { table: known.id, key: known.index, size: counter.size, rows_a_cell: COUNTERS_A_CELL })
+    let compiled = &loaded.program.counters[counter.engine.index()];
+    Some(Array { table: compiled.id, key: compiled.index, size: counter.size, rows_a_cell: COUNTERS_A_CELL })
 }
 
-/// Notes a cell, if it is one of the array.
-fn want(wanted: &mut Wanted, array: Option<Array>, index: Option<&p4::Index>) {
+/// Adds a cell's index, if the cell exists.
+fn add_cell(indices: &mut CellIndices, array: Option<Array>, index: Option<&p4::Index>) {
     let (Some(array), Some(index)) = (array, index.and_then(|index| u32::try_from(index.index).ok())) else { return };
     if u64::from(index) < array.size {
-        wanted.entry(array).or_default().insert(index);
+        indices.entry(array).or_default().insert(index);
     }
 }

@@ -1,4 +1,4 @@
-//! The program as both sides name it: P4Info's names with the driver's ids, mapped once when a controller pushes P4Info.
+//! The program in both descriptions: P4Info's names mapped to the driver's ids once, when a controller pushes P4Info.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use thiserror::Error;
 
 use crate::info::{Info, LearnFilter, Table, p4_name};
 
-/// The key field in which the driver takes a priority; the smallest number wins.
+/// The name of the key field with the priority; in the driver the smallest number wins.
 const PRIORITY: &str = "$MATCH_PRIORITY";
 
-/// Why P4Info does not fit the driver's program.
+/// P4Info and the driver's program do not match.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{place}: {what}; give the P4Info that came with the bfrt.json of the driver's program")]
 pub struct Mismatch {
@@ -28,41 +28,41 @@ fn mismatch(place: impl Into<String>, what: impl Into<String>) -> Mismatch {
     Mismatch { place: place.into(), what: what.into() }
 }
 
-/// A table that entries are written to.
+/// A match table.
 #[derive(Debug)]
 pub struct Match {
-    /// The driver's id.
+    /// The driver's id of the table.
     pub id: u32,
     /// The driver's ids of the key's fields, in P4Info's order.
     pub key: Vec<u32>,
-    /// The driver's id of the priority, if the table has one.
+    /// The driver's id of the priority field, if the table has one.
     pub priority: Option<u32>,
-    /// The field of an entry that names a member, if the table has a profile.
+    /// The data field that names a member, if the table has a profile.
     pub member: Option<u32>,
-    /// The field of an entry that names a group, if the table has a selector.
+    /// The data field that names a group, if the table has a selector.
     pub group: Option<u32>,
-    /// The field that counts an entry's packets.
+    /// The data field with an entry's count of packets.
     pub packets: Option<u32>,
-    /// The field that counts an entry's bytes.
+    /// The data field with an entry's count of bytes.
     pub bytes: Option<u32>,
-    /// The field with an entry's time to live, if the table has idle timeouts: milliseconds.
+    /// The data field with an entry's time to live in milliseconds, if the table has idle timeouts.
     pub time_to_live: Option<u32>,
-    /// An entry's meter, if the table has direct meters.
+    /// The data fields of an entry's meter, if the table has direct meters.
     pub meter: Option<Rates>,
     info: TableInfo,
 }
 
-/// The fields that configure a meter.
+/// The data fields that configure a meter.
 #[derive(Debug, Clone, Copy)]
 pub struct Rates {
-    /// Committed rate, committed burst, peak rate and peak burst.
+    /// Ids of committed rate, committed burst, peak rate and peak burst.
     pub fields: [u32; 4],
-    /// Whether the driver's units are kilobits; packets otherwise.
+    /// Whether the meter measures bytes, in the driver's kilobits; otherwise it measures packets.
     pub of_bytes: bool,
 }
 
 impl Rates {
-    /// The fields of a table's meter, if it has one.
+    /// Returns the fields of a table's meter, if it has one.
     fn of(table: &Table) -> Option<Self> {
         let packets = ["$METER_SPEC_CIR_PPS", "$METER_SPEC_CBS_PKTS", "$METER_SPEC_PIR_PPS", "$METER_SPEC_PBS_PKTS"];
         let bytes = ["$METER_SPEC_CIR_KBPS", "$METER_SPEC_CBS_KBITS", "$METER_SPEC_PIR_KBPS", "$METER_SPEC_PBS_KBITS"];
@@ -77,9 +77,9 @@ impl Rates {
 /// A parser value set.
 #[derive(Debug)]
 pub struct ValueSet {
-    /// The driver's id.
+    /// The driver's id of the value set.
     pub id: u32,
-    /// The driver's ids of the fields, each of which has a value and a mask.
+    /// The driver's ids of the fields; a member has a value and a mask for each.
     pub key: Vec<u32>,
     info: ValueSetInfo,
 }
@@ -87,7 +87,7 @@ pub struct ValueSet {
 /// An action of a table or profile.
 #[derive(Debug)]
 pub struct Call {
-    /// The driver's id.
+    /// The driver's id of the action.
     pub id: u32,
     /// The driver's ids of the parameters, in P4Info's order.
     pub params: Vec<u32>,
@@ -97,82 +97,84 @@ pub struct Call {
 /// An action profile, with its selector if it has one.
 #[derive(Debug)]
 pub struct Profile {
-    /// The driver's table of members.
+    /// The driver's id of the table of members.
     pub members: u32,
-    /// The key of that table.
+    /// The id of that table's key field.
     pub member_key: u32,
-    /// The selector.
+    /// The selector, if the profile has one.
     pub selector: Option<Selector>,
     actions: Vec<ActionId>,
     info: ProfileInfo,
 }
 
-/// The groups of a profile.
+/// The table of a profile's groups.
 #[derive(Debug)]
 pub struct Selector {
-    /// The driver's table of groups.
+    /// The driver's id of the table of groups.
     pub id: u32,
-    /// The key of that table.
+    /// The id of that table's key field.
     pub key: u32,
-    /// The field that lists the members.
+    /// The data field that lists the members.
     pub members: u32,
-    /// The field that lists which of them are active.
+    /// The data field that lists which members are active.
     pub active: u32,
-    /// The field that says for how many members the driver reserves room.
+    /// The data field with the number of members for which the driver reserves room.
     pub max_size: u32,
 }
 
-/// Registers, counters and meters: cells with an index.
+/// An array of registers, counters or meters.
 #[derive(Debug)]
 pub struct Cells<I> {
-    /// The driver's id.
+    /// The driver's id of the array.
     pub id: u32,
-    /// The key: an index.
+    /// The id of the key field, the index.
     pub index: u32,
-    /// The driver's ids of a cell's fields: of a register in P4Info's order; of a counter packets and bytes; of a meter as in
-    /// [`Rates`].
+    /// The driver's ids of a cell's fields. A register has them in P4Info's order, a counter as packets and bytes, a
+    /// meter as in [`Rates`].
     pub fields: Vec<Option<u32>>,
     info: I,
 }
 
-/// A digest.
+/// A digest of the program.
 #[derive(Debug)]
 pub struct Learn {
-    /// The driver's id.
+    /// The driver's id of the digest.
     pub id: u32,
     /// The driver's ids of the fields, in P4Info's order.
     pub fields: Vec<u32>,
     info: DigestInfo,
 }
 
-/// What P4Info's names stand for in the driver.
+/// The driver's objects for P4Info's names.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// By [`TableId`].
+    /// Match tables by [`TableId`].
     pub tables: Vec<Match>,
-    /// By [`ActionId`].
+    /// Actions by [`ActionId`].
     pub actions: Vec<Call>,
-    /// By [`ProfileId`].
+    /// Profiles by [`ProfileId`].
     pub profiles: Vec<Profile>,
-    /// By [`RegisterId`].
+    /// Registers by [`RegisterId`].
     pub registers: Vec<Cells<RegisterInfo>>,
-    /// By [`CounterId`].
+    /// Indirect counters by [`CounterId`].
     pub counters: Vec<Cells<CounterInfo>>,
-    /// By [`MeterId`].
+    /// Indirect meters by [`MeterId`].
     pub meters: Vec<Cells<MeterInfo>>,
-    /// By [`DigestId`].
+    /// Digests by [`DigestId`].
     pub digests: Vec<Learn>,
-    /// By [`ValueSetId`].
+    /// Value sets by [`ValueSetId`].
     pub value_sets: Vec<ValueSet>,
-    /// The actions of direct tables.
+    /// The actions of tables without a profile.
     of_table: HashMap<TableId, Vec<ActionId>>,
 }
 
 impl Program {
-    /// Maps the driver's program; `types` give the order of the fields that registers and digests have several of.
+    /// Maps the driver's program. From P4Info come the digests, and the order of fields where registers and digests
+    /// have several.
     ///
     /// # Errors
-    /// Where the file lacks what its kind of table always has, or P4Info orders fields that the driver does not have.
+    /// Fails when `bfrt.json` lacks a field that its kind of table always has, or P4Info has a field that the
+    /// driver lacks.
     pub fn new(info: &Info, types: &p4info::P4Info) -> Result<Self, Mismatch> {
         let mut program = Self::default();
         for table in info.tables.iter().filter(|table| table.table_type == "Action") {
@@ -193,7 +195,7 @@ impl Program {
         for digest in &types.digests {
             let name = digest.preamble.as_ref().map_or("", |preamble| &preamble.name);
             let of = struct_name(digest.type_spec.as_ref());
-            // The driver names a filter by its messages' type.
+            // The driver names a digest's filter after the messages' type.
             let filter = info.learn_filters.iter().find(|filter| {
                 let filter = p4_name(&filter.name);
                 filter == name || Some(filter) == of
@@ -208,7 +210,7 @@ impl Program {
     fn add_actions(&mut self, table: &Table) -> Vec<ActionId> {
         let first = self.actions.len() as u32;
         for action in &table.action_specs {
-            // What begins with `$` belongs to the entry.
+            // Fields that begin with `$` belong to the entry, not to the action.
             let params: Vec<_> = action.data.iter().filter(|field| !field.name.starts_with('$')).collect();
             let infos = params
                 .iter()
@@ -220,8 +222,10 @@ impl Program {
     }
 
     fn add_profile(&mut self, info: &Info, table: &Table) -> Result<(), Mismatch> {
-        let selector =
-            info.tables.iter().find(|other| other.table_type == "Selector" && other.depends_on.contains(&table.id));
+        let selector = info
+            .tables
+            .iter()
+            .find(|candidate| candidate.table_type == "Selector" && candidate.depends_on.contains(&table.id));
         let selector = selector.map(|selector| {
             let field = |name| selector.data_id(name).ok_or_else(|| lacks(selector, name));
             Ok(Selector {
@@ -275,7 +279,7 @@ impl Program {
             const_entries: false,
             const_default: table.has_const_default_action,
             direct_counter: table.data_id("$COUNTER_SPEC_PKTS").or(table.data_id("$COUNTER_SPEC_BYTES")).is_some(),
-            direct_meter: None, // P4Info's own says which; `Match::meter` has the fields
+            direct_meter: None, // P4Info names the meter; `Match::meter` has the driver's fields
             profile: profile.map(|profile| ProfileId(profile as u32)),
             support_timeout: time_to_live.is_some(),
             needs_priority: priority.is_some(),
@@ -296,7 +300,7 @@ impl Program {
         Ok(())
     }
 
-    /// What the shadow's numbers stand for: the objects of each kind in their order, by kind and name, with the driver's ids.
+    /// Returns the objects to which the shadow's ids refer, in order: kind and name with the driver's id.
     pub fn objects(&self) -> Vec<(String, u32)> {
         let tables = self.tables.iter().map(|table| ("table", &table.info.name, table.id));
         let profiles = self.profiles.iter().map(|profile| ("profile", &profile.info.name, profile.members));
@@ -307,12 +311,12 @@ impl Program {
         all.map(|(kind, name, id)| (format!("{kind} {name}"), id)).collect()
     }
 
-    /// The profile of a table.
+    /// Returns the profile of a table, if it has one.
     pub fn profile_of(&self, table: TableId) -> Option<ProfileId> {
         self.tables.get(table.index())?.info.profile
     }
 
-    /// Whether a meter counts bytes; packets otherwise.
+    /// Returns whether a meter measures bytes; otherwise it measures packets.
     pub fn counts_bytes(&self, meter: MeterId) -> bool {
         self.meters[meter.index()].info.bytes
     }
@@ -339,24 +343,28 @@ fn struct_name(spec: Option<&p4info::P4DataTypeSpec>) -> Option<&str> {
     }
 }
 
-/// The names of a struct's fields, in P4Info's order.
+/// Returns the names of a struct's or header's fields, in P4Info's order.
 fn members<'t>(spec: Option<&p4info::P4DataTypeSpec>, types: &'t p4info::P4Info) -> Option<Vec<&'t str>> {
     let (name, info) = (struct_name(spec)?, types.type_info.as_ref()?);
-    let structs = info.structs.get(name).map(|found| found.members.iter().map(|member| member.name.as_str()).collect());
+    let structs =
+        info.structs.get(name).map(|definition| definition.members.iter().map(|member| member.name.as_str()).collect());
     structs.or_else(|| Some(info.headers.get(name)?.members.iter().map(|member| member.name.as_str()).collect()))
 }
 
 fn register(table: &Table, types: &p4info::P4Info) -> Result<Cells<RegisterInfo>, Mismatch> {
     let name = table.p4_name();
     let fields: Vec<_> = table.data.iter().flat_map(crate::info::Data::fields).collect();
-    let spec = types.registers.iter().find(|register| register.preamble.as_ref().is_some_and(|it| it.name == name));
+    let spec = types
+        .registers
+        .iter()
+        .find(|register| register.preamble.as_ref().is_some_and(|preamble| preamble.name == name));
     let order = spec.and_then(|register| members(register.type_spec.as_ref(), types));
     let fields = match order {
         None => fields,
         Some(order) => {
             let find = |member: &&str| {
-                let found = fields.iter().find(|field| field.name.rsplit('.').next() == Some(*member)).copied();
-                found.ok_or_else(|| mismatch(format!("register {name}"), format!("the driver has no field {member}")))
+                let field = fields.iter().find(|field| field.name.rsplit('.').next() == Some(*member)).copied();
+                field.ok_or_else(|| mismatch(format!("register {name}"), format!("the driver has no field {member}")))
             };
             order.iter().map(find).collect::<Result<_, _>>()?
         }
@@ -397,8 +405,8 @@ fn learn(
 ) -> Result<Learn, Mismatch> {
     let order = members(spec, types).unwrap_or_else(|| filter.fields.iter().map(|field| &field.name[..]).collect());
     let find = |member: &&str| {
-        let found = filter.fields.iter().find(|field| field.name == *member);
-        found.ok_or_else(|| mismatch(format!("digest {name}"), format!("the driver has no field {member}")))
+        let field = filter.fields.iter().find(|field| field.name == *member);
+        field.ok_or_else(|| mismatch(format!("digest {name}"), format!("the driver has no field {member}")))
     };
     let fields = order.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     let infos =

@@ -1,4 +1,4 @@
-//! Reads: what clients wrote comes from the shadow; counts and cells come from the driver.
+//! Reads of entities: what clients wrote comes from the shadow, counts and cells from the driver.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,45 +19,46 @@ use crate::load::Loaded;
 use crate::plan::direct::no_colours;
 use crate::prefetch::{Prefetched, index_of};
 use crate::program::Match;
-use crate::proto::{self, TableData, TableFlags, entity as found};
+use crate::proto::{self, TableData, TableFlags, entity as driver_entity};
 use crate::shadow::{Entry, Place, Shadow, Value};
 use p4::entity::Entity;
 
-/// What a read is answered with.
+/// Answers the patterns of a read.
 pub struct Reader<'a> {
-    /// The program.
+    /// The program that controllers use.
     pub loaded: &'a Loaded,
-    /// The driver.
+    /// The driver's connection.
     pub driver: &'a Driver,
     /// The pipes whose register cells are added up.
     pub pipes: &'a [u32],
-    /// Cells that were read for the whole request.
+    /// Cells that were read for the whole request in advance.
     pub prefetched: &'a Prefetched,
 }
 
-/// Lets a read look at the shadow for a moment.
-pub trait Kept: Fn(&mut dyn FnMut(&Shadow)) {}
-impl<T: Fn(&mut dyn FnMut(&Shadow))> Kept for T {}
+/// A function that calls another one with the locked shadow.
+pub trait WithShadow: Fn(&mut dyn FnMut(&Shadow)) {}
+impl<T: Fn(&mut dyn FnMut(&Shadow))> WithShadow for T {}
 
+/// Reads of the entities that match one pattern.
 impl Reader<'_> {
-    /// Everything that fits a pattern.
+    /// Returns the entities that match a pattern.
     ///
     /// # Errors
-    /// When the pattern is wrong, or the driver does not answer.
-    pub async fn read(&self, kept: impl Kept + Send + Sync, pattern: &p4::Entity) -> Outcome<Vec<Entity>> {
+    /// Fails when the pattern is malformed, or the driver does not answer.
+    pub async fn read(&self, with_shadow: impl WithShadow + Send + Sync, pattern: &p4::Entity) -> Outcome<Vec<Entity>> {
         let pattern = pattern.entity.as_ref();
         match pattern.ok_or_else(|| Fault::invalid("the entity to read is empty; give one"))? {
-            Entity::TableEntry(entry) => self.table_entries(kept, entry).await,
-            Entity::DirectCounterEntry(entry) => self.direct_counters(kept, entry).await,
+            Entity::TableEntry(entry) => self.table_entries(with_shadow, entry).await,
+            Entity::DirectCounterEntry(entry) => self.direct_counters(with_shadow, entry).await,
             Entity::RegisterEntry(entry) => self.registers(entry).await,
             Entity::CounterEntry(entry) => self.counters(entry).await,
-            Entity::MeterEntry(entry) => self.meters(kept, entry),
-            Entity::ActionProfileMember(member) => Ok(members(&kept, member)),
-            Entity::ActionProfileGroup(group) => Ok(groups(&kept, group)),
-            Entity::DigestEntry(entry) => self.digests(kept, entry),
-            Entity::DirectMeterEntry(entry) => self.direct_meters(kept, entry),
-            Entity::ValueSetEntry(entry) => self.value_sets(kept, entry),
-            Entity::PacketReplicationEngineEntry(entry) => copies(&kept, entry),
+            Entity::MeterEntry(entry) => self.meters(with_shadow, entry),
+            Entity::ActionProfileMember(member) => Ok(members(&with_shadow, member)),
+            Entity::ActionProfileGroup(group) => Ok(groups(&with_shadow, group)),
+            Entity::DigestEntry(entry) => self.digests(with_shadow, entry),
+            Entity::DirectMeterEntry(entry) => self.direct_meters(with_shadow, entry),
+            Entity::ValueSetEntry(entry) => self.value_sets(with_shadow, entry),
+            Entity::PacketReplicationEngineEntry(entry) => copies(&with_shadow, entry),
             Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Ok(Vec::new()),
             Entity::ExternEntry(_) => Err(Fault::unimplemented(
                 "the gateway reads no externs of a program's own: P4Runtime has no messages for them; leave them out",
@@ -65,17 +66,18 @@ impl Reader<'_> {
         }
     }
 
-    async fn table_entries(&self, kept: impl Kept, pattern: &p4::TableEntry) -> Outcome<Vec<Entity>> {
+    async fn table_entries(&self, with_shadow: impl WithShadow, pattern: &p4::TableEntry) -> Outcome<Vec<Entity>> {
         if pattern.meter_counter_data.is_some() {
             return Err(no_colours());
         }
         let mut answer = Vec::new();
         for table in self.tables(pattern)? {
             if pattern.is_default_action {
-                answer.push(Entity::TableEntry(self.default_entry(&kept, table)));
+                answer.push(Entity::TableEntry(self.default_entry(&with_shadow, table)));
                 continue;
             }
-            let entries = self.select(&kept, table, pattern).map_err(|fault| fault.within(&table::place(table)))?;
+            let entries =
+                self.select(&with_shadow, table, pattern).map_err(|fault| fault.within(&table::place(table)))?;
             if pattern.time_since_last_hit.is_some() && pattern.table_id != 0 && !table.idle_timeout {
                 return Err(table::no_idle_timeouts(table));
             }
@@ -85,12 +87,12 @@ impl Reader<'_> {
                 true => self.current(table.engine, &entries).await?,
                 false => HashMap::new(),
             };
-            let known = &self.loaded.program.tables[table.engine.index()];
+            let compiled = &self.loaded.program.tables[table.engine.index()];
             answer.extend(entries.into_iter().map(|entry| {
                 let data = current.get(&entry.key.encode_to_vec());
-                let age = || idle::since_last_hit(entry.wire.idle_timeout_ns, known.time_to_live, data);
+                let age = || idle::since_last_hit(entry.wire.idle_timeout_ns, compiled.time_to_live, data);
                 Entity::TableEntry(p4::TableEntry {
-                    counter_data: data.filter(|_| counts).map(|data| count_of(known, data)),
+                    counter_data: data.filter(|_| counts).map(|data| count_of(compiled, data)),
                     time_since_last_hit: if ages { age() } else { None },
                     meter_config: pattern.meter_config.and(entry.wire.meter_config),
                     ..entry.wire
@@ -100,40 +102,45 @@ impl Reader<'_> {
         Ok(answer)
     }
 
-    async fn direct_counters(&self, kept: impl Kept, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<Entity>> {
+    async fn direct_counters(
+        &self,
+        with_shadow: impl WithShadow,
+        pattern: &p4::DirectCounterEntry,
+    ) -> Outcome<Vec<Entity>> {
         let mut answer = Vec::new();
         for (table, entries) in
-            self.owners(&kept, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?
+            self.owners(&with_shadow, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?
         {
-            let known = &self.loaded.program.tables[table.engine.index()];
+            let compiled = &self.loaded.program.tables[table.engine.index()];
             let current = self.current(table.engine, &entries).await?;
             answer.extend(entries.into_iter().map(|entry| {
                 let data = current.get(&entry.key.encode_to_vec());
-                let data = Some(data.map(|data| count_of(known, data)).unwrap_or_default());
-                let table_entry = Some(named(entry.wire));
+                let data = Some(data.map(|data| count_of(compiled, data)).unwrap_or_default());
+                let table_entry = Some(identity(entry.wire));
                 Entity::DirectCounterEntry(p4::DirectCounterEntry { table_entry, data })
             }));
         }
         Ok(answer)
     }
 
-    fn direct_meters(&self, kept: impl Kept, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<Entity>> {
+    fn direct_meters(&self, with_shadow: impl WithShadow, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<Entity>> {
         if pattern.counter_data.is_some() {
             return Err(no_colours());
         }
-        let owners = self.owners(&kept, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
+        let owners =
+            self.owners(&with_shadow, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
         let entity = |entry: Entry| {
             let config = entry.wire.meter_config;
-            let table_entry = Some(named(entry.wire));
+            let table_entry = Some(identity(entry.wire));
             Entity::DirectMeterEntry(p4::DirectMeterEntry { table_entry, config, counter_data: None })
         };
         Ok(owners.into_iter().flat_map(|(_, entries)| entries).map(entity).collect())
     }
 
-    /// The entries whose counters or meters a pattern asks for, table by table.
+    /// Returns the entries whose counters or meters match a pattern, by table; `what` names the resource in errors.
     fn owners(
         &self,
-        kept: &impl Kept,
+        with_shadow: &impl WithShadow,
         pattern: Option<&p4::TableEntry>,
         has_resource: impl Fn(&TableBinding) -> bool,
         what: &str,
@@ -141,7 +148,7 @@ impl Reader<'_> {
         let pattern = pattern.cloned().unwrap_or_default();
         if pattern.is_default_action {
             return Err(Fault::unimplemented(format!(
-                "the gateway reads no {what} of a default action; name an entry"
+                "the gateway cannot read a {what} of a default action; name an entry"
             )));
         }
         let mut owners = Vec::new();
@@ -152,7 +159,8 @@ impl Reader<'_> {
                 }
                 continue;
             }
-            let entries = self.select(kept, table, &pattern).map_err(|fault| fault.within(&table::place(table)))?;
+            let entries =
+                self.select(with_shadow, table, &pattern).map_err(|fault| fault.within(&table::place(table)))?;
             if entries.is_empty() && !pattern.r#match.is_empty() {
                 let text = "there is no entry with this key; INSERT it, or read the table for its keys";
                 return Err(Fault::not_found(text).within(&table::place(table)));
@@ -162,15 +170,15 @@ impl Reader<'_> {
         Ok(owners)
     }
 
-    fn value_sets(&self, kept: impl Kept, pattern: &p4::ValueSetEntry) -> Outcome<Vec<Entity>> {
+    fn value_sets(&self, with_shadow: impl WithShadow, pattern: &p4::ValueSetEntry) -> Outcome<Vec<Entity>> {
         let sets = &self.loaded.binding.value_sets;
-        let wanted: Vec<_> = match pattern.value_set_id {
+        let sets: Vec<_> = match pattern.value_set_id {
             0 => sets.iter().collect(),
             id => vec![sets.get(id).ok_or_else(|| unknown("value set", id))?],
         };
         let mut answer = Vec::new();
-        for set in wanted {
-            kept(&mut |shadow| {
+        for set in sets {
+            with_shadow(&mut |shadow| {
                 let entry = match shadow.get(&Place::ValueSet(set.engine)) {
                     Some(Value::ValueSet(entry, _)) => entry.clone(),
                     _ => p4::ValueSetEntry { value_set_id: set.id, members: Vec::new() },
@@ -191,7 +199,12 @@ impl Reader<'_> {
         Ok(self.loaded.binding.tables.iter().collect())
     }
 
-    fn select(&self, kept: &impl Kept, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<Vec<Entry>> {
+    fn select(
+        &self,
+        with_shadow: &impl WithShadow,
+        table: &TableBinding,
+        pattern: &p4::TableEntry,
+    ) -> Outcome<Vec<Entry>> {
         let action = match pattern.action.as_ref().and_then(|action| action.r#type.as_ref()) {
             None => None,
             Some(p4::table_action::Type::Action(action)) => Some(action.action_id),
@@ -201,9 +214,7 @@ impl Reader<'_> {
         };
         let key = match &pattern.r#match[..] {
             [] => None,
-            fields => {
-                Some(matches::encode_key(&table.key, &matches::decode_key(&table.key, fields, NewName::Refused)?))
-            }
+            fields => Some(matches::encode_key(&table.key, &matches::decode_key(&table.key, fields, NewName::Refuse)?)),
         };
         let has_action = |entry: &Entry, id: u32| {
             let action = entry.wire.action.as_ref().and_then(|action| action.r#type.as_ref());
@@ -218,14 +229,14 @@ impl Reader<'_> {
                 && key.as_ref().is_none_or(|key| wire.r#match == *key)
         };
         let mut entries = Vec::new();
-        kept(&mut |shadow| entries.extend(shadow.entries(table.engine).filter(fits).cloned()));
+        with_shadow(&mut |shadow| entries.extend(shadow.entries(table.engine).filter(fits).cloned()));
         Ok(entries)
     }
 
-    /// The default action that a client has set, or the program's.
-    fn default_entry(&self, kept: &impl Kept, table: &TableBinding) -> p4::TableEntry {
+    /// Returns the default action that a client has set, or else the program's.
+    fn default_entry(&self, with_shadow: &impl WithShadow, table: &TableBinding) -> p4::TableEntry {
         let mut set = None;
-        kept(&mut |shadow| set = shadow.entry(&Place::Default(table.engine)).map(|entry| entry.wire.clone()));
+        with_shadow(&mut |shadow| set = shadow.entry(&Place::Default(table.engine)).map(|entry| entry.wire.clone()));
         set.unwrap_or_else(|| {
             let own = self.loaded.table_info(table.id).and_then(|info| info.initial_default_action.as_ref());
             let action = own.map(|call| p4::Action {
@@ -249,20 +260,20 @@ impl Reader<'_> {
         })
     }
 
-    /// What the device has of entries now, counts and times to live, by their encoded keys.
+    /// Reads the device's current data of entries, counts and times to live, by the entries' encoded keys.
     async fn current(&self, table: TableId, entries: &[Entry]) -> Outcome<HashMap<Vec<u8>, TableData>> {
-        let known = &self.loaded.program.tables[table.index()];
+        let compiled = &self.loaded.program.tables[table.index()];
         if entries.is_empty() {
             return Ok(HashMap::new());
         }
-        let wanted = entries.iter().map(|entry| {
+        let patterns = entries.iter().map(|entry| {
             let flags = TableFlags { from_hw: true, ..Default::default() };
             bfrt::entry_entity(proto::TableEntry {
                 table_flags: Some(flags),
-                ..bfrt::key_only(known.id, entry.key.clone())
+                ..bfrt::key_only(compiled.id, entry.key.clone())
             })
         });
-        let answers = self.ask(self.driver, wanted.collect()).await?;
+        let answers = self.ask(self.driver, patterns.collect()).await?;
         let data = answers.into_iter().filter_map(|entry| Some((entry.key?.encode_to_vec(), entry.data?)));
         Ok(data.collect())
     }
@@ -271,19 +282,20 @@ impl Reader<'_> {
         let answers = driver.read(entities).await;
         let answers = answers.map_err(|status| Fault { code: status.code(), message: status.message().to_owned() })?;
         let entry = |entity: proto::Entity| match entity.entity {
-            Some(found::Entity::TableEntry(entry)) => Some(entry),
+            Some(driver_entity::Entity::TableEntry(entry)) => Some(entry),
             _ => None,
         };
         Ok(answers.into_iter().filter_map(entry).collect())
     }
 
-    /// The cells of a table by index: one of them from the device, or all, which the driver copies from the device at once.
+    /// Reads the cells of a table: the one at `index` from the device, or all of them, after the driver has copied them
+    /// from the device.
     async fn cells(&self, driver: &Driver, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
         if let Some(data) = index.and_then(|index| self.prefetched.cell(driver, id, index)) {
             return Ok(index.map(|index| (index, data.clone())).into_iter().collect());
         }
-        let _turn = driver.turns.of(&BTreeSet::from([id])).await;
-        let wanted = match index {
+        let _array_guard = driver.array_locks.lock(&BTreeSet::from([id])).await;
+        let pattern = match index {
             Some(index) => bfrt::cell(id, key, index as u32, true),
             None => {
                 let synced = driver.write(vec![bfrt::sync(id, "Sync")]).await;
@@ -293,7 +305,7 @@ impl Reader<'_> {
                 bfrt::entry_entity(bfrt::whole_table(id))
             }
         };
-        let answers = self.ask(driver, vec![wanted]).await?;
+        let answers = self.ask(driver, vec![pattern]).await?;
         let mut cells: Vec<_> = answers
             .into_iter()
             .filter_map(|entry| {
@@ -307,30 +319,32 @@ impl Reader<'_> {
 
     async fn registers(&self, pattern: &p4::RegisterEntry) -> Outcome<Vec<Entity>> {
         let registers = &self.loaded.binding.registers;
-        let wanted: Vec<&RegisterBinding> = match pattern.register_id {
+        let selected: Vec<&RegisterBinding> = match pattern.register_id {
             0 => registers.iter().collect(),
             id => vec![registers.get(id).ok_or_else(|| unknown("register", id))?],
         };
         let mut answer = Vec::new();
-        for register in wanted {
+        for register in selected {
             let place = format!("register {}", register.name);
             let index = cell_index(pattern.index.as_ref(), register.size, &place)?;
-            let known = &self.loaded.program.registers[register.engine.index()];
-            let fields: Vec<u32> = known.fields.iter().flatten().copied().collect();
+            let compiled = &self.loaded.program.registers[register.engine.index()];
+            let fields: Vec<u32> = compiled.fields.iter().flatten().copied().collect();
             let widths = register.data.leaf_widths();
-            // The cells of all pipes, added up: their indexes, and for each the sums of its fields.
+            // The cells' indexes, and for each cell the sums of its fields over the pipes.
             let (mut indexes, mut sums): (Vec<u64>, Vec<u64>) = Default::default();
-            // Pipe by pipe: asked for all pipes at once, the driver also reads and sends those that `--pipes` does not name.
-            for (turn, pipe) in self.pipes.iter().enumerate() {
+            // One request per pipe: a request for all pipes would also read and send those that `--pipes` does not
+            // name.
+            for (position, pipe) in self.pipes.iter().enumerate() {
                 let driver = self.driver.in_pipe(*pipe);
-                let cells = self.cells(&driver, known.id, known.index, index).await;
+                let cells = self.cells(&driver, compiled.id, compiled.index, index).await;
                 let cells = cells.map_err(|fault| fault.within(&place))?;
-                if turn == 0 {
+                if position == 0 {
                     indexes = cells.iter().map(|(index, _)| *index).collect();
                     sums = vec![0; indexes.len() * fields.len()];
                 } else if !cells.iter().map(|(index, _)| index).eq(&indexes) {
-                    let text =
-                        format!("the driver's answers for pipe {pipe} and another have unlike cells; read again");
+                    let text = format!(
+                        "the driver's answers for pipe {pipe} and another one have different cells; read again"
+                    );
                     return Err(Fault { code: Code::Unavailable, message: text }.within(&place));
                 }
                 for (sums, (_, data)) in sums.chunks_exact_mut(fields.len().max(1)).zip(&cells) {
@@ -353,38 +367,40 @@ impl Reader<'_> {
 
     async fn counters(&self, pattern: &p4::CounterEntry) -> Outcome<Vec<Entity>> {
         let counters = &self.loaded.binding.counters;
-        let wanted: Vec<&CounterBinding> = match pattern.counter_id {
+        let selected: Vec<&CounterBinding> = match pattern.counter_id {
             0 => counters.iter().collect(),
             id => vec![counters.get(id).ok_or_else(|| unknown("counter", id))?],
         };
         let mut answer = Vec::new();
-        for wanted in wanted {
-            let place = format!("counter {}", wanted.name);
-            let index = cell_index(pattern.index.as_ref(), wanted.size, &place)?;
-            let known = &self.loaded.program.counters[wanted.engine.index()];
-            let cells =
-                self.cells(self.driver, known.id, known.index, index).await.map_err(|fault| fault.within(&place))?;
+        for counter in selected {
+            let place = format!("counter {}", counter.name);
+            let index = cell_index(pattern.index.as_ref(), counter.size, &place)?;
+            let compiled = &self.loaded.program.counters[counter.engine.index()];
+            let cells = self
+                .cells(self.driver, compiled.id, compiled.index, index)
+                .await
+                .map_err(|fault| fault.within(&place))?;
             answer.extend(cells.into_iter().map(|(index, data)| {
                 Entity::CounterEntry(p4::CounterEntry {
-                    counter_id: wanted.id,
+                    counter_id: counter.id,
                     index: Some(p4::Index { index: index.cast_signed() }),
-                    data: Some(counter::encode_data(counted(&data, &known.fields))),
+                    data: Some(counter::encode_data(counted(&data, &compiled.fields))),
                 })
             }));
         }
         Ok(answer)
     }
 
-    fn meters(&self, kept: impl Kept, pattern: &p4::MeterEntry) -> Outcome<Vec<Entity>> {
+    fn meters(&self, with_shadow: impl WithShadow, pattern: &p4::MeterEntry) -> Outcome<Vec<Entity>> {
         let meters = &self.loaded.binding.meters;
-        let wanted: Vec<&MeterBinding> = match pattern.meter_id {
+        let selected: Vec<&MeterBinding> = match pattern.meter_id {
             0 => meters.iter().collect(),
             id => vec![meters.get(id).ok_or_else(|| unknown("meter", id))?],
         };
         let mut answer = Vec::new();
-        for meter in wanted {
+        for meter in selected {
             let index = cell_index(pattern.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
-            kept(&mut |shadow| {
+            with_shadow(&mut |shadow| {
                 answer.extend(counter::cells(index, meter.size).map(|cell| {
                     let config = match shadow.get(&Place::Meter(meter.engine, cell)) {
                         Some(Value::Meter(config)) => Some(*config),
@@ -398,15 +414,15 @@ impl Reader<'_> {
         Ok(answer)
     }
 
-    fn digests(&self, kept: impl Kept, pattern: &p4::DigestEntry) -> Outcome<Vec<Entity>> {
+    fn digests(&self, with_shadow: impl WithShadow, pattern: &p4::DigestEntry) -> Outcome<Vec<Entity>> {
         let digests = &self.loaded.binding.digests;
         if pattern.digest_id != 0 && digests.get(pattern.digest_id).is_none() {
             return Err(unknown("digest", pattern.digest_id));
         }
-        let wanted = digests.iter().filter(|digest| pattern.digest_id == 0 || digest.id == pattern.digest_id);
+        let selected = digests.iter().filter(|digest| pattern.digest_id == 0 || digest.id == pattern.digest_id);
         let mut answer = Vec::new();
-        for digest in wanted {
-            kept(&mut |shadow| {
+        for digest in selected {
+            with_shadow(&mut |shadow| {
                 if let Some(Value::Digest(config)) = shadow.get(&Place::Digest(digest.engine)) {
                     let config = p4::digest_entry::Config {
                         max_timeout_ns: config.max_timeout_ns.cast_signed(),
@@ -421,9 +437,9 @@ impl Reader<'_> {
     }
 }
 
-fn members(kept: &impl Kept, pattern: &p4::ActionProfileMember) -> Vec<Entity> {
+fn members(with_shadow: &impl WithShadow, pattern: &p4::ActionProfileMember) -> Vec<Entity> {
     let mut answer = Vec::new();
-    kept(&mut |shadow| {
+    with_shadow(&mut |shadow| {
         answer.extend(shadow.iter().filter_map(|(_, value)| match value {
             Value::Member(member, _)
                 if (pattern.action_profile_id == 0 || member.action_profile_id == pattern.action_profile_id)
@@ -437,9 +453,9 @@ fn members(kept: &impl Kept, pattern: &p4::ActionProfileMember) -> Vec<Entity> {
     answer
 }
 
-fn groups(kept: &impl Kept, pattern: &p4::ActionProfileGroup) -> Vec<Entity> {
+fn groups(with_shadow: &impl WithShadow, pattern: &p4::ActionProfileGroup) -> Vec<Entity> {
     let mut answer = Vec::new();
-    kept(&mut |shadow| {
+    with_shadow(&mut |shadow| {
         answer.extend(shadow.iter().filter_map(|(_, value)| match value {
             Value::Group(group, _)
                 if (pattern.action_profile_id == 0 || group.action_profile_id == pattern.action_profile_id)
@@ -453,9 +469,9 @@ fn groups(kept: &impl Kept, pattern: &p4::ActionProfileGroup) -> Vec<Entity> {
     answer
 }
 
-fn copies(kept: &impl Kept, pattern: &p4::PacketReplicationEngineEntry) -> Outcome<Vec<Entity>> {
+fn copies(with_shadow: &impl WithShadow, pattern: &p4::PacketReplicationEngineEntry) -> Outcome<Vec<Entity>> {
     let mut answer = Ok(Vec::new());
-    kept(&mut |shadow| {
+    with_shadow(&mut |shadow| {
         let groups = shadow.iter().filter_map(|(_, value)| match value {
             Value::Multicast(group, _) => Some(group),
             _ => None,
@@ -469,35 +485,36 @@ fn copies(kept: &impl Kept, pattern: &p4::PacketReplicationEngineEntry) -> Outco
     Ok(answer?.into_iter().map(Entity::PacketReplicationEngineEntry).collect())
 }
 
-/// What names an entry.
-fn named(entry: p4::TableEntry) -> p4::TableEntry {
+/// Returns an entry's key and attributes, without its action and meter.
+fn identity(entry: p4::TableEntry) -> p4::TableEntry {
     p4::TableEntry { action: None, meter_config: None, ..entry }
 }
 
-/// An entry's counts.
-fn count_of(known: &Match, data: &TableData) -> p4::CounterData {
-    counter::encode_data(counted(data, &[known.packets, known.bytes]))
+/// Returns an entry's counts from the driver's data.
+fn count_of(compiled: &Match, data: &TableData) -> p4::CounterData {
+    counter::encode_data(counted(data, &[compiled.packets, compiled.bytes]))
 }
 
-/// A value without the zeros in front that p4c writes into P4Info (P4Runtime 1.5, 8.4: the shortest string).
+/// Returns a value without leading zeros, which p4c writes into P4Info; P4Runtime requires the shortest string (version
+/// 1.5, section 8.4).
 fn canonical(value: &[u8]) -> Vec<u8> {
     let zeros = value.iter().take(value.len().saturating_sub(1)).take_while(|byte| **byte == 0).count();
     value[zeros..].to_vec()
 }
 
-/// Packets and bytes, by the ids of their fields.
+/// Returns packets and bytes, from the fields with these ids.
 fn counted(data: &TableData, fields: &[Option<u32>]) -> sluice_engine::CounterData {
     let count = |place: usize| fields.get(place).copied().flatten().map_or(0, |id| number_of(data, id));
     sluice_engine::CounterData { packets: count(0), bytes: count(1) }
 }
 
-/// A field's value.
+/// Returns a field's value as a number; 0 if the field is missing.
 fn number_of(data: &TableData, id: u32) -> u64 {
     let field = data.fields.iter().find(|field| field.field_id == id);
     field.and_then(bfrt::bytes).map_or(0, bfrt::number)
 }
 
-/// A value of so many bits, without its overflow.
+/// Returns the low `width` bits of a value, in `ceil(width / 8)` bytes.
 fn in_bytes(value: u64, width: u32) -> Vec<u8> {
     let value = value & (u64::MAX >> (64 - width.clamp(1, 64)));
     value.to_be_bytes()[8 - width.div_ceil(8).min(8) as usize..].to_vec()

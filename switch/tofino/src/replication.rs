@@ -1,4 +1,4 @@
-//! The driver's tables of multicast groups and mirror sessions, which belong to the device and not to a program.
+//! The device's tables of multicast groups and mirror sessions, which do not depend on the program.
 
 use tonic::Status;
 
@@ -7,11 +7,14 @@ use crate::client::Driver;
 use crate::info::{Info, Table};
 use crate::proto::{TableData, TableEntry, TableKey, Update, entity, update::Type};
 
+/// The driver's table of multicast nodes.
 const NODES: &str = "$pre.node";
+/// The driver's table of multicast groups.
 const GROUPS: &str = "$pre.mgid";
+/// The driver's table of mirror sessions.
 const SESSIONS: &str = "$mirror.cfg";
 
-/// The tables with their fields.
+/// The three tables, with the driver's ids of their fields.
 #[derive(Debug)]
 pub struct Replication {
     nodes: Nodes,
@@ -19,7 +22,7 @@ pub struct Replication {
     sessions: Sessions,
 }
 
-/// A node makes a copy for each of its ports, all with the same instance.
+/// The table of nodes. A node makes a copy for each of its ports, all with the same instance.
 #[derive(Debug)]
 struct Nodes {
     id: u32,
@@ -29,7 +32,7 @@ struct Nodes {
     ports: u32,
 }
 
-/// A group has the copies of its nodes.
+/// The table of groups. A group consists of nodes.
 #[derive(Debug)]
 struct Groups {
     id: u32,
@@ -39,6 +42,7 @@ struct Groups {
     exclusion_ids: u32,
 }
 
+/// The table of mirror sessions.
 #[derive(Debug)]
 struct Sessions {
     id: u32,
@@ -54,17 +58,17 @@ struct Sessions {
     length: u32,
 }
 
-/// Where a session's copies go.
+/// Where a mirror session's copies go.
 #[derive(Debug, Clone, Copy)]
-pub enum Towards {
-    /// To a port.
+pub enum Destination {
+    /// Copies go to one port.
     Port(u32),
-    /// To the copies of a group.
+    /// Copies go to a multicast group.
     Group(u32),
 }
 
 impl Replication {
-    /// The tables, if the driver has all of them.
+    /// Returns the tables, if the device has all three with all fields.
     pub fn of(driver: &Info) -> Option<Self> {
         let table = |name: &str| driver.tables.iter().find(|table| table.name == name);
         let (nodes, groups, sessions) = (table(NODES)?, table(GROUPS)?, table(SESSIONS)?);
@@ -101,7 +105,7 @@ impl Replication {
         })
     }
 
-    /// What a node has.
+    /// Returns a node's data.
     pub fn node_data(&self, instance: u16, ports: Vec<u32>) -> TableData {
         let fields = vec![
             bfrt::stream(self.nodes.instance, instance.to_be_bytes()),
@@ -111,7 +115,7 @@ impl Replication {
         TableData { action_id: 0, fields }
     }
 
-    /// What a group has. No port is excluded from its copies.
+    /// Returns a group's data, in which no port is excluded.
     pub fn group_data(&self, nodes: Vec<u32>) -> TableData {
         let count = nodes.len();
         let fields = vec![
@@ -122,57 +126,69 @@ impl Replication {
         TableData { action_id: 0, fields }
     }
 
-    /// What a session has; `length` is the most bytes of a copy.
-    pub fn session_data(&self, towards: Towards, class: u32, length: u16) -> TableData {
-        let Sessions { action, enabled, direction, port, has_port, group, has_group, class: cos, length: most, .. } =
-            self.sessions;
+    /// Returns a session's data; `length` limits a copy's bytes.
+    pub fn session_data(&self, destination: Destination, class: u32, length: u16) -> TableData {
+        let Sessions {
+            action,
+            enabled,
+            direction,
+            port,
+            has_port,
+            group,
+            has_group,
+            class: cos,
+            length: max_length,
+            ..
+        } = self.sessions;
         let mut fields = vec![
             bfrt::flag(enabled, true),
             bfrt::name(direction, "BOTH"),
             bfrt::stream(cos, class.to_be_bytes()),
-            bfrt::stream(most, length.to_be_bytes()),
+            bfrt::stream(max_length, length.to_be_bytes()),
         ];
-        fields.extend(match towards {
-            Towards::Port(number) => [bfrt::stream(port, number.to_be_bytes()), bfrt::flag(has_port, true)],
-            Towards::Group(id) => [bfrt::stream(group, (id as u16).to_be_bytes()), bfrt::flag(has_group, true)],
+        fields.extend(match destination {
+            Destination::Port(number) => [bfrt::stream(port, number.to_be_bytes()), bfrt::flag(has_port, true)],
+            Destination::Group(id) => [bfrt::stream(group, (id as u16).to_be_bytes()), bfrt::flag(has_group, true)],
         });
         TableData { action_id: action, fields }
     }
 
-    /// An update of a node.
+    /// Returns an update of a node.
     pub fn node(&self, kind: Type, id: u32, data: Option<TableData>) -> Update {
         let key = bfrt::number_key(self.nodes.key, id);
         bfrt::update(kind, TableEntry { data, ..bfrt::key_only(self.nodes.id, key) })
     }
 
-    /// An update of a group.
+    /// Returns an update of a group.
     pub fn group(&self, kind: Type, id: u32, data: Option<TableData>) -> Update {
         bfrt::update(kind, TableEntry { data, ..bfrt::key_only(self.groups.id, short_key(self.groups.key, id)) })
     }
 
-    /// An update of a session.
+    /// Returns an update of a session.
     pub fn session(&self, kind: Type, id: u32, data: Option<TableData>) -> Update {
         bfrt::update(kind, TableEntry { data, ..bfrt::key_only(self.sessions.id, short_key(self.sessions.key, id)) })
     }
 }
 
-/// A key of 16 bits.
+/// Returns a key of one exact 16-bit field.
 fn short_key(field_id: u32, number: u32) -> TableKey {
     TableKey { fields: vec![bfrt::exact(field_id, (number as u16).to_be_bytes())] }
 }
 
-/// What clears the tables, with the name of each: groups before the nodes that they have. The driver clears sessions at once, but
-/// groups and nodes one by one.
+/// Returns the updates that clear the tables, each with its table's name. Groups come before the nodes to which they
+/// refer. The driver clears sessions in one update, but groups and nodes only one by one.
 ///
 /// # Errors
-/// When the driver does not answer.
+/// Fails when the driver does not answer.
 pub async fn clearing(driver: &Driver) -> Result<Vec<(String, Update)>, Status> {
-    let Some(tables) = Replication::of(&driver.program()?.fixed) else { return Ok(Vec::new()) };
-    let whole = bfrt::update(Type::Delete, bfrt::whole_table(tables.sessions.id));
-    let mut updates = vec![(SESSIONS.to_owned(), whole)];
+    let Some(tables) = Replication::of(&driver.program()?.device_info) else { return Ok(Vec::new()) };
+    let all_sessions = bfrt::update(Type::Delete, bfrt::whole_table(tables.sessions.id));
+    let mut updates = vec![(SESSIONS.to_owned(), all_sessions)];
     for (name, id) in [(GROUPS, tables.groups.id), (NODES, tables.nodes.id)] {
-        for found in driver.read(vec![bfrt::entry_entity(bfrt::whole_table(id))]).await? {
-            let Some(entity::Entity::TableEntry(TableEntry { key: Some(key), .. })) = found.entity else { continue };
+        for node_or_group in driver.read(vec![bfrt::entry_entity(bfrt::whole_table(id))]).await? {
+            let Some(entity::Entity::TableEntry(TableEntry { key: Some(key), .. })) = node_or_group.entity else {
+                continue;
+            };
             updates.push((name.to_owned(), bfrt::update(Type::Delete, bfrt::key_only(id, key))));
         }
     }

@@ -1,4 +1,4 @@
-//! What the gateway counts beside what every P4Runtime server does.
+//! The gateway's counters, in addition to those of every P4Runtime server.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,32 +8,32 @@ use sluice_p4runtime::statistics::Counter;
 
 use crate::shadow::{Place, Shadow};
 
-/// Calls of one kind, and the time that they have taken.
+/// Calls of one kind: their number, and the time that they took.
 #[derive(Debug, Default)]
 pub struct Calls {
     count: AtomicU64,
     nanoseconds: AtomicU64,
 }
 
-/// A call that is under way: it is counted when this is dropped.
-pub struct UnderWay<'c> {
+/// A call in progress; it is counted when this is dropped.
+pub struct CallTimer<'c> {
     calls: &'c Calls,
     start: Instant,
 }
 
 impl Calls {
     /// Begins a call.
-    pub fn begin(&self) -> UnderWay<'_> {
-        UnderWay { calls: self, start: Instant::now() }
+    pub fn begin(&self) -> CallTimer<'_> {
+        CallTimer { calls: self, start: Instant::now() }
     }
 
-    /// How many have ended, and how long they took in all.
+    /// Returns the number of ended calls, and the time that they took together.
     pub fn ended(&self) -> (u64, Duration) {
         (self.count.load(Relaxed), Duration::from_nanos(self.nanoseconds.load(Relaxed)))
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for CallTimer<'_> {
     fn drop(&mut self) {
         let nanoseconds = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.calls.nanoseconds.fetch_add(nanoseconds, Relaxed);
@@ -41,7 +41,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Calls of the driver.
+/// Counts of the read and write calls to the driver.
 #[derive(Debug, Default)]
 pub struct DriverCalls {
     /// Writes.
@@ -50,39 +50,39 @@ pub struct DriverCalls {
     pub read: Calls,
 }
 
-/// Requests of one kind, by what became of them.
+/// Requests of one kind, by their outcome.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// Answered; updates or patterns among it may be refused.
+    /// Requests that were answered; single updates or patterns of them may have been refused.
     pub answered: Counter,
-    /// Refused as a whole.
+    /// Requests that were refused as a whole.
     pub refused: Counter,
 }
 
 impl Requests {
-    /// Counts a request, and hands its outcome on.
+    /// Counts a request by its outcome, and returns the outcome.
     pub fn count<T, E>(&self, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_ok() { &self.answered } else { &self.refused }.add(1);
         outcome
     }
 }
 
-/// Counters of the gateway; never reset.
+/// The gateway's counters; never reset.
 #[derive(Debug, Default)]
 pub struct Statistics {
     /// Write requests.
     pub write: Requests,
     /// Read requests.
     pub read: Requests,
-    /// Programs that were pushed.
+    /// Requests that push programs.
     pub set_pipeline: Requests,
-    /// Times that the driver has answered anew. Each after the first follows a restart, or a connection that broke.
+    /// Connections to the driver. Each one after the first follows a restart or a lost connection.
     pub connections: Counter,
     /// Messages in the driver's digests.
     pub digest_messages: Counter,
 }
 
-/// How much the shadow keeps, by kind.
+/// Returns the number of values in the shadow, by kind.
 pub fn sizes(shadow: &Shadow) -> BTreeMap<&'static str, u64> {
     let mut sizes = BTreeMap::new();
     for (place, _) in shadow.iter() {

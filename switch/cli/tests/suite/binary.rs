@@ -396,7 +396,7 @@ fn refusals_state_what_to_do() {
         (&[PROGRAM, "--p4info", PROGRAM], 1, "everything.json: P4Info text"),
         (&[PROGRAM, "--p4info", "/nonexistent.txtpb"], 1, "cannot read /nonexistent.txtpb"),
         (&[PROGRAM, "--p4info", &empty], 1, "P4Info text: there is nothing in it; give what p4c writes"),
-        (&[PROGRAM, "--p4info", &other], 1, "other.txtpb: P4Info has table I.other, the program's JSON has not"),
+        (&[PROGRAM, "--p4info", &other], 1, "other.txtpb: P4Info has table I.other, the program's JSON does not"),
         (&["--no-p4", "--grpc-server-addr", &busy], 1, "in use (os error 98); end what listens there"),
         (&["--no-p4", "--grpc-server-addr", "127.0.0.1"], 1, "an address is HOST:PORT, for example 127.0.0.1:9559"),
         (&["--no-p4", "--grpc-server-addr", "192.0.2.1:9559"], 1, "give an address of this host"),

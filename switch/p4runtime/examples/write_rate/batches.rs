@@ -1,14 +1,17 @@
-//! Batches of updates to a ternary table of the tests' program, of which one entry meets every frame.
+//! Batches of updates to a ternary table of the tests' program, in which one entry matches every frame.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 
 use p4::update::Type::{Delete, Insert, Modify};
 
+/// P4Info id of the ternary table.
 pub const TERNARY: u32 = 0x0200_0003;
+/// P4Info id of the action that forwards to a port.
 const FORWARD: u32 = 0x0100_0002;
-/// The source of the frames.
+/// The source address of the frames, as a number.
 pub const SOURCE: u32 = 7;
 
+/// Returns an entry that forwards frames from `source` to `port`.
 pub fn entry(source: u32, priority: i32, port: u8) -> p4::TableEntry {
     let value = [&[0, 0][..], &source.to_be_bytes()].concat();
     let ternary = p4::field_match::Ternary { value, mask: vec![0xff; 6] };
@@ -29,11 +32,12 @@ pub fn update(kind: p4::update::Type, entry: p4::TableEntry) -> p4::Update {
     p4::Update { r#type: kind.into(), entity: Some(entity) }
 }
 
-/// A batch that leaves the table as it was: the packets' entry turned to a port, others inserted and deleted.
+/// Returns a batch of about `size` updates that leaves the table's size unchanged: one modifies the frames' entry to
+/// forward to `port`, the others insert entries and delete them again.
 pub fn batch(size: usize, port: u8) -> Vec<p4::Update> {
-    let others = (1..=(size as u32 - 1) / 2).map(|number| 0x0100_0000 + number);
+    let other_sources = (1..=(size as u32 - 1) / 2).map(|number| 0x0100_0000 + number);
     let mut updates = vec![update(Modify, entry(SOURCE, 1, port))];
-    updates.extend(others.clone().map(|source| update(Insert, entry(source, 2, port))));
-    updates.extend(others.map(|source| update(Delete, entry(source, 2, port))));
+    updates.extend(other_sources.clone().map(|source| update(Insert, entry(source, 2, port))));
+    updates.extend(other_sources.map(|source| update(Delete, entry(source, 2, port))));
     updates
 }

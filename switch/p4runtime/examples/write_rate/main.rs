@@ -1,12 +1,13 @@
-//! How many updates a second a controller can make over gRPC while packets run, by the size of its batches.
+//! Measures how many updates per second a controller makes over gRPC while packets run, by batch size.
 //!
 //! `cargo run --release -p sluice-p4runtime --example write_rate`
 //!
-//! One thread runs packets without pause, as fast as the program at work lets it, through a table entry that the
-//! controller modifies over and over between two ports. Every packet has to leave by one of the two: what comes out of
-//! neither is counted as lost, and no table change explains it. The other entries written are inserted and deleted
-//! beside it. At the end a table of 10^5 entries is filled, and read while packets run: how long did a batch of packets take
-//! at most, waiting included?
+//! One thread runs packets without pause through a table entry that the controller keeps modifying between two ports.
+//! Every packet must leave by one of the two; any other is lost for no reason that a table change explains. The other
+//! updates insert and delete further entries.
+//!
+//! At the end the example fills a table with 10^5 entries and reads it back while packets run. It prints the longest
+//! time that a batch of packets took, waiting included.
 
 mod batches;
 
@@ -25,12 +26,14 @@ use p4::update::Type::Insert;
 
 use batches::{SOURCE, TERNARY, batch, entry, update};
 
+/// Duration of each measurement.
 const MEASURED: Duration = Duration::from_secs(4);
-/// Entries of the large table; the program's own, 16,384, are too few.
+/// Entries of the large table. The program's own size of 16,384 is too small for them.
 const ENTRIES: u32 = 100_000;
+/// The table size in its place.
 const SIZE: &str = "131072";
 
-/// Counts what leaves by either port, and what by another.
+/// Counts the packets that leave by the two expected ports, and those by others.
 #[derive(Default)]
 struct Tally {
     expected: u64,
@@ -99,7 +102,7 @@ async fn main() {
     println!("{:>8} {:>12} {:>12} {:>12}", "batch", "updates/s", "requests/s", "packets/s");
     for size in [1, 10, 100, 1_000, 10_000] {
         let batches = [1, 2].map(|port| write(batch(size, port)));
-        let (started, before) = (Instant::now(), sent.load(Relaxed));
+        let (started, sent_before) = (Instant::now(), sent.load(Relaxed));
         let mut requests = 0u64;
         while started.elapsed() < MEASURED {
             client.write(batches[requests as usize % 2].clone()).await.expect("every update is accepted");
@@ -111,7 +114,7 @@ async fn main() {
             "{size:>8} {:>12} {:>12} {:>12}",
             per_second(requests * batches[0].updates.len() as u64),
             per_second(requests),
-            per_second(sent.load(Relaxed) - before)
+            per_second(sent.load(Relaxed) - sent_before)
         );
     }
     let report = |what: &str, started: Instant| {

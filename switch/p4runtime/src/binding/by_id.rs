@@ -1,11 +1,11 @@
-//! Objects of P4Info by their ids.
+//! P4Info's objects of one kind, indexed by their ids.
 
 use std::collections::HashMap;
 
 use super::error::BindError;
 use crate::proto::p4::config::v1 as p4info;
 
-/// Objects of one kind, by P4Info id, and in P4Info's order.
+/// Resolved objects of one kind, in P4Info's order and by P4Info id.
 #[derive(Debug)]
 pub struct Objects<T> {
     list: Vec<T>,
@@ -13,12 +13,12 @@ pub struct Objects<T> {
 }
 
 impl<T> Objects<T> {
-    /// The object with this id.
+    /// Returns the object with this P4Info id.
     pub fn get(&self, id: u32) -> Option<&T> {
         self.by_id.get(&id).map(|place| &self.list[*place])
     }
 
-    /// All of them, in P4Info's order.
+    /// Returns all objects in P4Info's order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.list.iter()
     }
@@ -27,6 +27,7 @@ impl<T> Objects<T> {
         self.by_id.get(&id).map(|place| &mut self.list[*place])
     }
 
+    /// Resolves each of P4Info's objects of one kind by `bind`; refuses missing preambles and duplicate ids.
     pub(super) fn bind<I>(
         infos: &[I],
         preamble: impl Fn(&I) -> Option<&p4info::Preamble>,

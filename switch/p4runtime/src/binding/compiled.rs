@@ -1,35 +1,36 @@
-//! What a compiled program has, by name: what P4Info is held against.
+//! What [`super::Binding`] needs of a compiled program: its objects by name, to check P4Info against them.
 
 use sluice_engine::{
     ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, HeaderInfo, MeterId, MeterInfo, ProfileId,
     ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
 };
 
-/// A compiled program's objects. Its ids mean what the target makes of them; a [`Binding`](super::Binding) carries them along.
+/// A compiled program's objects. What their ids mean is up to the target; a [`Binding`](super::Binding) stores them
+/// unchanged.
 pub trait Compiled {
-    /// All tables.
+    /// Returns all tables.
     fn tables(&self) -> impl Iterator<Item = &TableInfo>;
-    /// The table of this name.
+    /// Returns the table of this name.
     fn table(&self, name: &str) -> Option<(TableId, &TableInfo)>;
-    /// The table's action of this name.
+    /// Returns the table's action of this name.
     fn action(&self, table: TableId, name: &str) -> Option<ActionId>;
-    /// The profile's action of this name.
+    /// Returns the profile's action of this name.
     fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId>;
-    /// An action's parameters.
+    /// Returns an action's parameters.
     fn action_info(&self, id: ActionId) -> &ActionInfo;
-    /// The action profile of this name.
+    /// Returns the action profile of this name.
     fn action_profile(&self, name: &str) -> Option<(ProfileId, &ProfileInfo)>;
-    /// The indirect counter of this name.
+    /// Returns the indirect counter of this name.
     fn counter(&self, name: &str) -> Option<(CounterId, &CounterInfo)>;
-    /// The indirect meter of this name.
+    /// Returns the indirect meter of this name.
     fn meter(&self, name: &str) -> Option<(MeterId, &MeterInfo)>;
-    /// The register of this name.
+    /// Returns the register of this name.
     fn register(&self, name: &str) -> Option<(RegisterId, &RegisterInfo)>;
-    /// The digest of this name.
+    /// Returns the digest of this name.
     fn digest(&self, name: &str) -> Option<(DigestId, &DigestInfo)>;
-    /// The parser value set of this name.
+    /// Returns the parser value set of this name.
     fn value_set(&self, name: &str) -> Option<(ValueSetId, &ValueSetInfo)>;
-    /// The types of headers, as far as they are known.
+    /// Returns the types of headers that the compiled program describes.
     fn header_types(&self) -> impl Iterator<Item = &HeaderInfo>;
 }
 

@@ -1,4 +1,4 @@
-//! Where P4Info and the program disagree.
+//! Errors for P4Info and programs that do not match.
 
 use thiserror::Error;
 
@@ -7,30 +7,30 @@ use thiserror::Error;
 pub enum BindError {
     /// P4Info has an object that the program lacks.
     #[error(
-        "P4Info has {kind} {name}, the program's JSON has not: they are not from the same compilation; give what one run of p4c wrote"
+        "P4Info has {kind} {name}, the program's JSON does not: they are not from the same compilation; give what one run of p4c wrote"
     )]
     Missing {
-        /// What kind of object.
+        /// The kind of object, for example "table".
         kind: &'static str,
-        /// Its name in P4Info.
+        /// The object's name in P4Info.
         name: String,
     },
-    /// Both have it, but not alike.
+    /// P4Info and the program both have the object, with different properties.
     #[error(
-        "{place}: P4Info says {p4info}, the program's JSON says {json}: they are not from the same compilation; give what one run of p4c wrote"
+        "{place}: P4Info has {p4info}, the program's JSON has {json}: they are not from the same compilation; give what one run of p4c wrote"
     )]
     Different {
-        /// The object.
+        /// The object, by kind and name.
         place: String,
-        /// The value in P4Info.
+        /// The property in P4Info.
         p4info: String,
-        /// The value in the JSON.
+        /// The property in the program's JSON.
         json: String,
     },
     /// P4Info contradicts itself.
     #[error("P4Info: {0}; p4c does not write this: compile the program again")]
     Malformed(String),
-    /// Correct, but not offered by this switch.
+    /// P4Info is valid, but this switch does not support what it asks for.
     #[error("P4Info: {0} is not supported by this switch; change it in the program and compile that again")]
     Unsupported(String),
 }

@@ -1,7 +1,8 @@
-//! P4Info resolved against the compiled program: what each id stands for, found once at pipeline push.
+//! P4Info resolved against the compiled program once, when the pipeline is pushed: which object of the program each
+//! P4Info id stands for.
 //!
-//! P4Info and the program come from one run of the compiler. Where they disagree, neither can be trusted, so
-//! a difference in names, widths or kinds is an error that names both sides.
+//! P4Info and the program must come from one run of the compiler. Where their names, widths or kinds differ, neither
+//! can be trusted, so the push fails with an error that states both sides.
 
 mod by_id;
 mod compiled;
@@ -24,7 +25,7 @@ pub use objects::{CounterBinding, DigestBinding, MeterBinding, ProfileBinding, R
 pub use packet_headers::{PacketField, PacketHeader};
 pub use table::{ActionBinding, ActionChoice, ActionSet, KeyBinding, ParamBinding, Scope, TableBinding};
 
-/// All of P4Info, resolved.
+/// All objects of P4Info, each with the program's object that it stands for.
 #[derive(Debug)]
 pub struct Binding {
     /// Tables.
@@ -43,11 +44,11 @@ pub struct Binding {
     pub digests: Objects<DigestBinding>,
     /// Parser value sets.
     pub value_sets: Objects<ValueSetBinding>,
-    /// The header of packets to the controller.
+    /// The packet_in header, of packets to the controller; `None` if the program declares none.
     pub packet_in: Option<PacketHeader>,
-    /// The header of packets from the controller.
+    /// The packet_out header, of packets from the controller; `None` if the program declares none.
     pub packet_out: Option<PacketHeader>,
-    /// P4Info's types, and names of their values.
+    /// P4Info's types, and the names of their translated values.
     pub types: Types,
     table_ids: HashMap<TableId, u32>,
     digest_ids: HashMap<DigestId, u32>,
@@ -57,10 +58,10 @@ impl Binding {
     /// Resolves P4Info against the program.
     ///
     /// # Errors
-    /// Where the two differ, or P4Info asks for what this switch does not have.
+    /// Fails when P4Info and the program differ, or P4Info has an object that this switch does not support.
     pub fn new(info: &p4info::P4Info, program: &impl Compiled) -> Result<Self, BindError> {
-        if let Some(other) = info.externs.first() {
-            return Err(BindError::Unsupported(format!("extern type {}", other.extern_type_name)));
+        if let Some(external) = info.externs.first() {
+            return Err(BindError::Unsupported(format!("extern type {}", external.extern_type_name)));
         }
         let types = Types::new(info);
         let mut actions = Objects::bind(
@@ -94,12 +95,12 @@ impl Binding {
         Ok(binding)
     }
 
-    /// The table with this engine id.
+    /// Returns the table with this id of the compiled program.
     pub fn table_of(&self, engine: TableId) -> Option<&TableBinding> {
         self.table_ids.get(&engine).and_then(|id| self.tables.get(*id))
     }
 
-    /// The digest with this engine id.
+    /// Returns the digest with this id of the compiled program.
     pub fn digest_of(&self, engine: DigestId) -> Option<&DigestBinding> {
         self.digest_ids.get(&engine).and_then(|id| self.digests.get(*id))
     }

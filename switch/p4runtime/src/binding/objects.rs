@@ -1,4 +1,5 @@
-//! The externs of P4Info, resolved.
+//! Resolves action profiles, counters, meters, registers, digests and value sets of P4Info against the compiled
+//! program.
 
 use sluice_engine::{CounterId, DigestId, MeterId, ProfileId, ProfileLimit, RegisterId, ValueSetId};
 
@@ -9,106 +10,106 @@ use crate::proto::p4::{config::v1 as p4info, v1 as p4};
 use crate::translation::Types;
 use crate::typespec::DataType;
 
-/// An action profile or selector.
+/// An action profile or selector of P4Info and of the program.
 #[derive(Debug)]
 pub struct ProfileBinding {
-    /// P4Info's id.
+    /// The profile's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The profile's name in P4Info.
     pub name: String,
-    /// The engine's.
+    /// The object's id in the compiled program.
     pub engine: ProfileId,
-    /// The actions members may have.
+    /// The actions that members may have.
     pub actions: ActionSet,
-    /// Has groups.
+    /// Whether it is an action selector, which has groups.
     pub with_selector: bool,
-    /// What it may hold.
+    /// Limit on its content, by members or weights; `None` if unlimited.
     pub limit: Option<ProfileLimit>,
-    /// Limit for `max_size` and for one-shot groups; 0 for none.
+    /// Limit on a group's `max_size` and on one-shot groups; 0 if unlimited.
     pub max_group_size: u32,
-    /// Members are counted instead of weights against `max_group_size`.
+    /// Whether members count against `max_group_size`; otherwise their weights do.
     pub size_counts_members: bool,
-    /// Highest weight of one member when members are counted; 0 for any.
+    /// Highest weight of a member where members are counted; 0 if unlimited.
     pub max_member_weight: u32,
-    /// Members have no weights.
+    /// Whether members must have no weight.
     pub weights_disallowed: bool,
 }
 
-/// An indirect counter.
+/// An indirect counter of P4Info and of the program.
 #[derive(Debug)]
 pub struct CounterBinding {
-    /// P4Info's id.
+    /// The counter's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The counter's name in P4Info.
     pub name: String,
-    /// The engine's.
+    /// The object's id in the compiled program.
     pub engine: CounterId,
     /// Number of cells.
     pub size: u64,
 }
 
-/// An indirect meter.
+/// An indirect meter of P4Info and of the program.
 #[derive(Debug)]
 pub struct MeterBinding {
-    /// P4Info's id.
+    /// The meter's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The meter's name in P4Info.
     pub name: String,
-    /// The engine's.
+    /// The object's id in the compiled program.
     pub engine: MeterId,
     /// Number of cells.
     pub size: u64,
 }
 
-/// A register.
+/// A register of P4Info and of the program.
 #[derive(Debug)]
 pub struct RegisterBinding {
-    /// P4Info's id.
+    /// The register's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The register's name in P4Info.
     pub name: String,
-    /// The engine's.
+    /// The object's id in the compiled program.
     pub engine: RegisterId,
     /// Number of cells.
     pub size: u64,
-    /// Type of a cell.
+    /// The P4Info type of a cell.
     pub data: DataType,
-    /// Bytes of a cell as the engine gives it.
+    /// Bytes of a cell in the engine's form.
     pub bytes: usize,
 }
 
-/// A digest.
+/// A digest of P4Info and of the program.
 #[derive(Debug)]
 pub struct DigestBinding {
-    /// P4Info's id.
+    /// The digest's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The digest's name in P4Info.
     pub name: String,
-    /// The engine's.
+    /// The object's id in the compiled program.
     pub engine: DigestId,
-    /// Type of a message.
+    /// The P4Info type of a message.
     pub data: DataType,
 }
 
 impl DigestBinding {
-    /// A message for the wire, from its fields.
+    /// Returns a message in P4Runtime's form, from its fields' values.
     pub fn encode(&self, fields: &[Vec<u8>]) -> p4::P4Data {
         self.data.encode(&mut fields.iter().map(Vec::as_slice))
     }
 }
 
-/// A parser value set.
+/// A parser value set of P4Info and of the program.
 #[derive(Debug)]
 pub struct ValueSetBinding {
-    /// P4Info's id.
+    /// The value set's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The value set's name in P4Info.
     pub name: String,
-    /// The engine's.
+    /// The object's id in the compiled program.
     pub engine: ValueSetId,
-    /// Its fields, first bits first.
+    /// Its fields, the most significant first.
     pub key: Vec<KeyBinding>,
-    /// Number of members it holds; 0 for any.
+    /// Limit on its members; 0 if unlimited.
     pub size: usize,
 }
 
@@ -125,12 +126,12 @@ fn same_size(kind: &str, name: &str, p4info: i64, json: u64) -> Result<(), BindE
     Err(different(&format!("{kind} {name}"), format!("{p4info} cells"), format!("{json} cells")))
 }
 
-/// A limit of P4Info, in which 0 and less stand for none.
+/// Returns a limit of P4Info; zero and negative values mean unlimited and give 0.
 fn limit(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-/// Action profiles and selectors.
+/// Resolves P4Info's action profiles and selectors.
 pub fn profiles(
     info: &p4info::P4Info,
     program: &impl Compiled,
@@ -149,7 +150,7 @@ pub fn profiles(
                 let selector = |has| if has { "a selector" } else { "no selector" }.to_owned();
                 return Err(different(&place, selector(profile.with_selector), selector(compiled.has_selector)));
             }
-            // All tables of a profile have the same actions.
+            // P4Info lists actions with tables only; all tables of a profile have the same actions.
             let table = profile.table_ids.first().and_then(|id| tables.get(*id));
             let refs = info
                 .tables
@@ -188,7 +189,7 @@ pub fn profiles(
     )
 }
 
-/// Indirect counters.
+/// Resolves P4Info's indirect counters.
 pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<CounterBinding> {
     Objects::bind(
         &info.counters,
@@ -202,7 +203,7 @@ pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<Counter
     )
 }
 
-/// Indirect meters.
+/// Resolves P4Info's indirect meters.
 pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBinding> {
     Objects::bind(
         &info.meters,
@@ -227,7 +228,7 @@ pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBind
     )
 }
 
-/// Registers.
+/// Resolves P4Info's registers.
 pub fn registers(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<RegisterBinding> {
     Objects::bind(
         &info.registers,
@@ -257,7 +258,7 @@ pub fn registers(info: &p4info::P4Info, types: &Types, program: &impl Compiled) 
     )
 }
 
-/// Digests.
+/// Resolves P4Info's digests.
 pub fn digests(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<DigestBinding> {
     Objects::bind(
         &info.digests,
@@ -267,18 +268,18 @@ pub fn digests(info: &p4info::P4Info, types: &Types, program: &impl Compiled) ->
             let place = format!("digest {}", preamble.name);
             let mut data = DataType::resolve(digest.type_spec.as_ref(), types, &place)?;
             let widths = |widths: &[u32]| format!("fields of {widths:?} bits");
-            let theirs: Vec<_> = compiled.fields.iter().map(|field| field.width).collect();
-            data.fit(&mut theirs.iter().copied());
-            let ours = data.leaf_widths();
-            if ours != theirs {
-                return Err(different(&place, widths(&ours), widths(&theirs)));
+            let program_widths: Vec<_> = compiled.fields.iter().map(|field| field.width).collect();
+            data.fit(&mut program_widths.iter().copied());
+            let p4info_widths = data.leaf_widths();
+            if p4info_widths != program_widths {
+                return Err(different(&place, widths(&p4info_widths), widths(&program_widths)));
             }
             Ok(DigestBinding { id: preamble.id, name: preamble.name.clone(), engine, data })
         },
     )
 }
 
-/// Parser value sets.
+/// Resolves P4Info's parser value sets.
 pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<ValueSetBinding> {
     Objects::bind(
         &info.value_sets,
@@ -297,7 +298,8 @@ pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &impl Compiled)
     )
 }
 
-/// The fields of a value set, a translated one with the width that the others leave to it.
+/// Returns the fields of a value set with their widths in the program. At most one field may have a translated type; it
+/// gets the bits that the fields of fixed width leave of `width`.
 fn fitted(
     fields: &[p4info::MatchField],
     types: &Types,
@@ -306,16 +308,16 @@ fn fitted(
 ) -> Result<Vec<p4info::MatchField>, BindError> {
     let mut fields = fields.to_vec();
     let mut translated = None;
-    let mut others = 0_i64;
+    let mut fixed_width = 0_i64;
     for (at, field) in fields.iter().enumerate() {
         if types.sdn(field.type_name.as_ref(), place)?.is_none() {
-            others += i64::from(field.bitwidth);
+            fixed_width += i64::from(field.bitwidth);
         } else if translated.replace(at).is_some() {
             return Err(BindError::Unsupported(format!("{place} with several fields of translated types")));
         }
     }
     if let Some(at) = translated {
-        fields[at].bitwidth = i32::try_from(i64::from(width) - others).unwrap_or(0);
+        fields[at].bitwidth = i32::try_from(i64::from(width) - fixed_width).unwrap_or(0);
     }
     Ok(fields)
 }

@@ -1,4 +1,4 @@
-//! The headers that packets from and to the controller carry.
+//! The packet_in and packet_out headers, of packets to and from the controller.
 
 use sluice_engine::HeaderInfo;
 
@@ -10,43 +10,43 @@ use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::{self as p4, PacketMetadata};
 use crate::translation::{self, NewName, Sdn, Types};
 
-/// Bytes that a header may have: no frame holds more.
+/// Limit on a header's bytes: no frame is longer.
 const LONGEST: u64 = 65_535;
 
-/// One field of such a header.
+/// A field of a packet_in or packet_out header.
 #[derive(Debug)]
 pub struct PacketField {
-    /// P4Info's metadata id.
+    /// P4Info's metadata id of the field.
     pub id: u32,
-    /// Its name.
+    /// The field's name.
     pub name: String,
-    /// Its width in bits, in the program.
+    /// The field's width in bits, in the program.
     pub width: u32,
-    /// What the control plane sees, if its type is translated.
+    /// The form that controllers use, if the field's type is translated.
     pub sdn: Option<Sdn>,
 }
 
-/// A header marked `@controller_header`: fields without gaps, in order.
+/// A header marked `@controller_header`: its fields follow each other without gaps.
 #[derive(Debug)]
 pub struct PacketHeader {
-    /// Its fields.
+    /// The fields, in order.
     pub fields: Vec<PacketField>,
-    /// Its length in bytes.
+    /// The header's length in bytes.
     pub bytes: usize,
 }
 
-/// The headers called `packet_in` and `packet_out`.
+/// Resolves the headers `packet_in` and `packet_out`; `None` for one that P4Info lacks.
 pub fn bind(
     info: &p4info::P4Info,
     types: &Types,
     program: &impl Compiled,
 ) -> Result<(Option<PacketHeader>, Option<PacketHeader>), BindError> {
-    let find = |wanted: &str| {
+    let find = |requested: &str| {
         let header = info
             .controller_packet_metadata
             .iter()
-            .find(|header| header.preamble.as_ref().is_some_and(|preamble| preamble.name == wanted));
-        header.map(|header| bind_header(header, types, program, wanted)).transpose()
+            .find(|header| header.preamble.as_ref().is_some_and(|preamble| preamble.name == requested));
+        header.map(|header| bind_header(header, types, program, requested)).transpose()
     };
     Ok((find("packet_in")?, find("packet_out")?))
 }
@@ -81,30 +81,31 @@ fn bind_header(
     Ok(PacketHeader { fields, bytes: (bits / 8) as usize })
 }
 
-/// The widths of the program's headers that it may be. P4Info does not say which of them it is about: it is one with these fields,
-/// if packets have it at all.
+/// Returns the field widths of every program header that may be this one. P4Info does not name the program's header, so
+/// all with the same field names and fitting widths count. None need exist: the program's packets may never carry the
+/// header.
 fn candidates(fields: &[PacketField], program: &impl Compiled, place: &str) -> Result<Vec<Vec<u32>>, BindError> {
     let named =
         |header: &&HeaderInfo| header.fields.iter().map(|field| &field.name).eq(fields.iter().map(|field| &field.name));
     let widths = |header: &HeaderInfo| header.fields.iter().map(|field| field.width).collect::<Vec<_>>();
-    let (alike, others): (Vec<_>, Vec<_>) =
+    let (fitting, differing): (Vec<_>, Vec<_>) =
         program.header_types().filter(named).map(widths).partition(|widths| difference(fields, widths).is_none());
-    match others.first().and_then(|other| difference(fields, other)) {
-        Some((field, width)) if alike.is_empty() => {
+    match differing.first().and_then(|widths| difference(fields, widths)) {
+        Some((field, width)) if fitting.is_empty() => {
             let bits = |width| format!("{width} bits");
             Err(different(&format!("{place}, {}", field.name), bits(field.width), bits(width)))
         }
-        _ => Ok(alike),
+        _ => Ok(fitting),
     }
 }
 
-/// The first field that is not as wide as the program's, and how wide that one is.
+/// Returns the first untranslated field whose width differs from the program's header, and the width there.
 fn difference<'f>(fields: &'f [PacketField], widths: &[u32]) -> Option<(&'f PacketField, u32)> {
     let mut pairs = fields.iter().zip(widths.iter().copied());
     pairs.find(|(field, width)| field.sdn.is_none() && field.width != *width)
 }
 
-/// Gives fields of translated types the width that they have in the program.
+/// Sets the widths of fields of translated types to those in the program's header.
 fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<(), BindError> {
     let names = || fields.iter().map(|field| &field.name[..]).collect::<Vec<_>>().join(", ");
     let malformed = |what: &str| {
@@ -113,8 +114,8 @@ fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<
             names()
         ))
     };
-    let (widths, others) = headers.split_first().ok_or_else(|| malformed("no header with these fields"))?;
-    if others.iter().any(|other| other != widths) {
+    let (widths, other_headers) = headers.split_first().ok_or_else(|| malformed("no header with these fields"))?;
+    if other_headers.iter().any(|header| header != widths) {
         return Err(malformed("headers of different widths with these fields"));
     }
     for (field, width) in fields.iter_mut().zip(widths) {
@@ -127,10 +128,11 @@ fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<
 }
 
 impl Binding {
-    /// A controller's packet as the program receives it: with the header that its metadata stands for.
+    /// Returns a controller's packet as the program receives it: the header built from the packet's metadata, then the
+    /// payload.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for metadata that the header does not have.
+    /// `INVALID_ARGUMENT` for metadata that the header does not have or that does not fit.
     pub fn packet_out_frame(&self, packet: &p4::PacketOut) -> Outcome<Vec<u8>> {
         let mut frame = match &self.packet_out {
             Some(header) => header.serialise(&packet.metadata)?,
@@ -145,14 +147,13 @@ impl Binding {
 }
 
 impl PacketHeader {
-    /// The header's bytes, from a packet-out's metadata. A field that is left out is zero, as on `simple_switch_grpc`:
-    /// ONOS leaves paddings out.
+    /// Returns the header's bytes, from the metadata of a packet-out. An omitted field is zero, as on
+    /// `simple_switch_grpc`; ONOS omits padding fields.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a field that is not there, comes twice or does not fit.
+    /// `INVALID_ARGUMENT` for a field that is unknown, given twice or too wide.
     pub fn serialise(&self, metadata: &[PacketMetadata]) -> Outcome<Vec<u8>> {
-        if let Some(unknown) =
-            metadata.iter().find(|given| self.fields.iter().all(|field| field.id != given.metadata_id))
+        if let Some(unknown) = metadata.iter().find(|item| self.fields.iter().all(|field| field.id != item.metadata_id))
         {
             return Err(Fault::invalid(format!(
                 "packet_out has no metadata field {}; give those that P4Info has",
@@ -161,12 +162,12 @@ impl PacketHeader {
         }
         let mut writer = BitWriter::default();
         for field in &self.fields {
-            let mut given = metadata.iter().filter(|given| given.metadata_id == field.id);
+            let mut items = metadata.iter().filter(|item| item.metadata_id == field.id);
             let place = format!("packet_out field {} ({})", field.id, field.name);
-            let value = match (given.next(), given.next()) {
+            let value = match (items.next(), items.next()) {
                 (None, _) => Vec::new(),
                 (Some(value), None) => {
-                    translation::decode(field.sdn.as_ref(), &value.value, field.width, NewName::Refused)
+                    translation::decode(field.sdn.as_ref(), &value.value, field.width, NewName::Refuse)
                         .map_err(|fault| Fault::invalid(format!("{place}: {}", fault.message)))?
                 }
                 (Some(_), Some(_)) => return Err(Fault::invalid(format!("{place} is given twice; give it once"))),
@@ -176,7 +177,8 @@ impl PacketHeader {
         Ok(writer.finish().0)
     }
 
-    /// A packet-in's metadata and payload, from a frame that begins with the header; `None` if it is too short.
+    /// Splits a frame into the metadata of its packet_in header and the payload; `None` if the frame is shorter than
+    /// the header.
     pub fn parse<'f>(&self, frame: &'f [u8]) -> Option<(Vec<PacketMetadata>, &'f [u8])> {
         let (header, payload) = frame.split_at_checked(self.bytes)?;
         let mut offset = 0;
@@ -205,8 +207,8 @@ mod tests {
 
     #[test]
     fn fields_are_concatenated() {
-        let given = metadata(&[(3, &[0]), (1, &[1, 3]), (2, &[0xa])]);
-        let bytes = header().serialise(&given).unwrap();
+        let items = metadata(&[(3, &[0]), (1, &[1, 3]), (2, &[0xa])]);
+        let bytes = header().serialise(&items).unwrap();
         assert_eq!(bytes, [0x81, 0xd0]);
         let (parsed, payload) = header().parse(&[0x81, 0xd0, 7, 8]).map(|(m, p)| (m, p.to_vec())).unwrap();
         assert_eq!(parsed, metadata(&[(1, &[1, 3]), (2, &[0xa]), (3, &[0])]));
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn fields_are_given_once_and_fit() {
-        for (given, text) in [
+        for (items, text) in [
             (
                 metadata(&[(1, &[1]), (1, &[1]), (2, &[1]), (3, &[0])]),
                 "packet_out field 1 (port) is given twice; give it once",
@@ -231,7 +233,7 @@ mod tests {
             (metadata(&[(1, &[2, 0]), (2, &[1]), (3, &[0])]), "packet_out field 1 (port): the value 0x0200 needs 10"),
             (metadata(&[(1, &[1]), (2, &[1]), (3, &[0]), (9, &[0])]), "packet_out has no metadata field 9"),
         ] {
-            let message = header().serialise(&given).unwrap_err().message;
+            let message = header().serialise(&items).unwrap_err().message;
             assert!(message.contains(text), "{message}");
         }
     }

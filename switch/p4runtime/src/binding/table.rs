@@ -1,4 +1,4 @@
-//! Tables and actions of P4Info, resolved.
+//! Resolves tables and actions of P4Info against the compiled program.
 
 use std::collections::HashMap;
 
@@ -9,106 +9,106 @@ use crate::proto::p4::config::v1 as p4info;
 use crate::translation::{Sdn, Types};
 use p4info::match_field::{Match, MatchType};
 
-/// One field of a table's key or of a value set.
+/// A field of a table's key or of a value set.
 #[derive(Debug)]
 pub struct KeyBinding {
     /// P4Info's field id.
     pub id: u32,
-    /// Its name.
+    /// The field's name.
     pub name: String,
-    /// How it is matched.
+    /// The field's match kind in P4Info.
     pub kind: MatchKind,
-    /// Compiled to a ternary match, as p4c does with optional fields.
+    /// Whether the program matches this optional field as ternary, as p4c compiles optional fields.
     pub as_ternary: bool,
-    /// Its width in bits, in the program.
+    /// The field's width in bits, in the program.
     pub width: u32,
-    /// What the control plane sees, if its type is translated.
+    /// The form that controllers use, if the field's type is translated.
     pub sdn: Option<Sdn>,
 }
 
-/// An action's parameter.
+/// A parameter of an action.
 #[derive(Debug)]
 pub struct ParamBinding {
     /// P4Info's parameter id.
     pub id: u32,
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
-    /// Its width in bits, in the program.
+    /// The parameter's width in bits, in the program.
     pub width: u32,
-    /// What the control plane sees, if its type is translated.
+    /// The form that controllers use, if the parameter's type is translated.
     pub sdn: Option<Sdn>,
 }
 
-/// An action, as P4Info has it.
+/// An action of P4Info.
 #[derive(Debug)]
 pub struct ActionBinding {
-    /// P4Info's id.
+    /// The action's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The action's name.
     pub name: String,
-    /// Its parameters, in the engine's order.
+    /// The action's parameters, in the order of the compiled program.
     pub params: Vec<ParamBinding>,
 }
 
-/// Where in a table an action may stand.
+/// Where in a table an action may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In entries and as default.
+    /// In entries and as the default action.
     Any,
     /// In entries only (`@tableonly`).
     EntriesOnly,
-    /// As default only (`@defaultonly`).
+    /// As the default action only (`@defaultonly`).
     DefaultOnly,
 }
 
 /// An action of a table or of an action profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionChoice {
-    /// The engine's copy of the action.
+    /// The id of the action within the table or profile, in the compiled program.
     pub engine: ActionId,
-    /// Where it may stand.
+    /// Where the table may use the action.
     pub scope: Scope,
 }
 
 /// The actions of a table or action profile, by P4Info id and by engine id.
 #[derive(Debug, Default)]
 pub struct ActionSet {
-    /// By P4Info id.
+    /// The actions by their P4Info ids.
     pub by_id: HashMap<u32, ActionChoice>,
-    /// P4Info id by engine id.
+    /// The actions' P4Info ids by their engine ids.
     pub by_engine: HashMap<ActionId, u32>,
 }
 
-/// A table.
+/// A table of P4Info and of the program.
 #[derive(Debug)]
 pub struct TableBinding {
-    /// P4Info's id.
+    /// The table's id in P4Info.
     pub id: u32,
-    /// Its name.
+    /// The table's name in P4Info.
     pub name: String,
-    /// The engine's.
+    /// The object's id in the compiled program.
     pub engine: TableId,
-    /// The key, in the engine's order.
+    /// The key's fields, in the order of the compiled program.
     pub key: Vec<KeyBinding>,
-    /// Its actions.
+    /// The actions that the table may use.
     pub actions: ActionSet,
-    /// P4Info id of its action profile.
+    /// P4Info id of the table's action profile, if it has one.
     pub profile: Option<u32>,
-    /// All its entries are constant.
+    /// Whether all entries are constant.
     pub is_const: bool,
-    /// Its default action is constant.
+    /// Whether the default action is constant.
     pub const_default: bool,
-    /// Entries need a priority.
+    /// Whether entries need a priority, because of a ternary, range or optional field.
     pub needs_priority: bool,
-    /// Entries may have an idle timeout.
+    /// Whether entries may have an idle timeout.
     pub idle_timeout: bool,
-    /// P4Info id of its direct counter.
+    /// P4Info id of the direct counter, if the table has one.
     pub counter: Option<u32>,
-    /// P4Info id of its direct meter.
+    /// P4Info id of the direct meter, if the table has one.
     pub meter: Option<u32>,
 }
 
-/// An action with its parameters; that the program has it is checked where it is used.
+/// Resolves an action's parameters. That the program has the action is checked for each table that uses it.
 pub fn bind_action(
     action: &p4info::Action,
     preamble: &p4info::Preamble,
@@ -117,14 +117,14 @@ pub fn bind_action(
     let place = format!("action {}", preamble.name);
     let params = action.params.iter().map(|param| {
         let sdn = types.sdn(param.type_name.as_ref(), &place)?;
-        // The program has the width of a translated one.
+        // `fit_params` sets a translated parameter's width, which only the program has.
         let width = if sdn.is_some() { 0 } else { width(param.bitwidth, &place, &param.name)? };
         Ok(ParamBinding { id: param.id, name: param.name.clone(), width, sdn })
     });
     Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
 }
 
-/// Gives parameters of translated types the width that they have in the program.
+/// Sets the widths of parameters of translated types to those in the program.
 pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBinding>, program: &impl Compiled) {
     for (engine, id) in tables.iter().flat_map(|table| &table.actions.by_engine) {
         let params = actions.get_mut(*id).into_iter().flat_map(|action| &mut action.params);
@@ -137,29 +137,30 @@ pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBi
     }
 }
 
-/// The tables of P4Info that are to be held against the program's.
+/// Returns P4Info's tables without those that p4c removed from the program.
 ///
-/// p4c names those in P4Info that it finds to be without effect later, and leaves out of the JSON. They are passed over when
-/// nothing else speaks against both being of one compilation: the program has no table with a key that P4Info has not.
+/// p4c lists tables in P4Info before a later pass removes those without effect from the JSON. Such tables are skipped,
+/// with a warning, if P4Info lists every keyed table of the program; otherwise the two come from different
+/// compilations, and the missing tables are errors.
 pub fn compiled_tables(info: &p4info::P4Info, program: &impl Compiled) -> Vec<p4info::Table> {
     fn name(table: &p4info::Table) -> &str {
         table.preamble.as_ref().map_or("", |preamble| &preamble.name)
     }
     let mut tables = info.tables.clone();
     let mut keyed = program.tables().filter(|table| !table.keys.is_empty());
-    if keyed.all(|table| info.tables.iter().any(|known| name(known) == table.name)) {
+    if keyed.all(|table| info.tables.iter().any(|declared| name(declared) == table.name)) {
         tables.retain(|table| {
-            let there = program.table(name(table)).is_some();
-            if !there {
+            let is_compiled = program.table(name(table)).is_some();
+            if !is_compiled {
                 tracing::warn!(table = name(table), "the compiler left this table out of the program");
             }
-            there
+            is_compiled
         });
     }
     tables
 }
 
-/// A table with its key and actions, held against the program's.
+/// Resolves a table with its key and actions, and checks it against the program's.
 pub fn bind_table(
     table: &p4info::Table,
     preamble: &p4info::Preamble,
@@ -172,7 +173,8 @@ pub fn bind_table(
     let (engine, compiled) =
         program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
     let place = format!("table {name}");
-    // p4c gives no width to fields of type `error`, and those of a translated type have the width that controllers see.
+    // P4Info has no width for fields of type `error`, and for a translated type it has the controllers' width. The
+    // program's width applies to both.
     let mut fields = table.match_fields.clone();
     for (field, compiled) in fields.iter_mut().zip(&compiled.keys) {
         if field.bitwidth == 0 || types.sdn(field.type_name.as_ref(), &place)?.is_some() {
@@ -219,7 +221,7 @@ pub fn bind_table(
     })
 }
 
-/// The actions a table refers to, each with the engine's copy that `find` knows by name.
+/// Returns the actions that `refs` lists, each with the program's id that `find` returns for its name.
 pub fn bind_actions(
     refs: &[p4info::ActionRef],
     actions: &Objects<ActionBinding>,
@@ -244,7 +246,7 @@ pub fn bind_actions(
     Ok(set)
 }
 
-/// The fields of a table's key or of a value set.
+/// Resolves the fields of a table's key or of a value set.
 pub fn bind_key(fields: &[p4info::MatchField], types: &Types, place: &str) -> Result<Vec<KeyBinding>, BindError> {
     let bind = |field: &p4info::MatchField| {
         let unsupported =
@@ -264,8 +266,8 @@ pub fn bind_key(fields: &[p4info::MatchField], types: &Types, place: &str) -> Re
         let (sdn, width) = (types.sdn(field.type_name.as_ref(), place)?, width(field.bitwidth, place, &field.name)?);
         if let Some(sdn) = &sdn {
             sdn.fit(width);
-            let whole = matches!(kind, MatchKind::Exact | MatchKind::Optional);
-            if matches!(sdn, Sdn::Name(_)) && !whole {
+            let matches_complete = matches!(kind, MatchKind::Exact | MatchKind::Optional);
+            if matches!(sdn, Sdn::Name(_)) && !matches_complete {
                 let (field, kind) = (&field.name, format!("{kind:?}").to_lowercase());
                 let text = format!("match kind {kind} on a type translated to strings ({place}, key field {field})");
                 return Err(BindError::Unsupported(text));
@@ -276,7 +278,7 @@ pub fn bind_key(fields: &[p4info::MatchField], types: &Types, place: &str) -> Re
     fields.iter().map(bind).collect()
 }
 
-/// A width as a number of bits.
+/// Returns a width in bits that P4Info gives as a signed number.
 pub fn width(bits: i32, place: &str, field: &str) -> Result<u32, BindError> {
     u32::try_from(bits)
         .ok()

@@ -1,13 +1,13 @@
-//! Indirect counters.
+//! Reads and writes of indirect counters.
 
 use sluice_engine::CounterData;
 
-use super::{Look, Operation, Target, amount, cell_index, in_pieces, unknown};
+use super::{Operation, StateReader, Target, amount, cell_index, in_pieces, unknown};
 use crate::binding::CounterBinding;
 use crate::fault::Outcome;
 use crate::proto::p4::v1 as p4;
 
-/// Counts from the wire.
+/// Decodes counts.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for negative counts.
@@ -18,13 +18,13 @@ pub fn decode_data(data: &p4::CounterData) -> Outcome<CounterData> {
     })
 }
 
-/// Counts for the wire.
+/// Encodes counts; values above the message's range become its maximum.
 pub fn encode_data(data: CounterData) -> p4::CounterData {
     let clamp = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     p4::CounterData { byte_count: clamp(data.bytes), packet_count: clamp(data.packets) }
 }
 
-/// Sets one cell or all of them.
+/// Sets one cell, or all cells if the entry has no index.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterEntry) -> Outcome {
     let counter = target.binding.counters.get(entry.counter_id).ok_or_else(|| unknown("counter", entry.counter_id))?;
     let place = format!("counter {}", counter.name);
@@ -38,15 +38,15 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterE
     Ok(())
 }
 
-/// One cell, or the whole array.
+/// Returns the range of one cell, or of all cells without an index.
 pub fn cells(index: Option<u64>, size: u64) -> std::ops::Range<u64> {
     index.map_or(0..size, |index| index..index + 1)
 }
 
-/// A part of a counter array as read.
+/// Consecutive cells of a counter that a read copied.
 #[derive(Debug)]
 pub struct Cells {
-    /// P4Info's id.
+    /// The counter's id in P4Info.
     pub id: u32,
     /// Index of the first cell.
     pub start: u64,
@@ -55,34 +55,34 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// The entity for the cell at `place` of this part.
-    pub fn entity(&self, place: usize) -> p4::CounterEntry {
+    /// Returns the entity for the cell at this position among the copied ones.
+    pub fn entity(&self, offset: usize) -> p4::CounterEntry {
         p4::CounterEntry {
             counter_id: self.id,
-            index: Some(p4::Index { index: (self.start + place as u64) as i64 }),
-            data: Some(encode_data(self.data[place])),
+            index: Some(p4::Index { index: (self.start + offset as u64) as i64 }),
+            data: Some(encode_data(self.data[offset])),
         }
     }
 }
 
-/// Reads one cell, one array or all arrays.
-pub fn read(look: &impl Look, entry: &p4::CounterEntry) -> Outcome<Vec<Cells>> {
+/// Reads one cell, all cells of one counter, or those of all counters.
+pub fn read(reader: &impl StateReader, entry: &p4::CounterEntry) -> Outcome<Vec<Cells>> {
     let read = |counter: &CounterBinding| {
         let index = cell_index(entry.index.as_ref(), counter.size, &format!("counter {}", counter.name))?;
         let range = cells(index, counter.size);
-        let mut found = Cells { id: counter.id, start: range.start, data: Vec::with_capacity(range.clone().count()) };
-        in_pieces(look, range, |source, range| {
+        let mut copied = Cells { id: counter.id, start: range.start, data: Vec::with_capacity(range.clone().count()) };
+        in_pieces(reader, range, |source, range| {
             for cell in range {
-                found.data.push(source.engine.counter_read(counter.engine, cell)?);
+                copied.data.push(source.engine.counter_read(counter.engine, cell)?);
             }
             Ok(())
         })?;
-        Ok(found)
+        Ok(copied)
     };
     match entry.counter_id {
-        0 => look.binding().counters.iter().map(read).collect(),
+        0 => reader.binding().counters.iter().map(read).collect(),
         id => {
-            let counter = look.binding().counters.get(id).ok_or_else(|| unknown("counter", id))?;
+            let counter = reader.binding().counters.get(id).ok_or_else(|| unknown("counter", id))?;
             Ok(vec![read(counter)?])
         }
     }

@@ -1,17 +1,17 @@
-//! Counters and meters that belong to table entries, the default ones included, on their own.
+//! Direct counters and meters of entries and default actions, as entities of their own.
 
 use sluice_engine::{CounterData, KeyField, MeterView, Of};
 
 use super::counter::{decode_data, encode_data};
 use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
 use super::table::{encode_key_and_attributes, find_table, lacks, locate, place, select};
-use super::{Look, Operation, Target};
+use super::{Operation, StateReader, Target};
 use crate::binding::{Binding, TableBinding};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// The entry that a direct counter or meter belongs to; no key for the default one.
+/// The entry to which a direct counter or meter belongs; without key it is the default action.
 struct Owner<'b> {
     table: &'b TableBinding,
     key: Option<(Vec<KeyField>, i32)>,
@@ -29,7 +29,7 @@ impl<'b> Owner<'b> {
             }
             return Ok(Self { table, key: None });
         }
-        let (table, key, priority) = locate(binding, entry, NewName::Refused)?;
+        let (table, key, priority) = locate(binding, entry, NewName::Refuse)?;
         Ok(Self { table, key: Some((key, priority)) })
     }
 
@@ -38,7 +38,7 @@ impl<'b> Owner<'b> {
     }
 }
 
-/// Sets the counter of an entry.
+/// Sets the counter of an entry or default action.
 pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectCounterEntry) -> Outcome {
     operation.must_modify("a direct counter")?;
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
@@ -54,7 +54,7 @@ pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::
     result.map_err(|error| within(error.into()))
 }
 
-/// Configures the meter of an entry, and clears its counts by colour when asked to.
+/// Configures the meter of an entry or default action, and clears its counts by colour if the message has them.
 pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectMeterEntry) -> Outcome {
     operation.must_modify("a direct meter")?;
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
@@ -72,70 +72,75 @@ pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::Di
     Ok(())
 }
 
-/// An entry with its direct resources.
-struct Found {
+/// An entry with the values of its direct resources.
+struct EntryResources {
     entry: p4::TableEntry,
     counter: Option<CounterData>,
     meter: Option<MeterView>,
 }
 
-/// Entries whose direct resource is asked for, with the message that names each.
+/// Returns the entries that match a pattern, from tables that have the resource; `what` names the resource in errors.
 fn find(
-    look: &impl Look,
+    reader: &impl StateReader,
     entry: Option<&p4::TableEntry>,
     has_resource: impl Fn(&TableBinding) -> bool,
     what: &str,
-) -> Outcome<Vec<Found>> {
+) -> Outcome<Vec<EntryResources>> {
     let pattern = entry.cloned().unwrap_or_default();
     let tables: Vec<&TableBinding> = match pattern.table_id {
-        0 => look.binding().tables.iter().filter(|table| has_resource(table)).collect(),
+        0 => reader.binding().tables.iter().filter(|table| has_resource(table)).collect(),
         id => {
-            let table = find_table(look.binding(), id)?;
+            let table = find_table(reader.binding(), id)?;
             if !has_resource(table) {
                 return Err(lacks(table, what));
             }
             vec![table]
         }
     };
-    let mut found = Vec::new();
+    let mut matching = Vec::new();
     for table in tables {
         if pattern.is_default_action {
-            let view = look.look(|source| source.engine.table_default(table.engine))?;
+            let view = reader.inspect(|source| source.engine.table_default(table.engine))?;
             let entry = p4::TableEntry { table_id: table.id, is_default_action: true, ..Default::default() };
-            found.push(Found { entry, counter: view.counter, meter: view.meter });
+            matching.push(EntryResources { entry, counter: view.counter, meter: view.meter });
             continue;
         }
-        let selected = select(look, table, &pattern, |_, view| {
+        let selected = select(reader, table, &pattern, |_, view| {
             let entry = encode_key_and_attributes(table, &view);
-            found.push(Found { entry, counter: view.counter, meter: view.meter });
+            matching.push(EntryResources { entry, counter: view.counter, meter: view.meter });
         });
         selected.map_err(|fault| fault.within(&place(table)))?;
-        if found.is_empty() && !pattern.r#match.is_empty() {
+        if matching.is_empty() && !pattern.r#match.is_empty() {
             return Err(Fault::not_found(format!(
                 "{} has no entry with this key; insert it, or read the table for its keys",
                 place(table)
             )));
         }
     }
-    Ok(found)
+    Ok(matching)
 }
 
-/// Reads the counters of one entry, of a table's entries, of all tables' entries, or of default entries.
-pub fn read_counters(look: &impl Look, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<p4::DirectCounterEntry>> {
-    let found = find(look, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
-    let entity =
-        |found: Found| p4::DirectCounterEntry { table_entry: Some(found.entry), data: found.counter.map(encode_data) };
-    Ok(found.into_iter().map(entity).collect())
-}
-
-/// Reads the meters of one entry, of a table's entries, of all tables' entries, or of default entries; counts by colour
-/// only when the pattern asks for them.
-pub fn read_meters(look: &impl Look, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
-    let found = find(look, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
-    let entity = |found: Found| p4::DirectMeterEntry {
-        table_entry: Some(found.entry),
-        config: found.meter.and_then(|meter| meter.config).map(encode_config),
-        counter_data: pattern.counter_data.and(found.meter).map(|meter| encode_counts(meter.counts)),
+/// Reads the counters of one entry, of one or all tables' entries, or of default actions.
+pub fn read_counters(
+    reader: &impl StateReader,
+    pattern: &p4::DirectCounterEntry,
+) -> Outcome<Vec<p4::DirectCounterEntry>> {
+    let entries = find(reader, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?;
+    let entity = |owner: EntryResources| p4::DirectCounterEntry {
+        table_entry: Some(owner.entry),
+        data: owner.counter.map(encode_data),
     };
-    Ok(found.into_iter().map(entity).collect())
+    Ok(entries.into_iter().map(entity).collect())
+}
+
+/// Reads the meters of one entry, of one or all tables' entries, or of default actions. Counts by colour are included
+/// if the pattern has them.
+pub fn read_meters(reader: &impl StateReader, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
+    let entries = find(reader, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
+    let entity = |owner: EntryResources| p4::DirectMeterEntry {
+        table_entry: Some(owner.entry),
+        config: owner.meter.and_then(|meter| meter.config).map(encode_config),
+        counter_data: pattern.counter_data.and(owner.meter).map(|meter| encode_counts(meter.counts)),
+    };
+    Ok(entries.into_iter().map(entity).collect())
 }

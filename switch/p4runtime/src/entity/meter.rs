@@ -1,17 +1,17 @@
-//! Indirect meters.
+//! Reads and writes of indirect meters.
 
 use sluice_engine::{CounterData, MeterConfig, MeterView};
 
 use super::counter::{cells, encode_data};
-use super::{Look, Operation, Target, amount, cell_index, in_pieces, unknown};
+use super::{Operation, StateReader, Target, amount, cell_index, in_pieces, unknown};
 use crate::binding::MeterBinding;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 
-/// A meter's configuration from the wire.
+/// Decodes a meter's configuration.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for negative amounts, for a committed rate above the peak rate and for an excess burst.
+/// `INVALID_ARGUMENT` for negative values, for a committed rate above the peak rate and for an excess burst.
 pub fn decode_config(config: &p4::MeterConfig) -> Outcome<MeterConfig> {
     if config.eburst != 0 {
         return Err(Fault::invalid("eburst is for single-rate meters, v1model's have two rates; leave it 0"));
@@ -31,7 +31,7 @@ pub fn decode_config(config: &p4::MeterConfig) -> Outcome<MeterConfig> {
     Ok(config)
 }
 
-/// A meter's configuration for the wire.
+/// Encodes a meter's configuration; values above the message's range become its maximum.
 pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
     let clamp = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
     p4::MeterConfig {
@@ -43,7 +43,7 @@ pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
     }
 }
 
-/// Whether the counts by colour are to be cleared, which is all that can be done with them.
+/// Returns whether a write clears the counts by colour: it does if it has them. They cannot be set to other values.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for counts other than zero.
@@ -56,13 +56,13 @@ pub fn clears_counts(counts: Option<&p4::MeterCounterData>) -> Outcome<bool> {
     Err(Fault::invalid("a meter's counts by colour can only be cleared; give 0"))
 }
 
-/// Counts by colour for the wire.
+/// Encodes counts by colour.
 pub fn encode_counts(counts: [CounterData; 3]) -> p4::MeterCounterData {
     let [green, yellow, red] = counts.map(|counts| Some(encode_data(counts)));
     p4::MeterCounterData { green, yellow, red }
 }
 
-/// Configures one cell or all of them, and clears their counts by colour when asked to.
+/// Configures one cell or all cells, and clears their counts by colour if the message has them.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEntry) -> Outcome {
     let meter = target.binding.meters.get(entry.meter_id).ok_or_else(|| unknown("meter", entry.meter_id))?;
     let place = format!("meter {}", meter.name);
@@ -79,15 +79,16 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEnt
     Ok(())
 }
 
-/// Reads one cell, one array or all arrays; counts by colour only when the pattern asks for them.
-pub fn read(look: &impl Look, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEntry>> {
-    let mut found = Vec::new();
+/// Reads one cell, all cells of one meter, or those of all meters. Counts by colour are included if the pattern has
+/// them.
+pub fn read(reader: &impl StateReader, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEntry>> {
+    let mut entries = Vec::new();
     let mut read = |meter: &MeterBinding| {
         let index = cell_index(entry.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
-        in_pieces(look, cells(index, meter.size), |source, range| {
+        in_pieces(reader, cells(index, meter.size), |source, range| {
             for cell in range {
                 let MeterView { config, counts } = source.engine.meter_read(meter.engine, cell)?;
-                found.push(p4::MeterEntry {
+                entries.push(p4::MeterEntry {
                     meter_id: meter.id,
                     index: Some(p4::Index { index: cell as i64 }),
                     config: config.map(encode_config),
@@ -98,8 +99,8 @@ pub fn read(look: &impl Look, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEn
         })
     };
     match entry.meter_id {
-        0 => look.binding().meters.iter().try_for_each(read)?,
-        id => read(look.binding().meters.get(id).ok_or_else(|| unknown("meter", id))?)?,
+        0 => reader.binding().meters.iter().try_for_each(read)?,
+        id => read(reader.binding().meters.get(id).ok_or_else(|| unknown("meter", id))?)?,
     }
-    Ok(found)
+    Ok(entries)
 }

@@ -1,4 +1,4 @@
-//! One module per kind of entity: what a write does to the engine, what a read finds there.
+//! Reads and writes of entities, with a module for each kind.
 
 pub mod counter;
 pub mod digest;
@@ -21,149 +21,151 @@ use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// What a write works on; packets wait while it exists.
+/// What a write changes. Packets wait while this exists, because it borrows the locked engine.
 pub struct Target<'a> {
-    /// The state.
+    /// The program's state.
     pub engine: &'a mut Engine,
-    /// What P4Info's ids stand for.
+    /// The program's objects by P4Info id.
     pub binding: &'a Binding,
-    /// The replication entries in the words of the client.
+    /// The replication entries as clients wrote them.
     pub replication: &'a mut ReplicationEntries,
-    /// The ports of the switch.
+    /// The switch's ports and their link states.
     pub ports: &'a Ports,
     /// Nanoseconds since the switch started.
     pub now: u64,
 }
 
-/// What a read looks at; packets wait while it exists.
+/// What a read inspects. Packets wait while this exists, because it borrows the locked engine.
 pub struct Source<'a> {
-    /// The state.
+    /// The program's state.
     pub engine: &'a Engine,
-    /// What P4Info's ids stand for.
+    /// The program's objects by P4Info id.
     pub binding: &'a Binding,
-    /// The replication entries in the words of the client.
+    /// The replication entries as clients wrote them.
     pub replication: &'a ReplicationEntries,
     /// Nanoseconds since the switch started.
     pub now: u64,
 }
 
-/// Lets a read look at the state, piece by piece. Between two looks packets may run, but nothing else changes the state, so that
-/// what is large need not keep packets waiting.
-pub trait Look {
-    /// What P4Info's ids stand for.
+/// Access to the state for a read, in steps. Between two inspections packets may run, but no request changes the state.
+/// So a large read need not block packets for long.
+pub trait StateReader {
+    /// Returns the program's objects by P4Info id.
     fn binding(&self) -> &Binding;
 
-    /// Has one look.
+    /// Calls `read` with the state, which does not change during the call.
     ///
     /// # Errors
-    /// `ABORTED` when the program is another one by now.
-    fn look<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T>;
+    /// `ABORTED` when the program was replaced since the read began.
+    fn inspect<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T>;
 }
 
-impl Look for Source<'_> {
+impl StateReader for Source<'_> {
     fn binding(&self) -> &Binding {
         self.binding
     }
 
-    fn look<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T> {
+    fn inspect<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T> {
         Ok(read(self))
     }
 }
 
-/// Cells of an array that are read in one look: a fraction of a millisecond. Smaller arrays are read as they were at one time.
+/// Limit on the array cells read in one inspection, which takes a fraction of a millisecond. Smaller arrays are read at
+/// one point in time.
 const CELLS_AT_ONCE: u64 = 1 << 16;
 
-/// Reads `cells` in pieces.
+/// Reads `cells` in pieces of at most [`CELLS_AT_ONCE`], each in an inspection of its own.
 ///
 /// # Errors
-/// Those of `read`, and of [`Look::look`].
+/// The errors of `read` and of [`StateReader::inspect`].
 pub fn in_pieces(
-    look: &impl Look,
+    reader: &impl StateReader,
     cells: Range<u64>,
     mut read: impl FnMut(&Source<'_>, Range<u64>) -> Outcome,
 ) -> Outcome {
     let mut start = cells.start;
     while start < cells.end {
         let end = cells.end.min(start + CELLS_AT_ONCE);
-        look.look(|source| read(source, start..end))??;
+        reader.inspect(|source| read(source, start..end))??;
         start = end;
     }
     Ok(())
 }
 
-/// Multicast groups and clone sessions as they were written. The engine needs less than a client may say
-/// (metadata, one of two ways to write a port), and a client is to read what it wrote.
+/// Multicast groups and clone sessions as clients wrote them. The engine stores less, for example no metadata and only
+/// one of the two forms of a port, but clients must read back what they wrote.
 #[derive(Debug, Default)]
 pub struct ReplicationEntries {
-    /// By group id.
+    /// Multicast groups by id.
     pub groups: BTreeMap<u32, p4::MulticastGroupEntry>,
-    /// By session id.
+    /// Clone sessions by id.
     pub sessions: BTreeMap<u32, p4::CloneSessionEntry>,
 }
 
-/// What is to be done with an entity.
+/// The operation of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// It must not be there yet.
+    /// Creates the entity, which must not exist yet.
     Insert,
-    /// It must be there.
+    /// Changes the entity, which must exist.
     Modify,
-    /// It must be there.
+    /// Removes the entity, which must exist.
     Delete,
 }
 
 impl Operation {
-    /// Refuses insertion and deletion, for entities that the program itself has.
+    /// Refuses insertion and deletion of entities that the program itself declares.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`.
+    /// `INVALID_ARGUMENT` for an insertion or deletion.
     pub fn must_modify(self, what: &str) -> Outcome {
         match self {
             Self::Modify => Ok(()),
-            Self::Insert | Self::Delete => Err(Fault::invalid(format!("{what} is always there; MODIFY it"))),
+            Self::Insert | Self::Delete => Err(Fault::invalid(format!("{what} always exists; MODIFY it"))),
         }
     }
 
-    /// What becomes of new names in what identifies the entity: what is there already has none.
+    /// Returns what happens to new names in the entity's key: only an insertion can introduce names, since existing
+    /// entities have known ones.
     pub fn new_names(self) -> NewName {
         match self {
-            Self::Insert => NewName::Given,
-            Self::Modify | Self::Delete => NewName::Refused,
+            Self::Insert => NewName::Assign,
+            Self::Modify | Self::Delete => NewName::Refuse,
         }
     }
 
-    /// Refuses to insert what is there, and to change or delete what is not.
+    /// Refuses to insert an entity that exists, and to modify or delete one that does not.
     ///
     /// # Errors
     /// `ALREADY_EXISTS`, `NOT_FOUND`.
-    pub fn check_presence(self, present: bool) -> Outcome {
-        match (self, present) {
-            (Self::Insert, true) => Err(Fault::exists("is there already; MODIFY it, or DELETE it first")),
-            (Self::Modify, false) => Err(Fault::not_found("is not there; INSERT it first")),
-            (Self::Delete, false) => Err(Fault::not_found("is not there; read those that are")),
+    pub fn check_presence(self, exists: bool) -> Outcome {
+        match (self, exists) {
+            (Self::Insert, true) => Err(Fault::exists("exists already; MODIFY it, or DELETE it first")),
+            (Self::Modify, false) => Err(Fault::not_found("does not exist; INSERT it first")),
+            (Self::Delete, false) => Err(Fault::not_found("does not exist; read the existing ones")),
             _ => Ok(()),
         }
     }
 }
 
-/// The index of one cell, or `None` for all of them.
+/// Returns the index of one cell, or `None` for all cells.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a negative index, `OUT_OF_RANGE` for one beyond the end.
+/// `INVALID_ARGUMENT` for a negative index, `OUT_OF_RANGE` for one beyond the last cell.
 pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<Option<u64>> {
     let Some(p4::Index { index }) = index else { return Ok(None) };
     let last = size.max(1) - 1;
-    let found = u64::try_from(*index)
+    let cell = u64::try_from(*index)
         .map_err(|_| Fault::invalid(format!("{place}: the index {index} is negative; give 0 to {last}")))?;
-    if found >= size {
+    if cell >= size {
         return Err(Fault::out_of_range(format!(
-            "{place}: the index {found} is beyond the last cell; give 0 to {last}"
+            "{place}: the index {cell} is beyond the last cell; give 0 to {last}"
         )));
     }
-    Ok(Some(found))
+    Ok(Some(cell))
 }
 
-/// The refusal of an id that P4Info does not have.
+/// The refusal of a missing id, or of one that P4Info does not have.
 pub fn unknown(what: &str, id: u32) -> Fault {
     if id == 0 {
         return Fault::invalid(format!("the {what} id is missing; give one that P4Info has"));
@@ -171,10 +173,10 @@ pub fn unknown(what: &str, id: u32) -> Fault {
     Fault::invalid(format!("there is no {what} with id {id:#x}; give one that P4Info has"))
 }
 
-/// An amount, which the wire allows to be negative.
+/// Returns a value that the message allows to be negative, but P4Runtime does not.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`.
+/// `INVALID_ARGUMENT` for a negative value.
 pub fn amount<T>(value: impl TryInto<T>, what: &str) -> Outcome<T> {
     value.try_into().map_err(|_| Fault::invalid(format!("{what} is negative; give 0 or more")))
 }

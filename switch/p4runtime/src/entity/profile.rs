@@ -1,4 +1,4 @@
-//! Members and groups of action profiles.
+//! Reads and writes of members and groups of action profiles.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::ports::{self, Ports};
 use crate::proto::p4::v1 as p4;
 use p4::action_profile_group::member::WatchKind;
 
-/// The profile with this id.
+/// Returns the profile with this P4Info id.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`.
+/// `INVALID_ARGUMENT` for an id that P4Info does not have.
 pub fn find(binding: &Binding, id: u32) -> Outcome<&ProfileBinding> {
     binding.profiles.get(id).ok_or_else(|| unknown("action profile", id))
 }
@@ -46,7 +46,7 @@ pub fn write_member(target: &mut Target<'_>, operation: Operation, member: &p4::
     result.map_err(|error| within(error.into()))
 }
 
-/// Inserts, replaces or deletes a group. Packets see a replaced group as a whole.
+/// Inserts, replaces or deletes a group. Each packet sees the group either before or after the change.
 pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::ActionProfileGroup) -> Outcome {
     let profile = find(target.binding, group.action_profile_id)?;
     let place = place(profile, "group", group.group_id);
@@ -85,10 +85,10 @@ fn decode_group(profile: &ProfileBinding, ports: &Ports, group: &p4::ActionProfi
         return Err(Fault::invalid(format!("max_size is {max_size}; give 1 to {limit}")));
     }
     let mut members: Vec<GroupMember> = Vec::with_capacity(group.members.len());
-    let mut seen = HashSet::with_capacity(group.members.len());
+    let mut ids = HashSet::with_capacity(group.members.len());
     for member in &group.members {
-        if !seen.insert(member.member_id) {
-            return Err(Fault::invalid(format!("member {} is there twice; use its weight", member.member_id)));
+        if !ids.insert(member.member_id) {
+            return Err(Fault::invalid(format!("member {} is given twice; use its weight", member.member_id)));
         }
         members.push(GroupMember {
             member: member.member_id,
@@ -104,6 +104,7 @@ fn decode_group(profile: &ProfileBinding, ports: &Ports, group: &p4::ActionProfi
     Ok(Group { id: group.group_id, members, max_size })
 }
 
+/// Returns the profile with this id, or all profiles for 0.
 fn selected(binding: &Binding, id: u32) -> Outcome<Vec<&ProfileBinding>> {
     match id {
         0 => Ok(binding.profiles.iter().collect()),
@@ -111,26 +112,26 @@ fn selected(binding: &Binding, id: u32) -> Outcome<Vec<&ProfileBinding>> {
     }
 }
 
-/// Reads one member, a profile's members or all members.
+/// Reads one member, the members of one profile, or all members.
 pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> Outcome<Vec<p4::ActionProfileMember>> {
-    let mut found = Vec::new();
+    let mut matching = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {
         let members = match pattern.member_id {
             0 => source.engine.members(profile.engine),
             id => source.engine.member(profile.engine, id).into_iter().collect(),
         };
-        found.extend(members.iter().map(|member| p4::ActionProfileMember {
+        matching.extend(members.iter().map(|member| p4::ActionProfileMember {
             action_profile_id: profile.id,
             member_id: member.id,
             action: Some(actions::encode_action(source.binding, &profile.actions, &member.call)),
         }));
     }
-    Ok(found)
+    Ok(matching)
 }
 
-/// Reads one group, a profile's groups or all groups.
+/// Reads one group, the groups of one profile, or all groups.
 pub fn read_groups(source: &Source<'_>, pattern: &p4::ActionProfileGroup) -> Outcome<Vec<p4::ActionProfileGroup>> {
-    let mut found = Vec::new();
+    let mut matching = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {
         let encode = |group: Group| p4::ActionProfileGroup {
             action_profile_id: profile.id,
@@ -142,9 +143,9 @@ pub fn read_groups(source: &Source<'_>, pattern: &p4::ActionProfileGroup) -> Out
             0 => source.engine.groups(profile.engine),
             id => source.engine.group(profile.engine, id).cloned().into_iter().collect(),
         };
-        found.extend(groups.into_iter().map(encode));
+        matching.extend(groups.into_iter().map(encode));
     }
-    Ok(found)
+    Ok(matching)
 }
 
 fn encode_member(profile: &ProfileBinding, member: &GroupMember) -> p4::action_profile_group::Member {

@@ -1,12 +1,12 @@
-//! Registers, which BMv2 has no P4Runtime access to.
+//! Reads and writes of registers. BMv2 has none through P4Runtime.
 
-use super::{Look, Operation, Target, cell_index, in_pieces, unknown};
+use super::{Operation, StateReader, Target, cell_index, in_pieces, unknown};
 use crate::binding::RegisterBinding;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::typespec::DataType;
 
-/// Sets one cell or all of them.
+/// Sets one cell, or all cells if the entry has no index.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::RegisterEntry) -> Outcome {
     let register =
         target.binding.registers.get(entry.register_id).ok_or_else(|| unknown("register", entry.register_id))?;
@@ -23,11 +23,11 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::Register
     Ok(())
 }
 
-/// A part of a register array as read, in the engine's form: small, so that a large array can be copied while
-/// packets wait and turned into messages while they do not.
+/// Consecutive cells of a register that a read copied, in the engine's compact form. So a large array is copied quickly
+/// while packets wait, and encoded while they run.
 #[derive(Debug)]
 pub struct Cells {
-    /// P4Info's id.
+    /// The register's id in P4Info.
     pub id: u32,
     /// Index of the first cell.
     pub start: u64,
@@ -35,25 +35,25 @@ pub struct Cells {
     pub count: usize,
     /// Bytes of one cell.
     pub bytes: usize,
-    /// The cells, back to back.
+    /// The cells' values, one after another.
     pub raw: Vec<u8>,
-    /// Their type.
+    /// The type of a cell.
     pub data: DataType,
 }
 
 impl Cells {
-    /// The entity for the cell at `place` of this part.
-    pub fn entity(&self, place: usize) -> p4::RegisterEntry {
-        let value = &self.raw[place * self.bytes..(place + 1) * self.bytes];
+    /// Returns the entity for the cell at this position among the copied ones.
+    pub fn entity(&self, offset: usize) -> p4::RegisterEntry {
+        let value = &self.raw[offset * self.bytes..(offset + 1) * self.bytes];
         p4::RegisterEntry {
             register_id: self.id,
-            index: Some(p4::Index { index: (self.start + place as u64) as i64 }),
+            index: Some(p4::Index { index: (self.start + offset as u64) as i64 }),
             data: Some(self.data.encode(&mut std::iter::once(value))),
         }
     }
 }
 
-/// Whether a cell is as at the start.
+/// Returns whether a cell has the initial value of registers, zero.
 pub fn is_zero(cell: &p4::RegisterEntry) -> bool {
     use p4::p4_data::Data;
     match cell.data.as_ref().and_then(|data| data.data.as_ref()) {
@@ -63,13 +63,13 @@ pub fn is_zero(cell: &p4::RegisterEntry) -> bool {
     }
 }
 
-/// Reads one cell, one array or all arrays.
-pub fn read(look: &impl Look, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells>> {
+/// Reads one cell, all cells of one register, or those of all registers.
+pub fn read(reader: &impl StateReader, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells>> {
     let read = |register: &RegisterBinding| {
         let index = cell_index(entry.index.as_ref(), register.size, &format!("register {}", register.name))?;
         let (start, count) = index.map_or((0, register.size), |index| (index, 1));
         let mut raw = Vec::with_capacity(count as usize * register.bytes);
-        in_pieces(look, start..start + count, |source, range| {
+        in_pieces(reader, start..start + count, |source, range| {
             let count = range.end - range.start;
             Ok(source.engine.register_read_range(register.engine, range.start, count, &mut raw)?)
         })?;
@@ -83,9 +83,9 @@ pub fn read(look: &impl Look, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells>> 
         })
     };
     match entry.register_id {
-        0 => look.binding().registers.iter().map(read).collect(),
+        0 => reader.binding().registers.iter().map(read).collect(),
         id => {
-            let register = look.binding().registers.get(id).ok_or_else(|| unknown("register", id))?;
+            let register = reader.binding().registers.get(id).ok_or_else(|| unknown("register", id))?;
             Ok(vec![read(register)?])
         }
     }

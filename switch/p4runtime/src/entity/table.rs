@@ -1,11 +1,11 @@
-//! Table entries and default actions, with the counters and meters that are written and read together with them.
+//! Reads and writes of table entries and default actions, with the counters and meters in the same message.
 
 use sluice_engine::{CounterData, Entry, EntryAction, EntryView, KeyField, MeterConfig, Of};
 use tonic::Code;
 
 use super::counter::{decode_data, encode_data};
 use super::meter::{clears_counts, decode_config, encode_config, encode_counts};
-use super::{Look, Operation, Source, Target, amount, unknown};
+use super::{Operation, Source, StateReader, Target, amount, unknown};
 use crate::actions::{self, Role};
 use crate::binding::{Binding, TableBinding};
 use crate::fault::{Fault, Outcome};
@@ -13,28 +13,28 @@ use crate::matches;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// Entries that are read in one look: about half a millisecond.
+/// Limit on the entries read in one inspection, which takes about half a millisecond.
 pub const ENTRIES_AT_ONCE: usize = 256;
 
-/// The table with this id.
+/// Returns the table with this P4Info id.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`.
+/// `INVALID_ARGUMENT` for an id that P4Info does not have.
 pub fn find_table(binding: &Binding, id: u32) -> Outcome<&TableBinding> {
     binding.tables.get(id).ok_or_else(|| unknown("table", id))
 }
 
-/// The table, for texts.
+/// Returns the table's kind and name, for messages.
 pub fn place(table: &TableBinding) -> String {
     format!("table {}", table.name)
 }
 
-/// The refusal of a direct counter or meter that the table does not have.
+/// The refusal of a direct counter or meter that the table does not have; `what` names the resource.
 pub fn lacks(table: &TableBinding, what: &str) -> Fault {
     Fault::invalid(format!("{} has no {what}; leave it out, or use a table that has one", place(table)))
 }
 
-/// The refusal of an idle time that the table does not have.
+/// The refusal of an idle time in a table without idle timeouts.
 pub fn no_idle_timeouts(table: &TableBinding) -> Fault {
     let remedy = "leave them out, or declare support_timeout in P4";
     Fault::invalid(format!("{} has no idle timeouts; {remedy}", place(table)))
@@ -44,18 +44,19 @@ pub fn no_idle_timeouts(table: &TableBinding) -> Fault {
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEntry) -> Outcome {
     if entry.is_default_action {
         let table = find_table(target.binding, entry.table_id)?;
-        refuse_in_pi_words(table, entry)?;
+        refuse_like_pi(table, entry)?;
         return write_default(target, table, operation, entry).map_err(|fault| fault.within(&place(table)));
     }
     let (table, key, priority) = locate(target.binding, entry, operation.new_names())?;
     if operation != Operation::Delete {
-        refuse_in_pi_words(table, entry)?;
+        refuse_like_pi(table, entry)?;
     }
     write_entry(target, table, operation, entry, key, priority).map_err(|fault| fault.within(&place(table)))
 }
 
-/// Refusals that clients know by their text, which is p4lang/PI's: p4-guide's tests compare it word for word.
-fn refuse_in_pi_words(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
+/// Refuses with the exact messages of p4lang/PI, because clients depend on them: p4-guide's tests compare them word for
+/// word.
+fn refuse_like_pi(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     if entry.time_since_last_hit.is_some() {
         return Err(Fault::invalid("has_time_since_last_hit must not be set in WriteRequest"));
     }
@@ -84,7 +85,7 @@ fn write_entry(
         .as_ref()
         .map(|action| actions::decode_entry_action(target.binding, target.ports, table, action, Role::Entry))
         .transpose()?;
-    // Everything that can be wrong is found before the first change.
+    // All errors of the message are detected before the first change.
     let direct = Direct::decode(entry)?;
     let (engine, now) = (&mut *target.engine, target.now);
     match (operation, action) {
@@ -94,16 +95,16 @@ fn write_entry(
         }
         (Operation::Insert, Some(action)) => {
             refuse_const(table)?;
-            engine.table_insert(now, table.engine, &whole_entry(entry, key.clone(), action)?)?;
+            engine.table_insert(now, table.engine, &engine_entry(entry, key.clone(), action)?)?;
         }
         (_, Some(action)) => {
             refuse_const(table)?;
-            engine.table_modify(now, table.engine, &whole_entry(entry, key.clone(), action)?)?;
+            engine.table_modify(now, table.engine, &engine_entry(entry, key.clone(), action)?)?;
         }
         (_, None) => {
             let old = engine.table_get(table.engine, &key, priority)?;
             if !old.is_const && !table.is_const {
-                let same = whole_entry(entry, key.clone(), old.entry.action)?;
+                let same = engine_entry(entry, key.clone(), old.entry.action)?;
                 engine.table_modify(now, table.engine, &same)?;
             }
         }
@@ -111,7 +112,7 @@ fn write_entry(
     direct.write(target, table, Of::Entry(&key, priority))
 }
 
-/// What an entry's counter and meter are to become.
+/// The new values of an entry's counter and meter; `None` keeps a counter and resets a meter's configuration.
 struct Direct {
     counter: Option<CounterData>,
     meter: Option<MeterConfig>,
@@ -142,7 +143,7 @@ impl Direct {
     }
 }
 
-fn whole_entry(entry: &p4::TableEntry, key: Vec<KeyField>, action: EntryAction) -> Outcome<Entry> {
+fn engine_entry(entry: &p4::TableEntry, key: Vec<KeyField>, action: EntryAction) -> Outcome<Entry> {
     Ok(Entry {
         key,
         priority: entry.priority,
@@ -175,7 +176,7 @@ fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
     }
 }
 
-/// What can be refused without knowing the entry that is there.
+/// Refuses attributes that the table cannot have, whatever entry exists.
 fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     refuse_is_const(entry)?;
     if entry.counter_data.is_some() && table.counter.is_none() {
@@ -220,42 +221,42 @@ fn write_default(
     direct.write(target, table, Of::Default)
 }
 
-/// Reads the entries that fit the pattern, or default actions.
-pub fn read(look: &impl Look, pattern: &p4::TableEntry) -> Outcome<Vec<p4::TableEntry>> {
-    let mut found = Vec::new();
+/// Reads the entries that match a pattern, or default actions.
+pub fn read(reader: &impl StateReader, pattern: &p4::TableEntry) -> Outcome<Vec<p4::TableEntry>> {
+    let mut entries = Vec::new();
     if pattern.table_id == 0 {
         if !pattern.r#match.is_empty() {
             return Err(Fault::invalid("match fields mean nothing without a table id; give it"));
         }
-        for table in look.binding().tables.iter() {
-            read_from(look, table, pattern, &mut found)?;
+        for table in reader.binding().tables.iter() {
+            read_from(reader, table, pattern, &mut entries)?;
         }
-        return Ok(found);
+        return Ok(entries);
     }
-    let table = find_table(look.binding(), pattern.table_id)?;
+    let table = find_table(reader.binding(), pattern.table_id)?;
     if pattern.time_since_last_hit.is_some() && !table.idle_timeout {
         return Err(no_idle_timeouts(table));
     }
-    read_from(look, table, pattern, &mut found).map_err(|fault| fault.within(&place(table)))?;
-    Ok(found)
+    read_from(reader, table, pattern, &mut entries).map_err(|fault| fault.within(&place(table)))?;
+    Ok(entries)
 }
 
 fn read_from(
-    look: &impl Look,
+    reader: &impl StateReader,
     table: &TableBinding,
     pattern: &p4::TableEntry,
-    found: &mut Vec<p4::TableEntry>,
+    entries: &mut Vec<p4::TableEntry>,
 ) -> Outcome {
     if pattern.is_default_action {
-        found.push(look.look(|source| read_default(source, table, pattern))??);
+        entries.push(reader.inspect(|source| read_default(source, table, pattern))??);
         return Ok(());
     }
-    select(look, table, pattern, |source, view| {
-        found.push(encode_entry(source.binding, table, &view, pattern, source.now));
+    select(reader, table, pattern, |source, view| {
+        entries.push(encode_entry(source.binding, table, &view, pattern, source.now));
     })
 }
 
-/// The default entry; counter and meter only when the pattern asks for them.
+/// Reads a default action; counter and meter are included if the pattern has them.
 pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
     if pattern.time_since_last_hit.is_some() {
         return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
@@ -275,15 +276,15 @@ pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::Tab
     })
 }
 
-/// Hands on the entries of a table that fit the pattern, oldest first.
+/// Calls `emit` with each entry of a table that matches the pattern, oldest first.
 ///
 /// # Errors
-/// When the pattern is wrong.
+/// Fails when the pattern is malformed.
 pub fn select(
-    look: &impl Look,
+    reader: &impl StateReader,
     table: &TableBinding,
     pattern: &p4::TableEntry,
-    mut found: impl FnMut(&Source<'_>, EntryView),
+    mut emit: impl FnMut(&Source<'_>, EntryView),
 ) -> Outcome {
     let action_id = match pattern.action.as_ref().and_then(|action| action.r#type.as_ref()) {
         None => None,
@@ -294,8 +295,8 @@ pub fn select(
     };
     let key = match &pattern.r#match[..] {
         [] => None,
-        fields => match matches::decode_key(&table.key, fields, NewName::Refused) {
-            // No entry has a name that nobody has brought.
+        fields => match matches::decode_key(&table.key, fields, NewName::Refuse) {
+            // No update introduced this name, so no entry has it.
             Err(fault) if fault.code == Code::NotFound => return Ok(()),
             key => Some(key?),
         },
@@ -313,27 +314,27 @@ pub fn select(
             && action_id.is_none_or(action)
             && key.as_ref().is_none_or(|key| entry.key == *key)
     };
-    // A whole key is looked up; only a pattern has to go through all entries.
+    // A complete key is looked up; only an incomplete pattern must scan all entries.
     if let Some(key) = &key
         && (pattern.priority != 0 || !table.needs_priority)
     {
-        return look.look(|source| {
+        return reader.inspect(|source| {
             let entry = source.engine.table_get(table.engine, key, pattern.priority).ok();
-            entry.filter(fits).into_iter().for_each(|view| found(source, view));
+            entry.filter(fits).into_iter().for_each(|view| emit(source, view));
         });
     }
-    let mut places = look.look(|source| source.engine.table_places(table.engine))?;
+    let mut places = reader.inspect(|source| source.engine.table_places(table.engine))?;
     places.sort_unstable();
     for places in places.chunks(ENTRIES_AT_ONCE) {
-        look.look(|source| {
+        reader.inspect(|source| {
             let entries = source.engine.table_entries_at(table.engine, places);
-            entries.filter(fits).for_each(|view| found(source, view));
+            entries.filter(fits).for_each(|view| emit(source, view));
         })?;
     }
     Ok(())
 }
 
-/// The message for an entry; counter, meter and idle time only when the pattern asks for them.
+/// Returns the message for an entry; counter, meter and idle time are included if the pattern has them.
 pub fn encode_entry(
     binding: &Binding,
     table: &TableBinding,
@@ -353,7 +354,7 @@ pub fn encode_entry(
     }
 }
 
-/// The message that tells which entry is meant.
+/// Returns the message with an entry's key and attributes, without its action, counter and meter.
 pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::TableEntry {
     let entry = &view.entry;
     p4::TableEntry {
@@ -368,10 +369,11 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
     }
 }
 
-/// What identifies an entry: its table, key and priority.
+/// Decodes what identifies an entry: its table, key and priority.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`, `OUT_OF_RANGE` for values too wide for their fields, `NOT_FOUND` for new names where these are refused.
+/// `INVALID_ARGUMENT`, `OUT_OF_RANGE` for values too wide for their fields, `NOT_FOUND` for new names if `new` refuses
+/// these.
 pub fn locate<'b>(
     binding: &'b Binding,
     entry: &p4::TableEntry,

@@ -1,4 +1,4 @@
-//! Parser value sets.
+//! Reads and writes of parser value sets.
 
 use sluice_engine::{KeyField, MatchKind};
 
@@ -10,23 +10,23 @@ use crate::matches;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// A field's value and mask, each as long as the field.
+/// A field's value and mask, each in the field's number of bytes.
 pub type ValueAndMask = (Vec<u8>, Vec<u8>);
 
-/// A member as it is read back, with each of its fields.
+/// A member in canonical form, as clients read it back, and its fields' values and masks.
 pub type Member = (p4::ValueSetMember, Vec<ValueAndMask>);
 
-/// Replaces the members.
+/// Replaces all members of a value set.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSetEntry) -> Outcome {
     let (set, members) = decode(target.binding, operation, entry)?;
     let values: Vec<_> = members.iter().map(|(_, fields)| pack(set, fields)).collect();
     Ok(target.engine.value_set_write(set.engine, &values)?)
 }
 
-/// The set, and its new members.
+/// Decodes a value set's new members.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for wrong members, `RESOURCE_EXHAUSTED` for too many, `ALREADY_EXISTS` for one that is there twice.
+/// `INVALID_ARGUMENT` for malformed members, `RESOURCE_EXHAUSTED` for too many, `ALREADY_EXISTS` for a repeated one.
 pub fn decode<'b>(
     binding: &'b Binding,
     operation: Operation,
@@ -46,8 +46,8 @@ pub fn decode<'b>(
     let mut members: Vec<Member> = Vec::with_capacity(entry.members.len());
     for member in &entry.members {
         let (member, fields) = decode_member(set, member).map_err(|fault| fault.within(&place))?;
-        if members.iter().any(|(_, others)| *others == fields) {
-            return Err(Fault::exists(format!("{place}: a member is there twice; give it once")));
+        if members.iter().any(|(_, existing)| *existing == fields) {
+            return Err(Fault::exists(format!("{place}: a member is given twice; give it once")));
         }
         members.push((member, fields));
     }
@@ -55,7 +55,7 @@ pub fn decode<'b>(
 }
 
 fn decode_member(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<Member> {
-    let fields = matches::decode_key(&set.key, &member.r#match, NewName::Given)?;
+    let fields = matches::decode_key(&set.key, &member.r#match, NewName::Assign)?;
     let canonical = p4::ValueSetMember { r#match: matches::encode_key(&set.key, &fields) };
     let mut masked = Vec::with_capacity(fields.len());
     for (binding, field) in set.key.iter().zip(fields) {
@@ -78,7 +78,7 @@ fn decode_member(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<
     Ok((canonical, masked))
 }
 
-/// Value and mask over all fields of the set, as one number each.
+/// Concatenates the fields' values and their masks, each into one number.
 fn pack(set: &ValueSetBinding, fields: &[ValueAndMask]) -> ValueAndMask {
     let (mut values, mut masks) = (BitWriter::default(), BitWriter::default());
     for (binding, (value, mask)) in set.key.iter().zip(fields) {
@@ -92,7 +92,7 @@ fn pack(set: &ValueSetBinding, fields: &[ValueAndMask]) -> ValueAndMask {
     (align(values), align(masks))
 }
 
-/// Reads one set or all of them.
+/// Reads one value set or all of them.
 pub fn read(source: &Source<'_>, entry: &p4::ValueSetEntry) -> Outcome<Vec<p4::ValueSetEntry>> {
     let read = |set: &ValueSetBinding| {
         let members = source.engine.value_set_read(set.engine);

@@ -1,4 +1,4 @@
-//! Batches that happen as a whole or not at all: ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC.
+//! Batches of all or none: ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -89,7 +89,7 @@ fn default_of_ternary(port: u8) -> Entity {
     TableEntry(p4::TableEntry { is_default_action: true, ..entry(TERNARY, vec![], direct(forward(port))) })
 }
 
-/// One of each kind, and packets that have left their mark on it.
+/// Creates entities of every kind, and runs packets that change their counts, tokens and registers.
 async fn prepare(switch: &Switch, controller: &mut Controller) {
     let state = [
         by_ports(2, 1),
@@ -117,7 +117,7 @@ async fn prepare(switch: &Switch, controller: &mut Controller) {
     }
 }
 
-/// Changes of every kind and in every way, none of which can fail.
+/// Returns valid changes of every kind of entity by every operation.
 fn changes() -> Vec<p4::Update> {
     let counts = p4::CounterData { byte_count: 1, packet_count: 2 };
     let direct_counter = p4::DirectCounterEntry { table_entry: Some(key_of(counted(8, 3))), data: Some(counts) };
@@ -159,7 +159,7 @@ fn changes() -> Vec<p4::Update> {
     ]
 }
 
-/// All state there is, but the large register, with counts, meters and whether entries have been idle.
+/// Reads all state except the large register, with counts and meter configurations.
 async fn everything(controller: &mut Controller) -> Vec<Entity> {
     let tables = p4::TableEntry {
         counter_data: Some(p4::CounterData::default()),
@@ -184,12 +184,12 @@ async fn everything(controller: &mut Controller) -> Vec<Entity> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_update_takes_the_whole_batch_back() {
+async fn a_refused_update_undoes_the_whole_batch() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&switch, &mut controller).await;
     let before = everything(&mut controller).await;
     for atomicity in [RollbackOnError, DataplaneAtomic] {
-        // Failing after one update, after two, ..., after all of them.
+        // The batch fails after one update, after two, ..., after all of them.
         for length in 0..=changes().len() {
             let mut updates = changes();
             updates.insert(length, update(Delete, by_ports(1, 77)));
@@ -198,7 +198,7 @@ async fn a_refused_update_takes_the_whole_batch_back() {
             let errors = errors(&status);
             for (place, (code, text)) in errors.iter().enumerate() {
                 let expected = match place.cmp(&length) {
-                    std::cmp::Ordering::Less => (Code::Aborted, "taken back, because update"),
+                    std::cmp::Ordering::Less => (Code::Aborted, "undone, because update"),
                     std::cmp::Ordering::Equal => (Code::NotFound, "table I.ternary_t"),
                     std::cmp::Ordering::Greater => (Code::Aborted, "not attempted, because update"),
                 };
@@ -224,7 +224,7 @@ async fn without_a_refusal_all_updates_are_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_back_is_as_old_and_as_used_as_it_was() {
+async fn undone_entries_keep_their_age_and_meters_their_tokens() {
     let (switch, mut controller) = Switch::ready().await;
     let from = |port: u8| {
         let fields = match port {
@@ -241,7 +241,7 @@ async fn what_comes_back_is_as_old_and_as_used_as_it_was() {
     controller.modify(meter(Some(1), 0)).await;
     assert_eq!(switch.packet(1, &source_one)[0].0, 2);
     assert_eq!(switch.packet(1, &source_one).len(), 1);
-    // The two tokens are used up for ever; and so they are after the batch.
+    // Both tokens are used up, and the meter's rate is 0. The batch must not refill it.
     assert_eq!(switch.packet(1, &source_one).len(), 0);
     let refused = vec![
         update(Delete, from(2)),
@@ -255,7 +255,7 @@ async fn what_comes_back_is_as_old_and_as_used_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_packet_sees_half_a_batch() {
+async fn every_packet_sees_a_batch_completely_or_not_at_all() {
     let (switch, mut controller) = Switch::ready().await;
     controller.insert(by_ports(2, 1)).await;
     let switch = Arc::new(switch);
@@ -263,14 +263,14 @@ async fn no_packet_sees_half_a_batch() {
     let traffic = std::thread::spawn({
         let (switch, done) = (Arc::clone(&switch), Arc::clone(&done));
         move || {
-            let mut seen = [0u64; 2];
+            let mut by_port = [0u64; 2];
             while !done.load(Relaxed) {
                 let out = switch.packet(1, &frame(1, 1, 0x800));
                 // In the middle of a batch there is no entry, and the packet would be dropped.
-                assert_eq!(out.len(), 1, "after {seen:?} packets");
-                seen[usize::from(out[0].0 == 3)] += 1;
+                assert_eq!(out.len(), 1, "after {by_port:?} packets");
+                by_port[usize::from(out[0].0 == 3)] += 1;
             }
-            seen
+            by_port
         }
     });
     for round in 0..100 {
@@ -282,7 +282,7 @@ async fn no_packet_sees_half_a_batch() {
         if round % 10 == 9 {
             updates.push(update(Delete, by_ports(1, 77)));
             controller.write_batch(DataplaneAtomic as i32, updates).await.unwrap_err();
-            // Taken back: once more without what is refused.
+            // The failed batch was undone; make the same changes without the refused update.
             let swap = vec![update(Delete, by_ports(3, 2)), update(Insert, by_ports(2, 1))];
             controller.write_batch(DataplaneAtomic as i32, swap).await.unwrap();
         } else {
@@ -290,30 +290,30 @@ async fn no_packet_sees_half_a_batch() {
         }
     }
     done.store(true, Relaxed);
-    let seen = traffic.join().unwrap();
-    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+    let by_port = traffic.join().unwrap();
+    assert!(by_port[0] > 0 && by_port[1] > 0, "{by_port:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_run_between_the_updates_of_a_batch_that_may_be_taken_back() {
+async fn packets_run_between_the_updates_of_a_batch_with_rollback() {
     let (switch, mut controller) = Switch::ready().await;
     controller.insert(by_ports(2, 1)).await;
     let switch = Arc::new(switch);
     let started = std::time::Instant::now();
-    let seen = Arc::new(AtomicBool::new(false));
+    let saw_change = Arc::new(AtomicBool::new(false));
     let traffic = std::thread::spawn({
-        let (switch, seen) = (Arc::clone(&switch), Arc::clone(&seen));
+        let (switch, saw_change) = (Arc::clone(&switch), Arc::clone(&saw_change));
         move || {
-            while !seen.load(Relaxed) && started.elapsed().as_secs() < 60 {
+            while !saw_change.load(Relaxed) && started.elapsed().as_secs() < 60 {
                 let out = switch.packet(1, &frame(1, 1, 0x800));
                 assert_eq!(out.len(), 1);
-                seen.fetch_or(out[0].0 == 3, Relaxed);
+                saw_change.fetch_or(out[0].0 == 3, Relaxed);
             }
         }
     });
-    let to_port_3_and = |last, others| {
+    let to_port_3_and = |last, register_updates| {
         let mut updates = vec![update(Modify, by_ports(3, 1))];
-        updates.extend((0..others).map(|value| update(Modify, register(Some(15), value as u8))));
+        updates.extend((0..register_updates).map(|value| update(Modify, register(Some(15), value as u8))));
         updates.push(last);
         updates
     };
@@ -322,22 +322,22 @@ async fn packets_run_between_the_updates_of_a_batch_that_may_be_taken_back() {
         controller.write_batch(RollbackOnError as i32, and_back).await.unwrap();
     }
     traffic.join().unwrap();
-    assert!(seen.load(Relaxed), "packets waited for the whole of every batch");
-    // More than is made, or taken back, before packets get their turn.
+    assert!(saw_change.load(Relaxed), "packets waited for the whole of every batch");
+    // More updates than are made, or undone, under one lock of the engine.
     let refused = to_port_3_and(update(Delete, by_ports(1, 77)), 150);
     controller.write_batch(RollbackOnError as i32, refused).await.unwrap_err();
-    assert_eq!(switch.packet(1, &frame(1, 1, 0x800))[0].0, 2, "taken back");
+    assert_eq!(switch.packet(1, &frame(1, 1, 0x800))[0].0, 2, "undone");
 }
 
-/// The most memory that this process ever had, in MiB.
-fn most_memory() -> u64 {
+/// Returns the peak memory of this process in MiB.
+fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_keeps_one_copy_of_an_array_however_often_it_writes_all_of_it() {
+async fn a_batch_saves_an_array_once_however_often_it_writes_all_cells() {
     let (_switch, mut controller) = Switch::ready().await;
     let of = |cell: Option<i64>, value: u8| {
         let entry = p4::RegisterEntry { register_id: LAST_SOURCE, index: cell.and_then(index), data: bits(&[value]) };
@@ -345,14 +345,14 @@ async fn a_batch_keeps_one_copy_of_an_array_however_often_it_writes_all_of_it() 
     };
     controller.modify(of(None, 3)).await;
     controller.modify(of(Some(299_999), 4)).await;
-    let before = most_memory();
+    let before = peak_memory();
     let all_cells = (0..600).map(|value| update(Modify, of(None, value as u8)));
     let other_cell = update(Modify, of(Some(1), 9));
     let refused = update(Delete, by_ports(1, 77));
     let updates = all_cells.chain([other_cell, refused]).collect();
     controller.write_batch(RollbackOnError as i32, updates).await.unwrap_err();
-    // 600 copies of 300,000 cells of 6 bytes each are 1,030 MiB.
-    assert!(most_memory() - before < 300, "{before} MiB before, {} after", most_memory());
+    // 600 copies of 300,000 cells of 6 bytes each would be 1,030 MiB.
+    assert!(peak_memory() - before < 300, "{before} MiB before, {} after", peak_memory());
     for (cell, value) in [(0, 3), (1, 3), (299_999, 4)] {
         let pattern = p4::RegisterEntry { register_id: LAST_SOURCE, index: index(cell), data: None };
         assert_eq!(controller.read(RegisterEntry(pattern)).await, [of(Some(cell), value)]);

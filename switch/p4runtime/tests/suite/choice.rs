@@ -1,4 +1,4 @@
-//! Whom a group chooses for which packet, where members have been deleted and copies of weights come and go.
+//! Which member a group selects for which packet, after members were deleted and weights changed.
 
 use crate::common::*;
 use crate::reconcile::with_room_for;
@@ -19,7 +19,8 @@ fn group(group_id: u32, weights: &[(u32, i32)]) -> Entity {
     ActionProfileGroup(p4::ActionProfileGroup { action_profile_id: POOL, group_id, members, max_size: 16 })
 }
 
-/// Two groups of the members 1 and 3; the handle between theirs is free.
+/// Creates a group of the members 1 and 3. Member 2 is deleted again, so that the engine's handle
+/// between theirs is free.
 async fn prepare(controller: &mut Controller) {
     for id in [1, 2, 3] {
         controller.insert(member(id)).await;
@@ -30,21 +31,22 @@ async fn prepare(controller: &mut Controller) {
     controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[5])], action))).await;
 }
 
-/// The ports, which are members, by which packets from 64 sources leave.
-fn chosen(switch: &Switch) -> Vec<u32> {
+/// Returns the ports by which packets from 64 sources leave; a port's number is its member's id.
+fn selected(switch: &Switch) -> Vec<u32> {
     let packet = |source| switch.packet(1, &frame(5, source, 0x800)).first().expect("a frame").0;
     (0..64).map(packet).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_that_is_taken_back_changes_no_choice() {
+async fn an_undone_batch_changes_no_selection() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
-    // The copy of 1 stands behind 3: that a batch has deleted it, and a member has been where it would be made anew, is over.
+    // The second copy of member 1 stands after member 3. The failed batches below delete that copy and use the free
+    // handle before it; undoing them must restore this order.
     controller.insert(member(2)).await;
     controller.modify(group(1, &[(1, 2), (3, 1)])).await;
     controller.delete(member(2)).await;
-    let before = chosen(&switch);
+    let before = selected(&switch);
     for atomicity in [RollbackOnError, DataplaneAtomic] {
         for changes in [
             vec![update(Modify, group(1, &[(3, 1)]))],
@@ -54,27 +56,27 @@ async fn a_batch_that_is_taken_back_changes_no_choice() {
         ] {
             let failing = [changes, vec![update(Delete, member(99))]].concat();
             controller.write_batch(atomicity as i32, failing).await.unwrap_err();
-            assert_eq!(chosen(&switch), before);
+            assert_eq!(selected(&switch), before);
         }
     }
-    // Nor the choices of changes to come: the handle that is free now is the one that was.
+    // Later changes must select the same members as on a switch without the failed batches: the same handle is free.
     controller.insert(member(7)).await;
     controller.modify(group(1, &[(7, 1), (1, 2), (3, 1)])).await;
-    let after = chosen(&switch);
+    let after = selected(&switch);
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
     controller.insert(member(7)).await;
     controller.modify(group(1, &[(7, 1), (1, 2), (3, 1)])).await;
-    assert_eq!(chosen(&switch), after);
+    assert_eq!(selected(&switch), after);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_takes_the_place_of_another_chooses_alike() {
+async fn a_reconciled_program_selects_the_same_members() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
-    // The copy of 1 is made where 2 was, before 3.
+    // The second copy of member 1 takes the handle that member 2 had, before member 3.
     controller.modify(group(1, &[(1, 2), (3, 1)])).await;
-    let before = chosen(&switch);
+    let before = selected(&switch);
     controller.push(Action::ReconcileAndCommit, Some(with_room_for(1000))).await.unwrap();
-    assert_eq!(chosen(&switch), before);
+    assert_eq!(selected(&switch), before);
 }

@@ -1,5 +1,5 @@
-//! A switch with the program of `p4/everything.p4`, served on a loopback port, and a controller that talks to it.
-//! Packets are run through the device directly, as the data-plane thread does it.
+//! A switch with the program of `p4/everything.p4`, served on a loopback port, and a controller connected to it. Tests
+//! run packets through the device directly, as the data-plane thread does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,13 +50,14 @@ pub const SEEN: u32 = 0x1600_0002;
 pub const BALANCE: u32 = 0x1600_0003;
 pub const LABELLED: u32 = 0x0300_0001;
 
-/// Id of an object whose id the compiler chose, by its name.
+/// Returns the id of a digest, which the compiler chose, by the digest's name.
 pub fn id_of(name: &str) -> u32 {
     let info = parse_p4info(P4INFO).unwrap();
     let preambles = info.digests.iter().filter_map(|digest| digest.preamble.as_ref());
     preambles.into_iter().find(|preamble| preamble.name == name).expect(name).id
 }
 
+/// Returns the config of the tests' program with this cookie.
 pub fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
         p4info: Some(parse_p4info(P4INFO).unwrap()),
@@ -65,19 +66,19 @@ pub fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     }
 }
 
-/// A served switch; it ends with the test's runtime.
+/// A served switch; its server ends with the test's runtime.
 pub struct Switch {
     pub device: Arc<Device>,
     address: String,
 }
 
 impl Switch {
-    /// Without a program.
+    /// Starts a switch without a program.
     pub async fn start() -> Self {
         Self::start_with(Some(CPU_PORT)).await
     }
 
-    /// Without a program, and with or without a port for the controller.
+    /// Starts a switch without a program, with or without a port for the controller.
     pub async fn start_with(cpu_port: Option<u32>) -> Self {
         let config = Config { device_id: DEVICE, cpu_port, engine: Options::default() };
         Self::serve(Device::new(config, false)).await
@@ -91,12 +92,12 @@ impl Switch {
         Self { device, address }
     }
 
-    /// With the program, and its primary controller.
+    /// Starts a switch with the program and connects its primary controller.
     pub async fn ready() -> (Self, Controller) {
         Self::start().await.with_program().await
     }
 
-    /// The same with a trace of every packet.
+    /// Starts a switch as [`Switch::ready`], but with a trace of every packet.
     pub async fn traced() -> (Self, Controller) {
         let config = Config { device_id: DEVICE, cpu_port: Some(CPU_PORT), engine: Options::default() };
         Self::serve(Device::new(config, true)).await.with_program().await
@@ -114,12 +115,13 @@ impl Switch {
     }
 
     pub async fn channel(&self) -> Channel {
-        // So much may wait for a client that does not read: where thousands of small frames do, h2 takes it for an attack.
+        // A small window, so that few bytes are on their way to a client that does not read: h2 takes thousands of
+        // small frames there for an attack.
         let endpoint = Endpoint::from_shared(self.address.clone()).unwrap().initial_stream_window_size(1 << 16);
         endpoint.connect().await.unwrap()
     }
 
-    /// A controller of the default role that has bid with this election id.
+    /// Connects a controller that bids for the default role with this election id.
     pub async fn controller(&self, election: u64) -> Controller {
         let mut controller = Controller::connect(self, election).await;
         controller.bid(Some(election)).await;
@@ -127,14 +129,14 @@ impl Switch {
         controller
     }
 
-    /// Runs one frame through the program.
+    /// Runs one frame through the program and returns what leaves, with its port.
     pub fn packet(&self, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let mut out = Vec::new();
         self.device.receive(port, std::iter::once(frame), &mut out, None);
         out
     }
 
-    /// Runs the packets that controllers have sent through the program.
+    /// Runs the packets that controllers have sent through the program and returns what leaves, with its port.
     pub fn packet_outs(&self) -> Vec<(u32, Vec<u8>)> {
         let frames = self.device.take_packet_outs();
         let mut out = Vec::new();
@@ -159,17 +161,17 @@ impl Controller {
         Self { client, election, to_switch, from_switch }
     }
 
-    pub async fn tell(&self, message: ToSwitch) {
+    pub async fn send(&self, message: ToSwitch) {
         self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
     }
 
-    /// A message without content.
-    pub async fn tell_nothing(&self) {
+    /// Sends a message without content.
+    pub async fn send_nothing(&self) {
         self.to_switch.send(p4::StreamMessageRequest { update: None }).await.unwrap();
     }
 
     pub async fn bid(&self, election: Option<u64>) {
-        self.tell(ToSwitch::Arbitration(p4::MasterArbitrationUpdate {
+        self.send(ToSwitch::Arbitration(p4::MasterArbitrationUpdate {
             device_id: DEVICE,
             election_id: election.map(|low| p4::Uint128 { high: 0, low }),
             ..Default::default()
@@ -177,7 +179,7 @@ impl Controller {
         .await;
     }
 
-    /// The next message of the stream, or what ended it.
+    /// Waits for the next message of the stream, or the status that ended it.
     pub async fn try_next(&mut self) -> Result<FromSwitch, Status> {
         let message = tokio::time::timeout(Duration::from_secs(60), self.from_switch.message()).await;
         match message.expect("nothing came within a minute")? {
@@ -190,7 +192,7 @@ impl Controller {
         self.try_next().await.unwrap()
     }
 
-    /// The code and highest election id of the next message, which has to be about arbitration.
+    /// Waits for the next message, which must be about arbitration, and returns its code and highest election id.
     pub async fn next_arbitration(&mut self) -> (Code, u64) {
         match self.next().await {
             FromSwitch::Arbitration(update) => {
@@ -226,7 +228,7 @@ impl Controller {
         self.client.write(request).await.map(|_| ())
     }
 
-    /// Makes one update; a refusal is the code and text of its `p4.v1.Error`.
+    /// Makes one update. A refusal is returned as the code and message of its `p4.v1.Error`.
     pub async fn try_write(&mut self, kind: p4::update::Type, entity: Entity) -> Result<(), (Code, String)> {
         let status = match self.write_all(vec![update(kind, entity)]).await {
             Ok(()) => return Ok(()),
@@ -249,13 +251,13 @@ impl Controller {
         self.try_write(p4::update::Type::Delete, entity).await.unwrap();
     }
 
-    /// Asserts that an update is refused with this code and a text that contains `text`.
+    /// Asserts that an update is refused with this code and a message that contains `text`.
     pub async fn refused(&mut self, kind: p4::update::Type, entity: Entity, code: Code, text: &str) {
         let description = format!("{kind:?} {entity:?}");
         match self.try_write(kind, entity).await {
             Ok(()) => panic!("accepted: {description}"),
-            Err((found, message)) => {
-                assert_eq!(found, code, "{message} for {description}");
+            Err((actual, message)) => {
+                assert_eq!(actual, code, "{message} for {description}");
                 assert!(message.contains(text), "«{message}» does not contain «{text}»");
             }
         }
@@ -268,11 +270,11 @@ impl Controller {
             ..Default::default()
         };
         let mut responses = self.client.read(request).await?.into_inner();
-        let mut found = Vec::new();
+        let mut entities = Vec::new();
         while let Some(response) = responses.message().await? {
-            found.extend(response.entities.into_iter().map(|entity| entity.entity.unwrap()));
+            entities.extend(response.entities.into_iter().map(|entity| entity.entity.unwrap()));
         }
-        Ok(found)
+        Ok(entities)
     }
 
     pub async fn read(&mut self, pattern: Entity) -> Vec<Entity> {
@@ -280,7 +282,7 @@ impl Controller {
     }
 }
 
-/// The codes and texts in a batch status.
+/// Returns the codes and messages of a batch status.
 pub fn errors(status: &Status) -> Vec<(Code, String)> {
     let details = rpc::Status::decode(status.details()).unwrap().details;
     let error = |any: prost_types::Any| {
@@ -343,7 +345,7 @@ pub fn bits(value: &[u8]) -> Option<p4::P4Data> {
     Some(p4::P4Data { data: Some(p4::p4_data::Data::Bitstring(value.to_vec())) })
 }
 
-/// A frame of 60 bytes with these last bytes of its addresses.
+/// Returns a frame of 60 bytes; `dst` and `src` are the last bytes of its addresses.
 pub fn frame(dst: u8, src: u8, ethertype: u16) -> Vec<u8> {
     let mut frame = vec![0, 0, 0, 0, 0, dst, 0, 0, 0, 0, 0, src];
     frame.extend(ethertype.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Every refusal with its code and its text, against `golden/errors.txt`.
+//! Compares every refusal's code and message with `golden/errors.txt`.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p sluice-p4runtime --test suite errors` writes the file anew.
 
@@ -26,7 +26,7 @@ const HEAD: &str = "\
 # Written by tests/errors.rs; UPDATE_GOLDEN=1 writes it anew.
 ";
 
-/// A code as the specification writes it.
+/// Returns a code's name as the specification writes it.
 fn name(code: Code) -> String {
     let camel = format!("{code:?}");
     let mut name = String::new();
@@ -50,24 +50,24 @@ impl Golden {
         self.line(request, status.code(), status.message());
     }
 
-    /// The refusal of an update.
+    /// Makes an update that must be refused, and adds its refusal.
     async fn write(&mut self, controller: &mut Controller, what: &str, kind: Type, entity: Entity) {
         let Err((code, text)) = controller.try_write(kind, entity).await else { panic!("accepted: {what}") };
         self.line(&format!("write: {what}"), code, &text);
     }
 
-    /// The next message of a stream.
+    /// Adds the next message of a stream, which must be an error.
     async fn stream_error(&mut self, what: &str, controller: &mut Controller) {
         let FromSwitch::Error(error) = controller.next().await else { panic!("no error: {what}") };
         self.line(what, Code::from_i32(error.canonical_code), &error.message);
     }
 }
 
-/// The words that remedies begin with.
-const REMEDIES: &str = "INSERT MODIFY DELETE VERIFY_AND_SAVE bid clear close compile declare delete exchange give insert leave \
-    make mend modify open push read remove send start use write";
+/// The verbs with which a message's remedy begins.
+const REMEDIES: &str = "INSERT MODIFY DELETE VERIFY_AND_SAVE bid clear close compile correct declare delete exchange give insert leave \
+    make match modify open push read remove send start use write";
 
-/// The part of a text behind its first semicolon says what to do.
+/// In every message, what follows the first semicolon is the remedy.
 #[test]
 fn every_refusal_has_a_remedy() {
     let golden = std::fs::read_to_string(GOLDEN).unwrap();
@@ -75,12 +75,12 @@ fn every_refusal_has_a_remedy() {
         let text = line.splitn(3, " | ").last().unwrap();
         let remedy = text.split_once("; ").map_or("", |(_, remedy)| remedy);
         let mut clauses = remedy.split([';', ',', ':']).map(str::trim_start);
-        // texts that are p4lang/PI's, word for word, say it so
-        let in_pi_words = text.contains(" must be set to ") || text.contains(" must not be set ");
-        !in_pi_words && !clauses.any(|clause| REMEDIES.split(' ').any(|word| clause.split(' ').next() == Some(word)))
+        // p4lang/PI's own messages state the remedy differently.
+        let is_from_pi = text.contains(" must be set to ") || text.contains(" must not be set ");
+        !is_from_pi && !clauses.any(|clause| REMEDIES.split(' ').any(|word| clause.split(' ').next() == Some(word)))
     };
     let without: Vec<_> = golden.lines().filter(|line| !line.starts_with('#')).filter(lacks_remedy).collect();
-    assert!(without.is_empty(), "these do not say what to do:\n{}", without.join("\n"));
+    assert!(without.is_empty(), "these have no remedy:\n{}", without.join("\n"));
 }
 
 async fn with_state() -> (Switch, Controller) {
@@ -108,7 +108,7 @@ async fn every_refusal_has_its_code_and_its_text() {
         golden.write(&mut controller, what, kind, entity).await;
     }
     controller.insert(digest(id_of("learn_t"), 1)).await;
-    golden.write(&mut controller, "digest is there", Insert, digest(id_of("learn_t"), 1)).await;
+    golden.write(&mut controller, "digest exists already", Insert, digest(id_of("learn_t"), 1)).await;
     for (what, pattern) in reads() {
         let status = controller.try_read(vec![pattern]).await.expect_err(what);
         let (code, text) = errors(&status).remove(0);
@@ -125,8 +125,8 @@ async fn every_refusal_has_its_code_and_its_text() {
         std::fs::write(GOLDEN, &golden.0).unwrap();
     }
     let expected = std::fs::read_to_string(GOLDEN).unwrap_or_default();
-    for (found, expected) in golden.0.lines().zip(expected.lines()) {
-        assert_eq!(found, expected, "(UPDATE_GOLDEN=1 writes the file anew)");
+    for (actual, expected) in golden.0.lines().zip(expected.lines()) {
+        assert_eq!(actual, expected, "(UPDATE_GOLDEN=1 writes the file anew)");
     }
     assert_eq!(golden.0.lines().count(), expected.lines().count(), "(UPDATE_GOLDEN=1 writes the file anew)");
 }

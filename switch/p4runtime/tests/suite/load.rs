@@ -1,5 +1,5 @@
-//! Many writes while packets run: no packet is lost that a table change does not explain. How fast it goes is measured by
-//! `examples/write_rate/main.rs`.
+//! Many writes while packets run: every packet must be forwarded by a table entry. `examples/write_rate/main.rs`
+//! measures the rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use p4::update::Type::{Delete, Insert, Modify};
 use sluice_engine::Sink;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
-/// Counts what leaves by ports 1 and 2, and what by others.
+/// Counts the packets that leave by port 1, by port 2 and by all others.
 #[derive(Default)]
 pub struct Tally(pub [u64; 3]);
 
@@ -25,7 +25,7 @@ impl Sink for Tally {
     }
 }
 
-/// Sends frames that leave by ports 1 and 2 until it is told to stop; what left, and how many were sent.
+/// Sends frames that leave by ports 1 and 2 until `stop` is set. Returns what left, and how many frames were sent.
 pub fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u64)> {
     let (device, stop) = (Arc::clone(&switch.device), Arc::clone(stop));
     std::thread::spawn(move || {
@@ -48,15 +48,15 @@ pub fn forwarding(source: u32, priority: i32, port: u8) -> Entity {
 async fn packets_run_while_everything_is_read() {
     let (switch, mut controller) = Switch::ready().await;
     controller.insert(forwarding(7, 9, 1)).await;
-    let others: Vec<_> = (0..3_000).map(|number| forwarding(0x0100_0000 + number, 3, 4)).collect();
-    controller.write_batch(0, others.iter().map(|other| update(Insert, other.clone())).collect()).await.unwrap();
+    let entries: Vec<_> = (0..3_000).map(|number| forwarding(0x0100_0000 + number, 3, 4)).collect();
+    controller.write_batch(0, entries.iter().map(|entry| update(Insert, entry.clone())).collect()).await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let packets = run_packets(&switch, &stop);
     for _ in 0..5 {
         let pattern = TableEntry(p4::TableEntry { priority: 3, ..entry(TERNARY, vec![], None) });
-        assert_eq!(controller.read(pattern).await, others, "oldest first");
+        assert_eq!(controller.read(pattern).await, entries, "oldest first");
         let everything = controller.read(TableEntry(p4::TableEntry::default())).await;
-        assert!(everything.len() > others.len(), "{}", everything.len());
+        assert!(everything.len() > entries.len(), "{}", everything.len());
     }
     stop.store(true, Relaxed);
     let (Tally([first, _, _]), sent) = packets.join().unwrap();
@@ -71,13 +71,14 @@ async fn no_packet_is_lost_while_tables_change() {
     let stop = Arc::new(AtomicBool::new(false));
     let packets = run_packets(&switch, &stop);
     for round in 0..40u32 {
-        // The packets' entry goes back and forth between two ports; others, some of them better, come and go.
-        let others = (0..200).map(|number| 0x0100_0000 + number);
+        // The entry of the packets alternates between two ports. Further entries, one with a higher priority, are
+        // inserted and deleted.
+        let sources = (0..200).map(|number| 0x0100_0000 + number);
         let mut updates = vec![update(Modify, of(7, 1, 1 + (round % 2) as u8))];
         updates.push(update(Insert, of(7, 5, 1 + (round % 2) as u8)));
-        updates.extend(others.clone().map(|source| update(Insert, of(source, 3, 4))));
+        updates.extend(sources.clone().map(|source| update(Insert, of(source, 3, 4))));
         updates.push(update(Delete, of(7, 5, 1)));
-        updates.extend(others.map(|source| update(Delete, of(source, 3, 4))));
+        updates.extend(sources.map(|source| update(Delete, of(source, 3, 4))));
         controller.write_batch(round as i32 % 3, updates).await.unwrap();
     }
     stop.store(true, Relaxed);
@@ -88,12 +89,12 @@ async fn no_packet_is_lost_while_tables_change() {
 }
 
 #[test]
-fn requests_are_answered_while_a_long_write_is_under_way() {
-    // One thread serves all connections, and another one asks.
+fn requests_are_answered_during_a_long_write() {
+    // One thread serves all connections; the clients use another one.
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (server, asking) = (runtime(), runtime());
+    let (server, clients) = (runtime(), runtime());
     let (switch, controller) = server.block_on(Switch::ready());
-    let (mut writer, mut other) = asking.block_on(async { (switch.client().await, switch.client().await) });
+    let (mut writer, mut reader) = clients.block_on(async { (switch.client().await, switch.client().await) });
     let all_cells = p4::RegisterEntry { register_id: LAST_SOURCE, index: None, data: bits(&[1]) };
     let request = p4::WriteRequest {
         device_id: DEVICE,
@@ -101,12 +102,12 @@ fn requests_are_answered_while_a_long_write_is_under_way() {
         updates: vec![update(Modify, Entity::RegisterEntry(all_cells)); 1000],
         ..Default::default()
     };
-    let answered = asking.block_on(async {
+    let answered = clients.block_on(async {
         let write = tokio::spawn(async move { writer.write(request).await });
-        // A few may come before the write is under way.
+        // Up to 20 requests may be answered before the write begins.
         let mut answered = 0;
         while !write.is_finished() {
-            other.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();
+            reader.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();
             answered += u32::from(switch.device.counters().updates.get() == 0);
         }
         write.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The P4Runtime server as its clients meet it.
+//! Tests of the P4Runtime server from a client's side.
 
 mod atomicity;
 mod choice;

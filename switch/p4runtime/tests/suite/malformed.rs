@@ -1,4 +1,5 @@
-//! Requests that no client should send: mutated, truncated, made of random bytes. Each gets an answer, and the switch goes on.
+//! Requests that no client should send: mutated, truncated, made of random bytes. Each must be answered, and the switch
+//! must keep running.
 
 use crate::common::*;
 use bytes::{Buf, BufMut};
@@ -14,7 +15,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// Bytes as they are, whatever message they should be.
+/// A codec that sends and receives a message's bytes unchanged.
 #[derive(Default)]
 struct Raw;
 
@@ -52,7 +53,7 @@ impl Codec for Raw {
 
 const METHODS: [&str; 4] = ["Write", "Read", "SetForwardingPipelineConfig", "StreamChannel"];
 
-/// Sends these bytes as a request of a method and waits for the end of the answer.
+/// Sends bytes as a request of a method and waits for the end of the answer.
 async fn send(mut grpc: tonic::client::Grpc<Channel>, method: usize, bytes: Vec<u8>) -> Result<(), Status> {
     grpc.ready().await.unwrap();
     let path = format!("/p4.v1.P4Runtime/{}", METHODS[method]).parse().unwrap();
@@ -63,9 +64,9 @@ async fn send(mut grpc: tonic::client::Grpc<Channel>, method: usize, bytes: Vec<
     Ok(())
 }
 
-/// Requests as clients send them, one at least of each kind of entity.
+/// Returns valid requests, with the index of the method of each. They cover every kind of entity.
 #[expect(clippy::too_many_lines, reason = "a list of cases")]
-fn good() -> Vec<(usize, Vec<u8>)> {
+fn valid_requests() -> Vec<(usize, Vec<u8>)> {
     let config = p4::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, eburst: 0 };
     let counts = Some(p4::CounterData { byte_count: 0, packet_count: 0 });
     let member = p4::ActionProfileMember { action_profile_id: POOL, member_id: 1, action: Some(forward(1)) };
@@ -152,8 +153,8 @@ fn good() -> Vec<(usize, Vec<u8>)> {
         };
         requests.push((0, write.encode_to_vec()));
     }
-    let wanted = entities.into_iter().map(|(_, entity)| p4::Entity { entity: Some(entity) }).collect();
-    requests.push((1, p4::ReadRequest { device_id: DEVICE, entities: wanted, ..Default::default() }.encode_to_vec()));
+    let patterns = entities.into_iter().map(|(_, entity)| p4::Entity { entity: Some(entity) }).collect();
+    requests.push((1, p4::ReadRequest { device_id: DEVICE, entities: patterns, ..Default::default() }.encode_to_vec()));
     let push = p4::SetForwardingPipelineConfigRequest {
         device_id: DEVICE,
         election_id: Some(p4::Uint128 { high: 0, low: 10 }),
@@ -175,12 +176,12 @@ fn good() -> Vec<(usize, Vec<u8>)> {
     requests
 }
 
-/// P4Info with a program that is refused at once, so that mutations are about P4Info and the message.
+/// Returns a config whose program is refused at once, so that mutations concern P4Info and the message.
 fn config_without_program() -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig { p4_device_config: b"{}".to_vec(), ..config(1) }
 }
 
-/// What is done to the bytes of a request: bytes overwritten, cut out, put in.
+/// A mutation of a request's bytes: one overwritten, some deleted, some inserted.
 #[derive(Debug, Clone)]
 enum Change {
     Set(prop::sample::Index, u8),
@@ -215,12 +216,12 @@ fn apply(bytes: &mut Vec<u8>, change: &Change) {
 }
 
 #[test]
-fn whatever_is_sent_the_switch_answers_and_goes_on() {
+fn malformed_requests_are_answered_and_the_switch_keeps_running() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (switch, mut controller) = runtime.block_on(Switch::ready());
     let channel = runtime.block_on(switch.channel());
     let grpc = tonic::client::Grpc::new(channel);
-    let requests = good();
+    let requests = valid_requests();
     let mutated = (0..requests.len(), proptest::collection::vec(change(), 0..6));
     let mut runner = TestRunner::new(Cases { cases: 1500, rng_seed: RngSeed::Fixed(7), ..Cases::default() });
     let result = runner.run(&mutated, |(which, changes)| {
@@ -231,11 +232,11 @@ fn whatever_is_sent_the_switch_answers_and_goes_on() {
         });
         let answer = answer.expect("an answer within a minute");
         if let Err(status) = answer {
-            // tonic says INTERNAL of bytes that are no message; from the switch it would be a panic.
+            // tonic reports INTERNAL for bytes that it cannot decode; from the switch, INTERNAL would mean a panic.
             let garbled = status.code() == Code::Internal && status.message().contains("decode");
             prop_assert!(garbled || !matches!(status.code(), Code::Internal | Code::Unavailable), "{status:?}");
         }
-        // Whatever became of the state, packets are run.
+        // Packets must be run, whatever the request changed.
         switch.packet(1, &frame(7, 1, 0x800));
         Ok(())
     });

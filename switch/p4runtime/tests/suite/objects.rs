@@ -1,4 +1,4 @@
-//! Everything but table entries over the wire: written, read back, seen by packets, refused.
+//! Everything but table entries, over gRPC: written, read back, applied to packets, refused.
 
 use std::collections::HashMap;
 
@@ -14,6 +14,7 @@ use sluice_p4runtime::proto::p4::config::v1 as p4info;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
+/// Returns a one-shot group; each member has a port to forward to and a weight.
 fn set_of(members: &[(u8, i32)]) -> p4::ActionProfileActionSet {
     let member = |(port, weight): &(u8, i32)| p4::ActionProfileAction {
         action: Some(forward(*port)),
@@ -23,16 +24,17 @@ fn set_of(members: &[(u8, i32)]) -> p4::ActionProfileActionSet {
     p4::ActionProfileActionSet { action_profile_actions: members.iter().map(member).collect(), ..Default::default() }
 }
 
+/// Returns a table action with a one-shot group of these ports and weights.
 fn one_shot(members: &[(u8, i32)]) -> Option<p4::TableAction> {
     let kind = p4::table_action::Type::ActionProfileActionSet(set_of(members));
     Some(p4::TableAction { r#type: Some(kind) })
 }
 
-/// How often each port was chosen over many sources.
+/// Returns how many of 256 packets from different sources each port received.
 fn shares(switch: &Switch, dst: u8) -> HashMap<u32, usize> {
     let mut shares = HashMap::new();
     for source in 0..=255 {
-        // With one varying byte alone, the two low bits of this CRC take two values only.
+        // If only one byte varied, the two low bits of the selector's CRC would have two values only.
         let mut packet = frame(dst, source, 0x800);
         packet[9..11].fill(source);
         for (port, _) in switch.packet(1, &packet) {
@@ -48,9 +50,9 @@ async fn one_shot_groups_follow_their_weights() {
     let pool = |members| TableEntry(entry(POOL_TABLE, vec![exact(1, &[5])], one_shot(members)));
     controller.insert(pool(&[(1, 3), (2, 1)])).await;
     assert_eq!(controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await, [pool(&[(1, 3), (2, 1)])]);
-    let found = shares(&switch, 5);
-    assert_eq!(found.values().sum::<usize>(), 256);
-    assert!((150..230).contains(&found[&1]), "{found:?}");
+    let counts = shares(&switch, 5);
+    assert_eq!(counts.values().sum::<usize>(), 256);
+    assert!((150..230).contains(&counts[&1]), "{counts:?}");
     controller.modify(pool(&[(2, 1)])).await;
     assert_eq!(shares(&switch, 5), HashMap::from([(2, 256)]));
     controller.refused(Modify, pool(&[(2, 0)]), Code::InvalidArgument, "member 0: the weight 0 is not positive").await;
@@ -61,7 +63,7 @@ async fn one_shot_groups_follow_their_weights() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_shot_groups_may_choose_at_random_or_by_the_hash() {
+async fn one_shot_groups_select_at_random_or_by_hash() {
     let (switch, mut controller) = Switch::ready().await;
     for mode in [ActionSelectionMode::Random, ActionSelectionMode::Hash] {
         let mut set = set_of(&[(1, 1), (2, 1)]);
@@ -71,7 +73,7 @@ async fn one_shot_groups_may_choose_at_random_or_by_the_hash() {
         controller.insert(pool.clone()).await;
         let read = controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await;
         assert_eq!(read, std::slice::from_ref(&pool));
-        // The same packet again and again.
+        // The same packet every time.
         let packets = (0..256).flat_map(|_| switch.packet(1, &frame(5, 1, 0x800)));
         let by_port_1 = packets.filter(|(port, _)| *port == 1).count();
         match mode {
@@ -109,14 +111,14 @@ async fn members_and_groups() {
     controller.insert(member(2, 2)).await;
     controller.refused(Insert, member(2, 2), Code::AlreadyExists, "action profile I.pool, member 2").await;
     controller.refused(Insert, group(&[(1, 1), (9, 1)]), Code::NotFound, "action profile I.pool, group 4").await;
-    controller.refused(Insert, group(&[(1, 1), (1, 1)]), Code::InvalidArgument, "member 1 is there twice").await;
+    controller.refused(Insert, group(&[(1, 1), (1, 1)]), Code::InvalidArgument, "member 1 is given twice").await;
     controller.insert(group(&[(1, 1), (2, 1)])).await;
     let to_group = p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileGroupId(4)) };
     controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[5])], Some(to_group)))).await;
     assert_eq!(shares(&switch, 5).len(), 2);
     controller.modify(member(2, 7)).await;
-    let found = shares(&switch, 5);
-    assert!(found.contains_key(&7) && !found.contains_key(&2), "{found:?}");
+    let counts = shares(&switch, 5);
+    assert!(counts.contains_key(&7) && !counts.contains_key(&2), "{counts:?}");
     controller.refused(Delete, member(2, 7), Code::FailedPrecondition, "member 2").await;
     controller.refused(Delete, group(&[]), Code::FailedPrecondition, "group 4").await;
     controller.modify(group(&[(1, 2)])).await;
@@ -150,7 +152,7 @@ async fn members_of_a_group_may_have_different_actions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_could_not_be_read_back_is_refused() {
+async fn entities_too_large_to_be_read_back_are_refused() {
     const LIMIT: usize = 2 << 20;
     let (_, mut controller) = Switch::ready().await;
     let text = "give at most 2097152, so that it can be read back in one message";
@@ -159,13 +161,13 @@ async fn what_could_not_be_read_back_is_refused() {
         TableEntry(p4::TableEntry { metadata: vec![7; bytes], ..entry })
     };
     controller.refused(Insert, with_metadata(LIMIT), Code::ResourceExhausted, text).await;
-    // The longest entry of all comes back, beside others, in a message that this client takes.
-    let others = |dst| TableEntry(entry(EXACT, vec![exact(1, &[dst])], direct(forward(1))));
-    controller.insert(others(1)).await;
+    // The largest entry that is accepted reads back, after another one, in a message below the client's limit.
+    let small_entry = |dst| TableEntry(entry(EXACT, vec![exact(1, &[dst])], direct(forward(1))));
+    controller.insert(small_entry(1)).await;
     controller.insert(with_metadata(LIMIT - 100)).await;
     controller.refused(Modify, with_metadata(LIMIT), Code::ResourceExhausted, text).await;
-    let found = controller.read(TableEntry(entry(EXACT, vec![], None))).await;
-    assert!(found.len() == 2 && found.contains(&with_metadata(LIMIT - 100)));
+    let entries = controller.read(TableEntry(entry(EXACT, vec![], None))).await;
+    assert!(entries.len() == 2 && entries.contains(&with_metadata(LIMIT - 100)));
     controller.delete(with_metadata(LIMIT)).await;
 
     let group = |replicas: u32| {
@@ -187,7 +189,7 @@ async fn what_could_not_be_read_back_is_refused() {
     assert!(controller.read(all).await == [group(150_000)]);
 }
 
-/// A switch whose selector is `change`d in P4Info.
+/// Starts a switch whose P4Info has a changed action selector, and returns its primary controller.
 async fn with_pool(change: impl Fn(&mut p4info::ActionProfile)) -> Controller {
     let (_, mut controller) = Switch::ready().await;
     let mut config = config(2);
@@ -197,12 +199,12 @@ async fn with_pool(change: impl Fn(&mut p4info::ActionProfile)) -> Controller {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn profiles_hold_what_p4info_says() {
+async fn profiles_are_limited_as_p4info_declares() {
     let pool = |dst, weights: &[i32]| {
         let members: Vec<_> = weights.iter().map(|weight| (1, *weight)).collect();
         TableEntry(entry(POOL_TABLE, vec![exact(1, &[dst])], one_shot(&members)))
     };
-    // By weights: 10 in all, 6 in a group.
+    // Limited by weights: 10 in all, 6 in a group.
     let mut controller = with_pool(|profile| (profile.size, profile.max_group_size) = (10, 6)).await;
     let over = "the group has 7 weights together, the limit is 6";
     controller.refused(Insert, pool(1, &[3, 4]), Code::InvalidArgument, over).await;
@@ -213,7 +215,7 @@ async fn profiles_hold_what_p4info_says() {
     controller.modify(pool(1, &[6])).await;
     controller.delete(pool(1, &[6])).await;
     controller.insert(pool(3, &[6])).await;
-    // A group that counts its members is not held to its weights.
+    // A group whose size is counted in members may exceed the group's limit of weights, but not the profile's.
     controller.delete(pool(3, &[6])).await;
     let mut set = set_of(&[(1, 4), (2, 5)]);
     set.size_semantics = SizeSemantics::SumOfMembers.into();
@@ -225,7 +227,7 @@ async fn profiles_hold_what_p4info_says() {
     controller.insert(TableEntry(counted.clone())).await;
     assert_eq!(controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await, [TableEntry(counted)]);
 
-    // By members: 3 in all, 2 in a group, each of weight 9 at most.
+    // Limited by members: 3 in all, 2 in a group, each with a weight of at most 9.
     let mut controller = with_pool(|profile| {
         (profile.size, profile.max_group_size) = (3, 2);
         let members = p4info::action_profile::SumOfMembers { max_member_weight: 9 };
@@ -241,7 +243,7 @@ async fn profiles_hold_what_p4info_says() {
     controller.refused(Insert, pool(2, &[1, 1]), Code::ResourceExhausted, full).await;
     controller.insert(pool(2, &[9])).await;
 
-    // A profile without selector holds members.
+    // A profile without selector is limited in members.
     let member = |id| {
         let action = Some(forward(1));
         ActionProfileMember(p4::ActionProfileMember { action_profile_id: PLAIN_POOL, member_id: id, action })
@@ -271,7 +273,7 @@ async fn counters() {
         .refused(Modify, cell(index(8), counts(0, 0)), Code::OutOfRange, "beyond the last cell; give 0 to 7")
         .await;
     controller.refused(Modify, cell(index(-1), counts(0, 0)), Code::InvalidArgument, "index -1 is negative").await;
-    controller.refused(Insert, cell(index(1), counts(0, 0)), Code::InvalidArgument, "is always there; MODIFY it").await;
+    controller.refused(Insert, cell(index(1), counts(0, 0)), Code::InvalidArgument, "always exists; MODIFY it").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,16 +309,16 @@ async fn meters_count_by_colour() {
             counts.map(|packets| Some(p4::CounterData { packet_count: packets, byte_count: 60 * packets }));
         Some(p4::MeterCounterData { green, yellow, red })
     };
-    let asked = Some(p4::MeterCounterData::default());
+    let requested = Some(p4::MeterCounterData::default());
     switch.packet(1, &frame(7, 1, 0x800));
     controller.modify(cell(1, Some(config), None)).await;
     for _ in 0..7 {
         switch.packet(1, &frame(7, 1, 0x800));
     }
-    assert_eq!(controller.read(cell(1, None, asked)).await, [cell(1, Some(config), colours([2, 2, 4]))]);
-    assert_eq!(controller.read(cell(2, None, asked)).await, [cell(2, None, colours([0; 3]))]);
-    controller.modify(cell(1, Some(config), asked)).await;
-    assert_eq!(controller.read(cell(1, None, asked)).await, [cell(1, Some(config), colours([0; 3]))]);
+    assert_eq!(controller.read(cell(1, None, requested)).await, [cell(1, Some(config), colours([2, 2, 4]))]);
+    assert_eq!(controller.read(cell(2, None, requested)).await, [cell(2, None, colours([0; 3]))]);
+    controller.modify(cell(1, Some(config), requested)).await;
+    assert_eq!(controller.read(cell(1, None, requested)).await, [cell(1, Some(config), colours([0; 3]))]);
     let refused = "meter I.limit: a meter's counts by colour can only be cleared; give 0";
     controller.refused(Modify, cell(1, None, colours([0, 0, 1])), Code::InvalidArgument, refused).await;
 }
@@ -355,20 +357,18 @@ async fn registers_are_read_and_written() {
     for (entity, code, text) in cases {
         controller.refused(Modify, entity, code, text).await;
     }
-    controller
-        .refused(Delete, register(SEEN, Some(1), None), Code::InvalidArgument, "is always there; MODIFY it")
-        .await;
+    controller.refused(Delete, register(SEEN, Some(1), None), Code::InvalidArgument, "always exists; MODIFY it").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_register_comes_in_pieces_below_four_megabytes() {
+async fn a_large_register_is_read_in_messages_below_four_megabytes() {
     let (_switch, mut controller) = Switch::ready().await;
     controller.modify(register(LAST_SOURCE, None, bits(&[0xff; 6]))).await;
-    // The client refuses messages above 4 MB, as gRPC does by default.
-    let found = controller.read(register(LAST_SOURCE, None, None)).await;
-    assert_eq!(found.len(), 300_000);
-    assert_eq!(found[299_999], register(LAST_SOURCE, Some(299_999), bits(&[0xff; 6])));
-    // Register 0 stands for all registers.
+    // The client refuses messages above 4 MB, gRPC's default limit.
+    let cells = controller.read(register(LAST_SOURCE, None, None)).await;
+    assert_eq!(cells.len(), 300_000);
+    assert_eq!(cells[299_999], register(LAST_SOURCE, Some(299_999), bits(&[0xff; 6])));
+    // Register id 0 stands for all registers.
     assert_eq!(controller.read(register(0, None, None)).await.len(), 300_000 + 16 + 2);
 }
 
@@ -402,7 +402,7 @@ async fn multicast_groups() {
     controller.refused(Modify, group(7, vec![]), Code::NotFound, "multicast group 7").await;
     controller.refused(Insert, group(0, vec![]), Code::InvalidArgument, "ids begin at 1").await;
     let twice = vec![replica(2, 1), replica(2, 1)];
-    controller.refused(Modify, group(6, twice), Code::InvalidArgument, "port 2 with instance 1 is there twice").await;
+    controller.refused(Modify, group(6, twice), Code::InvalidArgument, "port 2 with instance 1 is given twice").await;
     controller.delete(group(6, vec![])).await;
     assert_eq!(switch.packet(1, &frame(1, 1, 0x800)), []);
 }
@@ -446,7 +446,7 @@ async fn value_sets() {
     };
     controller.modify(set(&[1, 2])).await;
     assert_eq!(controller.read(ValueSetEntry(p4::ValueSetEntry::default())).await, [set(&[1, 2])]);
-    controller.refused(Modify, set(&[1, 1]), Code::AlreadyExists, "a member is there twice").await;
+    controller.refused(Modify, set(&[1, 1]), Code::AlreadyExists, "a member is given twice").await;
     controller.refused(Modify, set(&[1, 2, 3, 4, 5]), Code::ResourceExhausted, "holds 4 members, not 5").await;
     controller.modify(set(&[])).await;
     assert_eq!(controller.read(set(&[])).await, [set(&[])]);
@@ -462,11 +462,11 @@ async fn digest_configurations() {
         })
     };
     controller
-        .refused(Modify, digest(1), Code::NotFound, "configuration of digest learn_t: is not there; INSERT it first")
+        .refused(Modify, digest(1), Code::NotFound, "configuration of digest learn_t: does not exist; INSERT it first")
         .await;
     controller.insert(digest(1)).await;
     controller
-        .refused(Insert, digest(1), Code::AlreadyExists, "configuration of digest learn_t: is there already; MODIFY it")
+        .refused(Insert, digest(1), Code::AlreadyExists, "configuration of digest learn_t: exists already; MODIFY it")
         .await;
     controller.modify(digest(5)).await;
     assert_eq!(controller.read(DigestEntry(p4::DigestEntry::default())).await, [digest(5)]);

@@ -1,4 +1,4 @@
-//! Programs pushed, saved, committed, reconciled and read back.
+//! Programs pushed, saved, committed, reconciled and read back by clients.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ fn entry_seven() -> p4::TableEntry {
     entry(EXACT, vec![exact(1, &[7])], direct(forward(2)))
 }
 
-fn seen(at: i64, value: &[u8]) -> p4::RegisterEntry {
+fn seen_cell(at: i64, value: &[u8]) -> p4::RegisterEntry {
     p4::RegisterEntry { register_id: SEEN, index: index(at), data: bits(value) }
 }
 
@@ -33,7 +33,7 @@ fn assert_refused(result: Result<(), Status>, code: Code, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_config_reads_back_in_parts() {
+async fn the_config_is_returned_completely_or_in_parts() {
     let switch = Switch::start().await;
     let mut controller = switch.controller(10).await;
     assert_eq!(get(&mut controller, ResponseType::All).await, None);
@@ -52,16 +52,16 @@ async fn the_config_reads_back_in_parts() {
     assert_eq!(get(&mut controller, ResponseType::DeviceConfigAndCookie).await, Some(only(None, JSON)));
 }
 
-/// A field of a protobuf message that is so many bytes long.
+/// Encodes a protobuf field of bytes.
 fn bytes_field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut field = vec![number << 3 | 2];
     prost::encode_length_delimiter(bytes.len(), &mut field).unwrap();
     [field, bytes.to_vec()].concat()
 }
 
-/// `p4.tmp.P4DeviceConfig`, as p4lang/tutorials' clients send it and as other ones may.
+/// The message `p4.tmp.P4DeviceConfig`, as p4lang/tutorials' clients encode it and in other valid encodings.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_may_come_in_bmv2s_own_message() {
+async fn a_program_may_be_wrapped_in_bmv2s_message() {
     let (switch, mut controller) = Switch::ready().await;
     let (reassign, data) = (vec![0x08, 1], bytes_field(3, JSON));
     let extras = bytes_field(2, &bytes_field(1, &[bytes_field(1, b"port"), bytes_field(2, b"9090")].concat()));
@@ -83,7 +83,7 @@ async fn a_program_may_come_in_bmv2s_own_message() {
     }
     let cut = [&reassign[..], &data[..data.len() - 1]].concat();
     let no_json = [&reassign[..], &bytes_field(3, b"no json")].concat();
-    for (rubbish, text) in [
+    for (malformed, text) in [
         (reassign, "this p4.tmp.P4DeviceConfig has no device_data; give it the JSON"),
         (extras, "this p4.tmp.P4DeviceConfig has no device_data"),
         (cut, "it is neither a JSON object nor a p4.tmp.P4DeviceConfig ("),
@@ -93,7 +93,7 @@ async fn a_program_may_come_in_bmv2s_own_message() {
         (no_json, "this is not JSON: "),
         (b" \n".to_vec(), "it is empty; give the JSON that p4c-bm2-ss writes"),
     ] {
-        let pushed = p4::ForwardingPipelineConfig { p4_device_config: rubbish, ..config(99) };
+        let pushed = p4::ForwardingPipelineConfig { p4_device_config: malformed, ..config(99) };
         for action in [Action::Verify, Action::VerifyAndCommit, Action::ReconcileAndCommit] {
             assert_refused(controller.push(action, Some(pushed.clone())).await, Code::InvalidArgument, text);
         }
@@ -112,11 +112,11 @@ async fn verify_changes_nothing_and_commit_clears() {
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), []);
     assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, []);
     let counts = switch.device.engine_counts();
-    assert_eq!((counts.received, counts.emitted), (2, 1), "counts outlive the program");
+    assert_eq!((counts.received, counts.emitted), (2, 1), "counts include those of the replaced program");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_saved_program_takes_writes_and_waits_for_its_commit() {
+async fn a_saved_program_receives_writes_and_runs_after_its_commit() {
     let (switch, mut controller) = Switch::ready().await;
     assert_refused(controller.push(Action::Commit, None).await, Code::NotFound, "VERIFY_AND_SAVE one first");
     controller.push(Action::VerifyAndSave, Some(config(2))).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_saved_program_takes_writes_and_waits_for_its_commit() {
 async fn reconcile_keeps_the_state() {
     let (switch, mut controller) = Switch::ready().await;
     controller.insert(TableEntry(entry_seven())).await;
-    controller.modify(RegisterEntry(seen(3, &[9]))).await;
+    controller.modify(RegisterEntry(seen_cell(3, &[9]))).await;
     let default = |action| p4::TableEntry { is_default_action: true, ..entry(TERNARY, vec![], action) };
     controller.modify(TableEntry(default(direct(action(LEARN, &[]))))).await;
     let digest = DigestEntry(p4::DigestEntry {
@@ -144,23 +144,23 @@ async fn reconcile_keeps_the_state() {
         config: Some(p4::digest_entry::Config { max_timeout_ns: 1, max_list_size: 2, ack_timeout_ns: 3 }),
     });
     controller.insert(digest.clone()).await;
-    // The same program once more, then one that differs in the size of a table.
+    // First the same program again, then one with another table size.
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"max_size\" : 16384"));
-    let other = json.replace("\"max_size\" : 16384", "\"max_size\" : 16385").into_bytes();
-    for (cookie, json) in [(2, JSON.to_vec()), (3, other)] {
+    let resized = json.replace("\"max_size\" : 16384", "\"max_size\" : 16385").into_bytes();
+    for (cookie, json) in [(2, JSON.to_vec()), (3, resized)] {
         let next = p4::ForwardingPipelineConfig { p4_device_config: json, ..config(cookie) };
         controller.push(Action::ReconcileAndCommit, Some(next)).await.unwrap();
         assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(cookie).cookie);
         assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 0, "the default action learns and drops");
         assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [TableEntry(entry_seven())]);
-        let register = p4::RegisterEntry { data: None, ..seen(3, &[]) };
-        assert_eq!(controller.read(RegisterEntry(register)).await, [RegisterEntry(seen(3, &[9]))]);
+        let register = p4::RegisterEntry { data: None, ..seen_cell(3, &[]) };
+        assert_eq!(controller.read(RegisterEntry(register)).await, [RegisterEntry(seen_cell(3, &[9]))]);
         assert_eq!(controller.read(DigestEntry(p4::DigestEntry::default())).await, std::slice::from_ref(&digest));
         let read = controller.read(TableEntry(default(None))).await;
         assert_eq!(read, [TableEntry(default(direct(action(LEARN, &[]))))]);
     }
-    // A program without the room for the state is refused and changes nothing.
+    // A program whose tables are too small for the state is refused, and the old one stays unchanged.
     controller.insert(TableEntry(entry(EXACT, vec![exact(1, &[8])], direct(forward(2))))).await;
     let small = json.replace("\"max_size\" : 4,", "\"max_size\" : 1,").into_bytes();
     let next = p4::ForwardingPipelineConfig { p4_device_config: small, ..config(4) };
@@ -186,11 +186,11 @@ async fn refusals_name_both_sides() {
         (Some(with_json("no json".to_owned())), "program (p4_device_config): "),
         (
             Some(with_json(json.replace("\"I.seen\"", "\"I.scene\""))),
-            "P4Info has register I.seen, the program's JSON has not: they are not from the same compilation",
+            "P4Info has register I.seen, the program's JSON does not: they are not from the same compilation",
         ),
         (
             Some(wider),
-            "table I.exact_t, key field dst: P4Info says exact on 47 bits, the program's JSON says exact on 48 bits",
+            "table I.exact_t, key field dst: P4Info has exact on 47 bits, the program's JSON has exact on 48 bits",
         ),
     ];
     for (config, text) in cases {
@@ -201,7 +201,7 @@ async fn refusals_name_both_sides() {
     assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
 }
 
-/// The config with so many cells in the meter `limit`.
+/// Returns the config with `size` cells in the meter `limit`.
 pub fn with_meters(size: u64) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let json = String::from_utf8(JSON.to_vec()).unwrap();
@@ -213,7 +213,7 @@ pub fn with_meters(size: u64) -> p4::ForwardingPipelineConfig {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn arrays_that_no_memory_holds_are_refused() {
+async fn arrays_too_large_for_the_memory_are_refused() {
     let (switch, mut controller) = Switch::ready().await;
     controller.insert(TableEntry(entry_seven())).await;
     for action in [Action::Verify, Action::VerifyAndSave, Action::VerifyAndCommit, Action::ReconcileAndCommit] {
@@ -221,7 +221,7 @@ async fn arrays_that_no_memory_holds_are_refused() {
         let text = "/meter_arrays/0/size (meter 'I.limit'): 268435456 cells of ";
         assert_refused(result, Code::InvalidArgument, text);
     }
-    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1, "the program runs on");
+    assert_eq!(switch.packet(1, &frame(7, 1, 0x800)).len(), 1, "the program keeps running");
     controller.push(Action::VerifyAndCommit, Some(with_meters(1 << 16))).await.unwrap();
 }
 
@@ -236,16 +236,16 @@ async fn controller_headers_have_the_widths_of_the_program() {
         fields.iter_mut().zip(widths).for_each(|(field, width)| field.bitwidth = *width);
         Some(config)
     };
-    let other = "controller header packet_in, reason: P4Info says 15 bits, the program's JSON says 7 bits";
-    // No header of the program has these three fields. In 32 bits their widths would add up to 8.
+    let different = "controller header packet_in, reason: P4Info has 15 bits, the program's JSON has 7 bits";
+    // No header of the program has these three fields. In 32 bits, the sum of their widths would overflow to 8.
     let wide = "controller header packet_in has 536870913 bytes, and no frame has more than 65535";
-    for (widths, text) in [(&[9, 15][..], other), (&[i32::MAX, i32::MAX, 10], wide)] {
+    for (widths, text) in [(&[9, 15][..], different), (&[i32::MAX, i32::MAX, 10], wide)] {
         assert_refused(controller.push(Action::Verify, header(widths)).await, Code::InvalidArgument, text);
     }
     controller.push(Action::VerifyAndCommit, header(&[9, 7])).await.unwrap();
 }
 
-/// A config that takes a while to compile.
+/// Returns a config that takes a while to compile.
 fn large(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
         p4info: Some(parse_p4info(include_str!("../../../../p4src/build/sluice.p4info.txtpb")).unwrap()),
@@ -255,9 +255,9 @@ fn large(cookie: u64) -> p4::ForwardingPipelineConfig {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bids_do_not_wait_for_a_program_that_is_compiled() {
+async fn bids_do_not_wait_for_the_compilation_of_a_program() {
     let (switch, mut controller) = Switch::ready().await;
-    let mut other = switch.controller(9).await;
+    let mut backup = switch.controller(9).await;
     let push = tokio::spawn(async move {
         let started = Instant::now();
         controller.push(Action::VerifyAndCommit, Some(large(2))).await.unwrap();
@@ -265,32 +265,32 @@ async fn bids_do_not_wait_for_a_program_that_is_compiled() {
     });
     let mut answered = 0;
     while !push.is_finished() {
-        other.bid(Some(9)).await;
-        assert_eq!(other.next_arbitration().await, (Code::AlreadyExists, 10));
+        backup.bid(Some(9)).await;
+        assert_eq!(backup.next_arbitration().await, (Code::AlreadyExists, 10));
         answered += 1;
     }
     let (mut former, took) = push.await.unwrap();
-    // One before the program is compiled and one behind it, had they to wait.
+    // If bids had to wait, one would be answered before the compilation and one after it.
     assert!(answered > 10, "{answered} bids were answered meanwhile");
-    // Who is not primary any more when the program is compiled does not put it to work.
+    // A controller that is no longer primary when its program is compiled must not replace the running one.
     let push = tokio::spawn(async move {
         let result = former.push(Action::VerifyAndCommit, Some(large(3))).await;
         (former, result)
     });
     tokio::time::sleep(took / 2).await;
-    other.bid(Some(11)).await;
-    assert_eq!(other.next_arbitration().await, (Code::Ok, 11));
-    let at_that_time = get(&mut other, ResponseType::CookieOnly).await.unwrap().cookie;
+    backup.bid(Some(11)).await;
+    assert_eq!(backup.next_arbitration().await, (Code::Ok, 11));
+    let at_that_time = get(&mut backup, ResponseType::CookieOnly).await.unwrap().cookie;
     let (_former, result) = push.await.unwrap();
-    assert_eq!(get(&mut other, ResponseType::CookieOnly).await.unwrap().cookie, at_that_time);
+    assert_eq!(get(&mut backup, ResponseType::CookieOnly).await.unwrap().cookie, at_that_time);
     if at_that_time == config(2).cookie {
         assert_refused(result, Code::PermissionDenied, "not primary: the primary's election id is 11, not 10");
     }
 }
 
-/// p4c's P4Info has tables that its back end leaves out of the JSON, and no width for keys of type `error`.
+/// p4c's P4Info lists tables that its back end removes from the JSON, and no width for keys of type `error`.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_p4c_leaves_out_is_no_reason_to_refuse() {
+async fn tables_and_widths_that_p4c_omits_are_accepted() {
     let (_switch, mut controller) = Switch::ready().await;
     let mut extended = config(2);
     let info = extended.p4info.as_mut().unwrap();
@@ -301,12 +301,12 @@ async fn what_p4c_leaves_out_is_no_reason_to_refuse() {
     without_effect.direct_resource_ids.clear();
     info.tables.push(without_effect);
     controller.push(Action::VerifyAndCommit, Some(extended.clone())).await.unwrap();
-    assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await.len(), 1, "its const entry");
-    // a table of the program that P4Info does not have: the two do not belong together
-    let mut other = extended;
-    other.p4info.as_mut().unwrap().tables[0].preamble.as_mut().unwrap().name = "I.other".to_owned();
-    let text = "P4Info has table I.other, the program's JSON has not: they are not from the same compilation";
-    assert_refused(controller.push(Action::Verify, Some(other)).await, Code::InvalidArgument, text);
+    assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await.len(), 1, "the program's const entry");
+    // A program with a table that P4Info lacks comes from another compilation.
+    let mut renamed = extended;
+    renamed.p4info.as_mut().unwrap().tables[0].preamble.as_mut().unwrap().name = "I.other".to_owned();
+    let text = "P4Info has table I.other, the program's JSON does not: they are not from the same compilation";
+    assert_refused(controller.push(Action::Verify, Some(renamed)).await, Code::InvalidArgument, text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -328,7 +328,7 @@ async fn only_the_primary_of_this_device_may_write_or_push() {
     assert_eq!(capabilities.into_inner().p4runtime_api_version, "1.5.0");
 }
 
-/// The config with a digest of this type, and with more types.
+/// Returns the config with a digest of this type, and with more types in P4Info.
 fn learning(type_spec: TypeSpec, add: impl FnOnce(&mut p4info::P4TypeInfo)) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let info = config.p4info.as_mut().unwrap();
@@ -341,7 +341,7 @@ fn named(name: impl Into<String>) -> p4info::P4NamedType {
     p4info::P4NamedType { name: name.into() }
 }
 
-/// A struct with so many members of another.
+/// Returns a struct type with `count` members of the struct type `name`.
 fn members_of(name: &str, count: usize) -> p4info::P4StructTypeSpec {
     let member = |number| p4info::p4_struct_type_spec::Member {
         name: format!("member{number}"),
@@ -362,7 +362,7 @@ async fn types_that_contain_themselves_are_refused() {
         let spec = p4info::P4NewTypeSpec { representation, ..Default::default() };
         types.new_types.insert("loop_t".to_owned(), spec);
     });
-    // No type contains itself here, and yet they are 2 to the power of 40 in all, all of them empty.
+    // No type here contains itself, but together they have 2^40 levels of members, all of them empty.
     let doubled = learning(TypeSpec::Struct(named("t0")), |types| {
         for level in 0..40 {
             types.structs.insert(format!("t{level}"), members_of(&format!("t{}", level + 1), 2));
@@ -372,6 +372,6 @@ async fn types_that_contain_themselves_are_refused() {
     for config in [structure, renamed, doubled] {
         let text = "contains itself, or has more than 65536 members or 64 levels";
         assert_refused(controller.push(Action::Verify, Some(config)).await, Code::InvalidArgument, text);
-        assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [], "the switch goes on");
+        assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [], "the switch keeps running");
     }
 }

@@ -1,4 +1,4 @@
-//! Ports that go down and come up: members that watch them, and replicas with backups.
+//! Ports that go down and up: members that watch them, and replicas with backups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use p4::update::Type::{Insert, Modify};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// A switch whose ports 1 to 4 are up.
+/// Starts a switch whose ports 1 to 4 are up.
 async fn with_ports() -> (Switch, Controller) {
     let (switch, controller) = Switch::ready().await;
     for port in 1..=4 {
@@ -20,8 +20,8 @@ async fn with_ports() -> (Switch, Controller) {
     (switch, controller)
 }
 
-/// The ports that packets to `dst` leave by.
-fn chosen(switch: &Switch, dst: u8) -> Vec<u32> {
+/// Returns the ports by which packets to `dst` leave.
+fn used_ports(switch: &Switch, dst: u8) -> Vec<u32> {
     let mut ports = Vec::new();
     for source in 0..=255 {
         let mut packet = frame(dst, source, 0x800);
@@ -48,19 +48,19 @@ fn one_shot(dst: u8, members: Vec<p4::ActionProfileAction>) -> Entity {
 async fn members_follow_their_watch_ports() {
     let (switch, mut controller) = with_ports().await;
     controller.insert(one_shot(5, vec![watching(1, &[1]), watching(2, &[0, 2]), watching(3, &[])])).await;
-    // Read back in canonical form, whatever the ports do.
+    // Entries read back in canonical form, whatever the ports' link states are.
     let canonical = one_shot(5, vec![watching(1, &[1]), watching(2, &[2]), plain(3)]);
     assert_eq!(controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await, std::slice::from_ref(&canonical));
-    assert_eq!(chosen(&switch, 5), [1, 2, 3]);
+    assert_eq!(used_ports(&switch, 5), [1, 2, 3]);
     switch.device.set_port(2, false);
-    assert_eq!(chosen(&switch, 5), [1, 3]);
+    assert_eq!(used_ports(&switch, 5), [1, 3]);
     assert_eq!(controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await, [canonical]);
     switch.device.set_port(1, false);
-    assert_eq!(chosen(&switch, 5), [3]);
+    assert_eq!(used_ports(&switch, 5), [3]);
     switch.device.set_port(2, true);
-    assert_eq!(chosen(&switch, 5), [2, 3]);
+    assert_eq!(used_ports(&switch, 5), [2, 3]);
 
-    // Groups by id are no different, and one that is written while the port is down knows it.
+    // Groups with ids behave the same, and a group written while a port is down already excludes that port.
     for id in [1, 2] {
         let member =
             p4::ActionProfileMember { action_profile_id: POOL, member_id: id, action: Some(forward(id as u8)) };
@@ -78,15 +78,15 @@ async fn members_follow_their_watch_ports() {
     controller.insert(group([1, 2])).await;
     let to_group = p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileGroupId(1)) };
     controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[6])], Some(to_group)))).await;
-    assert_eq!(chosen(&switch, 6), [2]);
-    // Nobody left: nothing is done, and the packet is dropped as the program's default says.
+    assert_eq!(used_ports(&switch, 6), [2]);
+    // No member is left: the group runs no action, and the program drops the packet by default.
     switch.device.set_port(2, false);
-    assert_eq!(chosen(&switch, 6), Vec::<u32>::new());
-    // Another program that is pushed meanwhile knows the ports as well.
+    assert_eq!(used_ports(&switch, 6), Vec::<u32>::new());
+    // A program that is pushed while a port is down excludes the port as well.
     switch.device.set_port(1, true);
     controller.push(Action::VerifyAndCommit, Some(config(2))).await.unwrap();
     controller.insert(one_shot(5, vec![watching(1, &[1]), watching(2, &[2])])).await;
-    assert_eq!(chosen(&switch, 5), [1]);
+    assert_eq!(used_ports(&switch, 5), [1]);
 
     let text = "action set, member 0: watch_port: there is no port 9; give one of [1, 2, 3, 4]";
     controller.refused(Insert, one_shot(7, vec![watching(1, &[9])]), Code::InvalidArgument, text).await;
@@ -139,7 +139,7 @@ fn clone_session(replicas: Vec<p4::Replica>) -> Entity {
     PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: kind })
 }
 
-/// The ports that one packet leaves by.
+/// Returns the ports by which the copies of one packet leave.
 fn copies(switch: &Switch) -> Vec<u32> {
     let mut ports: Vec<_> = switch.packet(1, &frame(1, 1, 0x800)).iter().map(|(port, _)| *port).collect();
     ports.sort_unstable();
@@ -158,7 +158,7 @@ async fn backup_replicas_take_over() {
     assert_eq!(copies(&switch), [2, 4]);
     switch.device.set_port(2, false);
     assert_eq!(copies(&switch), [3, 4]);
-    // With none of them up, the copy goes to the replica's own port, as one without backups does.
+    // With no port up, the copy goes to the replica's own port, as it does without backups.
     switch.device.set_port(3, false);
     assert_eq!(copies(&switch), [1, 4]);
     switch.device.set_port(2, true);
@@ -176,5 +176,5 @@ async fn backup_replicas_take_over() {
     let own = multicast(vec![replica(1, 0, &[(1, 1)])]);
     controller.refused(Modify, own, Code::InvalidArgument, "port 1 is its own backup").await;
     let twice = multicast(vec![replica(1, 0, &[(2, 0)]), replica(2, 0, &[])]);
-    controller.refused(Modify, twice, Code::InvalidArgument, "port 2 with instance 0 is there twice").await;
+    controller.refused(Modify, twice, Code::InvalidArgument, "port 2 with instance 0 is given twice").await;
 }

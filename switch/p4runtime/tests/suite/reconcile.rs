@@ -1,4 +1,4 @@
-//! RECONCILE_AND_COMMIT while packets run: none is lost, and nothing that packets have written.
+//! RECONCILE_AND_COMMIT while packets run: no packet is lost, and no state that packets have written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use p4::update::Type::Insert;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// The program with so much room in its ternary table, so that it is another one.
+/// Returns the program with `entries` as the size of its ternary table, which makes it another program.
 pub fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"max_size\" : 16384"));
@@ -21,7 +21,7 @@ pub fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig { p4_device_config: json.into_bytes(), ..config(u64::from(entries)) }
 }
 
-/// The program with so many cells in `last_source`.
+/// Returns the program with `cells` cells in the register `last_source`.
 pub fn with_cells(cells: u32) -> p4::ForwardingPipelineConfig {
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"size\" : 300000"));
@@ -40,24 +40,24 @@ fn counts(packets: u64, length: u64) -> p4::CounterData {
     p4::CounterData { packet_count: packets as i64, byte_count: (packets * length) as i64 }
 }
 
-/// A bucket that is never filled again.
+/// Returns a meter configuration of rate 0: its bucket is never refilled.
 fn bucket(burst: i64) -> Option<p4::MeterConfig> {
     Some(p4::MeterConfig { cburst: burst, pburst: burst, ..Default::default() })
 }
 
-async fn one(controller: &mut Controller, pattern: p4::entity::Entity) -> p4::entity::Entity {
-    let mut found = controller.read(pattern).await;
-    assert_eq!(found.len(), 1, "{found:?}");
-    found.remove(0)
+async fn read_single(controller: &mut Controller, pattern: p4::entity::Entity) -> p4::entity::Entity {
+    let mut entities = controller.read(pattern).await;
+    assert_eq!(entities.len(), 1, "{entities:?}");
+    entities.remove(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_packet_is_lost_and_none_forgotten() {
+async fn no_packet_is_lost_and_no_count_is_missing() {
     let (switch, mut controller) = Switch::ready().await;
     controller.insert(TableEntry(counted(1))).await;
     controller.insert(forwarding(7, 9, 1)).await;
-    let others: Vec<_> = (0..10_000).map(|number| forwarding(0x0100_0000 + number, 3, 4)).collect();
-    controller.write_batch(0, others.iter().map(|other| update(Insert, other.clone())).collect()).await.unwrap();
+    let entries: Vec<_> = (0..10_000).map(|number| forwarding(0x0100_0000 + number, 3, 4)).collect();
+    controller.write_batch(0, entries.iter().map(|entry| update(Insert, entry.clone())).collect()).await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let packets = run_packets(&switch, &stop);
     for room in [16_385, 16_386] {
@@ -69,27 +69,27 @@ async fn no_packet_is_lost_and_none_forgotten() {
     assert_eq!(switch.device.engine_counts().received, sent);
     let pattern = p4::CounterEntry { counter_id: BY_PORT, index: index(1), data: None };
     let counter = p4::CounterEntry { data: Some(counts(sent, 60)), ..pattern };
-    assert_eq!(one(&mut controller, CounterEntry(pattern)).await, CounterEntry(counter));
+    assert_eq!(read_single(&mut controller, CounterEntry(pattern)).await, CounterEntry(counter));
     let pattern = p4::RegisterEntry { register_id: SEEN, index: index(1), data: None };
-    let FromRegister(seen) = one(&mut controller, RegisterEntry(pattern)).await.into();
-    assert_eq!(seen, sent & 0xffff_ffff);
+    let FromRegister(counted) = read_single(&mut controller, RegisterEntry(pattern)).await.into();
+    assert_eq!(counted, sent & 0xffff_ffff);
     let pattern =
         p4::MeterEntry { meter_id: LIMIT, index: index(1), counter_data: Some(Default::default()), config: None };
-    let MeterEntry(meter) = one(&mut controller, MeterEntry(pattern)).await else { panic!() };
+    let MeterEntry(meter) = read_single(&mut controller, MeterEntry(pattern)).await else { panic!() };
     assert_eq!(meter.counter_data.unwrap().green, Some(counts(sent, 60)));
     let pattern = p4::TableEntry {
         counter_data: Some(Default::default()),
         meter_counter_data: Some(Default::default()),
         ..entry(EXACT, vec![], None)
     };
-    let TableEntry(found) = one(&mut controller, TableEntry(pattern)).await else { panic!() };
-    assert_eq!(found.counter_data, Some(counts(sent, 60)));
-    assert_eq!(found.meter_counter_data.unwrap().green, Some(counts(sent, 60)));
+    let TableEntry(read_entry) = read_single(&mut controller, TableEntry(pattern)).await else { panic!() };
+    assert_eq!(read_entry.counter_data, Some(counts(sent, 60)));
+    assert_eq!(read_entry.meter_counter_data.unwrap().green, Some(counts(sent, 60)));
     let pattern = TableEntry(p4::TableEntry { priority: 3, ..entry(TERNARY, vec![], None) });
-    assert_eq!(controller.read(pattern).await, others, "oldest first");
+    assert_eq!(controller.read(pattern).await, entries, "oldest first");
 }
 
-/// The number in a register's cell.
+/// The value of a register's cell.
 struct FromRegister(u64);
 
 impl From<p4::entity::Entity> for FromRegister {
@@ -121,13 +121,13 @@ async fn meters_keep_their_tokens_and_entries_their_idle_time() {
     };
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     controller.push(Action::ReconcileAndCommit, Some(with_room_for(16_385))).await.unwrap();
-    let TableEntry(found) = one(&mut controller, TableEntry(pattern.clone())).await else { panic!() };
-    assert!(found.time_since_last_hit.unwrap().elapsed_ns >= 50_000_000, "{found:?}");
-    assert_eq!(pass(4), 2, "of five tokens three were gone");
-    let TableEntry(found) = one(&mut controller, TableEntry(pattern)).await else { panic!() };
-    let colours = found.meter_counter_data.unwrap();
+    let TableEntry(read_entry) = read_single(&mut controller, TableEntry(pattern.clone())).await else { panic!() };
+    assert!(read_entry.time_since_last_hit.unwrap().elapsed_ns >= 50_000_000, "{read_entry:?}");
+    assert_eq!(pass(4), 2, "three of the five tokens were used before");
+    let TableEntry(read_entry) = read_single(&mut controller, TableEntry(pattern)).await else { panic!() };
+    let colours = read_entry.meter_counter_data.unwrap();
     assert_eq!((colours.green, colours.red), (Some(counts(3, 60)), Some(counts(4, 60))));
-    assert_eq!(found.counter_data, Some(counts(7, 60)));
+    assert_eq!(read_entry.counter_data, Some(counts(7, 60)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,26 +145,30 @@ async fn arrays_of_another_size_or_type_keep_their_cells_or_the_request_is_refus
     let text =
         "cannot keep the state of the old one: cell 250000 of 'I.last_source' is in use, and there are 200000 cells";
     assert!(status.message().contains(text), "{status:?}");
-    assert_eq!(one(&mut controller, pattern(250_000)).await, cell(250_000, &[6]), "nothing has changed");
+    assert_eq!(read_single(&mut controller, pattern(250_000)).await, cell(250_000, &[6]), "nothing has changed");
     controller.modify(cell(250_000, &[0])).await;
     for cells in [200_000, 400_000] {
         controller.push(Action::ReconcileAndCommit, Some(with_cells(cells))).await.unwrap();
-        assert_eq!(one(&mut controller, pattern(199_999)).await, cell(199_999, &[5]));
-        assert_eq!(one(&mut controller, pattern(2)).await, cell(2, &[3]));
+        assert_eq!(read_single(&mut controller, pattern(199_999)).await, cell(199_999, &[5]));
+        assert_eq!(read_single(&mut controller, pattern(2)).await, cell(2, &[3]));
         switch.packet(2, &frame(1, 4, 0x800));
-        assert_eq!(one(&mut controller, pattern(2)).await, cell(2, &[4]), "packets write to what is read");
+        assert_eq!(
+            read_single(&mut controller, pattern(2)).await,
+            cell(2, &[4]),
+            "packets write to the register that is read"
+        );
         switch.packet(2, &frame(1, 3, 0x800));
     }
     controller.modify(cell(399_999, &[7])).await;
-    // The cells of `balance` are signed; to a program that says they are not they are the same bits.
-    let mut other = with_cells(400_000);
-    let balance = other.p4info.as_mut().unwrap().registers.iter_mut().find(|register| register.size == 2).unwrap();
+    // The cells of `balance` are signed. In a program that declares them unsigned, they must keep their bits.
+    let mut resized = with_cells(400_000);
+    let balance = resized.p4info.as_mut().unwrap().registers.iter_mut().find(|register| register.size == 2).unwrap();
     let spec = balance.type_spec.as_mut().unwrap().type_spec.as_mut().unwrap();
     *spec = sluice_p4runtime::proto::p4::config::v1::p4_data_type_spec::TypeSpec::Bitstring(unsigned(8));
-    controller.push(Action::ReconcileAndCommit, Some(other)).await.unwrap();
+    controller.push(Action::ReconcileAndCommit, Some(resized)).await.unwrap();
     let pattern = p4::RegisterEntry { register_id: BALANCE, index: index(0), data: None };
-    let FromRegister(found) = one(&mut controller, RegisterEntry(pattern)).await.into();
-    assert_eq!(found, 0xff);
+    let FromRegister(value) = read_single(&mut controller, RegisterEntry(pattern)).await.into();
+    assert_eq!(value, 0xff);
 }
 
 fn unsigned(bitwidth: i32) -> sluice_p4runtime::proto::p4::config::v1::P4BitstringLikeTypeSpec {
@@ -177,7 +181,7 @@ fn unsigned(bitwidth: i32) -> sluice_p4runtime::proto::p4::config::v1::P4Bitstri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn digests_that_wait_are_sent_by_the_new_program() {
+async fn waiting_digests_are_sent_by_the_new_program() {
     let (switch, mut controller) = Switch::ready().await;
     let learn = p4::TableEntry { is_default_action: true, ..entry(TERNARY, vec![], direct(action(LEARN, &[]))) };
     controller.modify(TableEntry(learn)).await;
@@ -192,25 +196,25 @@ async fn digests_that_wait_are_sent_by_the_new_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_the_program_is_left_to_the_new_one() {
+async fn const_entries_are_those_of_the_new_program() {
     let (switch, mut controller) = Switch::ready().await;
     let json = String::from_utf8(JSON.to_vec()).unwrap();
-    // Another const entry, for 0xbee0 in place of 0xbeef.
+    // A program whose const entry matches 0xbee0 instead of 0xbeef.
     assert!(json.contains("\"0xbeef\""));
-    let other = json.replace("\"0xbeef\"", "\"0xbee0\"").into_bytes();
-    let next = p4::ForwardingPipelineConfig { p4_device_config: other, ..config(2) };
+    let changed_json = json.replace("\"0xbeef\"", "\"0xbee0\"").into_bytes();
+    let next = p4::ForwardingPipelineConfig { p4_device_config: changed_json, ..config(2) };
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)).len(), 1);
     controller.push(Action::ReconcileAndCommit, Some(next.clone())).await.unwrap();
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)), []);
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbee0)).len(), 1);
-    // A saved program is committed by it too, as it is.
+    // RECONCILE_AND_COMMIT of the same config also commits a saved program.
     controller.push(Action::VerifyAndSave, Some(config(3))).await.unwrap();
     controller.push(Action::ReconcileAndCommit, Some(config(4))).await.unwrap();
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_config_keeps_names() {
+async fn the_same_config_keeps_the_names_of_values() {
     let (switch, mut controller) = Switch::ready().await;
     let named = translated(&strings());
     controller.push(Action::VerifyAndCommit, Some(named.clone())).await.unwrap();
@@ -221,10 +225,10 @@ async fn the_same_config_keeps_names() {
     controller.push(Action::ReconcileAndCommit, Some(p4::ForwardingPipelineConfig { cookie, ..named })).await.unwrap();
     let pattern = || TableEntry(entry(EXACT, vec![], None));
     assert_eq!(controller.read(pattern()).await, entries[..2]);
-    // A new name is another one than those that were there.
+    // A new name must be assigned a number that no earlier name has.
     controller.insert(entries[2].clone()).await;
     assert_eq!(controller.read(pattern()).await, entries);
-    // Names have the highest numbers, in the order of their coming.
+    // Names are assigned the highest numbers, in the order of their first use.
     for (last, port) in [(0xff, 1), (0xfe, 2), (0xfd, 3)] {
         let mut sent = frame(last, 1, 0x800);
         sent[..5].fill(0xff);

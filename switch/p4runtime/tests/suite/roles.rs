@@ -1,4 +1,4 @@
-//! Roles: each has its own primary, and what a role may do is not restricted further.
+//! Roles: each has its own primary, and no role's access is restricted further.
 
 use crate::common::*;
 use p4::entity::Entity::TableEntry;
@@ -19,7 +19,7 @@ fn bid(role: &str, election: u64) -> p4::MasterArbitrationUpdate {
 
 async fn with_role(switch: &Switch, role: &str, election: u64) -> Controller {
     let controller = Controller::connect(switch, election).await;
-    controller.tell(ToSwitch::Arbitration(bid(role, election))).await;
+    controller.send(ToSwitch::Arbitration(bid(role, election))).await;
     controller
 }
 
@@ -42,53 +42,53 @@ async fn every_role_has_a_primary_of_its_own() {
     assert_eq!(first.next_arbitration().await, (Code::Ok, 5));
     let mut second = with_role(&switch, "routing", 4).await;
     assert_eq!(second.next_arbitration().await, (Code::AlreadyExists, 5));
-    let mut other = with_role(&switch, "monitoring", 1).await;
-    match other.next().await {
+    let mut monitor = with_role(&switch, "monitoring", 1).await;
+    match monitor.next().await {
         FromSwitch::Arbitration(answer) => {
             assert_eq!(answer.role.unwrap().name, "monitoring");
             assert_eq!(answer.status.unwrap().code, Code::Ok as i32);
         }
         answer => panic!("{answer:?}"),
     }
-    // Each writes with its own election id; ids of other roles, and of backups, are worth nothing.
+    // A primary writes with its own election id. The ids of other roles, and those of backups, are refused.
     write(&mut first, "routing", 5, 1).await.unwrap();
-    write(&mut other, "monitoring", 1, 2).await.unwrap();
+    write(&mut monitor, "monitoring", 1, 2).await.unwrap();
     assert_eq!(write(&mut second, "routing", 4, 3).await.unwrap_err().code(), Code::PermissionDenied);
-    assert_eq!(write(&mut other, "routing", 1, 3).await.unwrap_err().code(), Code::PermissionDenied);
-    assert_eq!(write(&mut other, "unheard-of", 1, 3).await.unwrap_err().code(), Code::NotFound);
-    // The next primary of a role says nothing to the others.
+    assert_eq!(write(&mut monitor, "routing", 1, 3).await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(write(&mut monitor, "unknown", 1, 3).await.unwrap_err().code(), Code::NotFound);
+    // A change of one role's primary is not reported to other roles.
     drop(first);
     assert_eq!(second.next_arbitration().await, (Code::NotFound, 5));
-    second.tell(ToSwitch::Arbitration(bid("routing", 6))).await;
+    second.send(ToSwitch::Arbitration(bid("routing", 6))).await;
     assert_eq!(second.next_arbitration().await, (Code::Ok, 6));
     write(&mut second, "routing", 6, 3).await.unwrap();
-    write(&mut other, "monitoring", 1, 4).await.unwrap();
+    write(&mut monitor, "monitoring", 1, 4).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_role_reads_everything() {
     let (switch, mut default) = Switch::ready().await;
     write(&mut default, "", 10, 1).await.unwrap();
-    let mut other = with_role(&switch, "monitoring", 1).await;
-    assert_eq!(other.next_arbitration().await, (Code::Ok, 1));
-    for role in ["monitoring", "", "unheard-of"] {
+    let mut monitor = with_role(&switch, "monitoring", 1).await;
+    assert_eq!(monitor.next_arbitration().await, (Code::Ok, 1));
+    for role in ["monitoring", "", "unknown"] {
         let pattern = p4::Entity { entity: Some(TableEntry(entry(EXACT, vec![], None))) };
         let request = p4::ReadRequest { device_id: DEVICE, entities: vec![pattern], role: role.to_owned() };
-        let mut found = other.client.read(request).await.unwrap().into_inner();
-        assert_eq!(found.message().await.unwrap().unwrap().entities.len(), 1, "{role}");
+        let mut responses = monitor.client.read(request).await.unwrap().into_inner();
+        assert_eq!(responses.message().await.unwrap().unwrap().entities.len(), 1, "{role}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packets_go_to_the_primary_of_every_role() {
     let (switch, mut default) = Switch::ready().await;
-    let mut other = with_role(&switch, "monitoring", 1).await;
-    assert_eq!(other.next_arbitration().await, (Code::Ok, 1));
+    let mut monitor = with_role(&switch, "monitoring", 1).await;
+    assert_eq!(monitor.next_arbitration().await, (Code::Ok, 1));
     let to_controller = direct(action(TO_CONTROLLER, &[&[1]]));
     default.insert(TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], to_controller) })).await;
     switch.packet(1, &frame(1, 2, 0x800));
     assert!(matches!(default.next().await, FromSwitch::Packet(_)));
-    assert!(matches!(other.next().await, FromSwitch::Packet(_)));
+    assert!(matches!(monitor.next().await, FromSwitch::Packet(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,28 +98,28 @@ async fn a_role_config_or_another_role_ends_the_stream() {
     let any = prost_types::Any { type_url: "type.googleapis.com/x.Scheme".to_owned(), value: vec![] };
     config.role.as_mut().unwrap().config = Some(any);
     let mut controller = Controller::connect(&switch, 1).await;
-    controller.tell(ToSwitch::Arbitration(config)).await;
+    controller.send(ToSwitch::Arbitration(config)).await;
     let status = controller.try_next().await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().starts_with("no scheme of role configs is agreed upon"), "{status:?}");
 
     let mut controller = with_role(&switch, "routing", 1).await;
     assert_eq!(controller.next_arbitration().await, (Code::Ok, 1));
-    controller.tell(ToSwitch::Arbitration(bid("monitoring", 1))).await;
+    controller.send(ToSwitch::Arbitration(bid("monitoring", 1))).await;
     assert_eq!(controller.try_next().await.unwrap_err().code(), Code::FailedPrecondition);
 
-    // The number that names took the place of.
+    // The deprecated numeric role id.
     let mut old = bid("", 1);
     #[allow(deprecated)]
     let number = p4::Role { id: 4, ..Default::default() };
     old.role = Some(number);
     let mut controller = Controller::connect(&switch, 1).await;
-    controller.tell(ToSwitch::Arbitration(old)).await;
+    controller.send(ToSwitch::Arbitration(old)).await;
     assert_eq!(controller.try_next().await.unwrap_err().code(), Code::InvalidArgument);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_election_id_a_controller_only_listens() {
+async fn a_controller_without_an_election_id_never_becomes_primary() {
     let (switch, _primary) = Switch::ready().await;
     let mut backup = Controller::connect(&switch, 0).await;
     backup.bid(None).await;

@@ -14,11 +14,12 @@ fn metadata(values: &[(u32, &[u8])]) -> Vec<p4::PacketMetadata> {
     values.iter().map(|(id, value)| p4::PacketMetadata { metadata_id: *id, value: value.to_vec() }).collect()
 }
 
+/// Inserts an entry that applies this action to all packets.
 async fn send_all_to(controller: &mut Controller, action: p4::Action) {
     controller.insert(TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], direct(action)) })).await;
 }
 
-/// Waits until the switch has worked off what the stream holds.
+/// Waits until the switch has handled the stream's messages; `what` describes the condition, for the failure message.
 async fn until(what: &str, mut done: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if done() {
@@ -56,7 +57,7 @@ async fn a_wrong_bid_ends_the_stream() {
     same.bid(Some(10)).await;
     assert_eq!(same.try_next().await.unwrap_err().code(), Code::InvalidArgument);
     let mut stranger = Controller::connect(&switch, 10).await;
-    stranger.tell(ToSwitch::Arbitration(p4::MasterArbitrationUpdate { device_id: 77, ..Default::default() })).await;
+    stranger.send(ToSwitch::Arbitration(p4::MasterArbitrationUpdate { device_id: 77, ..Default::default() })).await;
     assert_eq!(stranger.try_next().await.unwrap_err().code(), Code::NotFound);
 }
 
@@ -71,22 +72,22 @@ async fn packets_come_in_with_their_metadata() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_go_out_through_the_program() {
+async fn packet_outs_run_through_the_program() {
     let (switch, mut controller) = Switch::ready().await;
     let good = metadata(&[(1, &[4]), (2, &[0]), (3, &[0])]);
     let packet = |metadata: &[p4::PacketMetadata]| {
         ToSwitch::Packet(p4::PacketOut { payload: frame(1, 2, 0x800), metadata: metadata.to_vec() })
     };
-    controller.tell(packet(&good)).await;
+    controller.send(packet(&good)).await;
     until("the packet is queued", || switch.device.counters().packet_out.get() == 1).await;
     assert_eq!(switch.packet_outs(), [(4, frame(1, 2, 0x800))]);
 
-    // ONOS leaves paddings out
-    controller.tell(packet(&good[..1])).await;
+    // ONOS omits padding fields.
+    controller.send(packet(&good[..1])).await;
     until("the packet is queued", || switch.device.counters().packet_out.get() == 2).await;
     assert_eq!(switch.packet_outs(), [(4, frame(1, 2, 0x800))]);
 
-    controller.tell(packet(&[&good[..], &good[2..]].concat())).await;
+    controller.send(packet(&[&good[..], &good[2..]].concat())).await;
     match controller.next().await {
         FromSwitch::Error(error) => {
             assert_eq!(error.canonical_code, Code::InvalidArgument as i32);
@@ -96,7 +97,7 @@ async fn packets_go_out_through_the_program() {
         other => panic!("{other:?}"),
     }
     let mut backup = switch.controller(5).await;
-    backup.tell(packet(&good)).await;
+    backup.send(packet(&good)).await;
     match backup.next().await {
         FromSwitch::Error(error) => assert_eq!(error.canonical_code, Code::PermissionDenied as i32),
         other => panic!("{other:?}"),
@@ -120,19 +121,19 @@ async fn digests_come_in_lists_and_once() {
     };
     let FromSwitch::Digest(full) = controller.next().await else { panic!("no digest") };
     assert_eq!((full.digest_id, full.data), (digest_id, vec![learnt(1), learnt(2)]));
-    // One message alone goes when its time has come; what is not acknowledged is not repeated.
+    // A single message is sent after the timeout. An unacknowledged one is not repeated.
     switch.packet(9, &frame(1, 1, 0x800));
     switch.packet(9, &frame(1, 3, 0x800));
     let FromSwitch::Digest(late) = controller.next().await else { panic!("no digest") };
     assert_eq!(late.data, [learnt(3)]);
     assert_ne!(late.list_id, full.list_id);
-    controller.tell(ToSwitch::DigestAck(p4::DigestListAck { digest_id, list_id: full.list_id })).await;
-    controller.tell(ToSwitch::DigestAck(p4::DigestListAck { digest_id: 1, list_id: 1 })).await;
+    controller.send(ToSwitch::DigestAck(p4::DigestListAck { digest_id, list_id: full.list_id })).await;
+    controller.send(ToSwitch::DigestAck(p4::DigestListAck { digest_id: 1, list_id: 1 })).await;
     let FromSwitch::Error(error) = controller.next().await else { panic!("no error") };
     assert_eq!(error.message, "there is no digest with id 0x1; give one that P4Info has");
     switch.packet(9, &frame(1, 1, 0x800));
-    let FromSwitch::Digest(again) = controller.next().await else { panic!("no digest") };
-    assert_eq!(again.data, [learnt(1)]);
+    let FromSwitch::Digest(repeated) = controller.next().await else { panic!("no digest") };
+    assert_eq!(repeated.data, [learnt(1)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,13 +156,13 @@ async fn idle_entries_are_reported() {
     let FromSwitch::IdleTimeoutNotification(notification) = controller.next().await else { panic!("no notification") };
     assert_eq!(notification.table_entry, [p4::TableEntry { action: None, ..idle }]);
     assert!(switch.device.counters().idle_notifications.get() >= 1);
-    let FromSwitch::IdleTimeoutNotification(again) = controller.next().await else { panic!("no notification") };
-    assert_eq!(again.table_entry, notification.table_entry, "as long as nothing hits it, after every timeout");
-    assert!(again.timestamp - notification.timestamp >= 300_000_000);
+    let FromSwitch::IdleTimeoutNotification(repeated) = controller.next().await else { panic!("no notification") };
+    assert_eq!(repeated.table_entry, notification.table_entry, "reported again after every timeout without a hit");
+    assert!(repeated.timestamp - notification.timestamp >= 300_000_000);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_idle_entries_come_in_several_notifications() {
+async fn many_idle_entries_are_reported_in_several_notifications() {
     let (_switch, mut controller) = Switch::ready().await;
     let entries = 0..4;
     for key in entries.clone() {
@@ -172,16 +173,18 @@ async fn many_idle_entries_come_in_several_notifications() {
         };
         controller.insert(TableEntry(idle)).await;
     }
-    let mut seen = std::collections::HashSet::new();
-    while seen.len() < entries.len() {
-        let FromSwitch::IdleTimeoutNotification(found) = controller.next().await else { panic!("no notification") };
-        assert!(prost::Message::encoded_len(&found) < (1 << 20) + 610_000);
-        seen.extend(found.table_entry.into_iter().map(|entry| entry.metadata[0]));
+    let mut reported = std::collections::HashSet::new();
+    while reported.len() < entries.len() {
+        let FromSwitch::IdleTimeoutNotification(notification) = controller.next().await else {
+            panic!("no notification")
+        };
+        assert!(prost::Message::encoded_len(&notification) < (1 << 20) + 610_000);
+        reported.extend(notification.table_entry.into_iter().map(|entry| entry.metadata[0]));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_read_holds_up_nobody() {
+async fn a_client_that_does_not_read_delays_no_other() {
     let (switch, mut controller) = Switch::ready().await;
     send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
     let packet = frame(1, 2, 0x800);
@@ -192,7 +195,7 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
     let counters = switch.device.counters();
     assert_eq!(counters.packet_in.get() + counters.packet_in_queue_full.get(), sent);
     assert!(counters.packet_in_queue_full.get() > 0);
-    // Requests and other controllers go on.
+    // Requests and other controllers are still answered.
     assert_eq!(controller.read(TableEntry(entry(TERNARY, vec![], None))).await.len(), 1);
     let mut next = Controller::connect(&switch, 11).await;
     next.bid(Some(11)).await;
@@ -206,7 +209,7 @@ async fn a_primary_that_leaves_its_notices_unread_loses_its_stream_and_its_role(
     let mut next = Controller::connect(&switch, 9).await;
     next.bid(Some(9)).await;
     assert_eq!(next.next_arbitration().await, (Code::AlreadyExists, 10));
-    // What the connection takes is full, and so is the queue behind it.
+    // Fill the connection's buffers and the queue in front of them.
     until("packets are dropped", || {
         (0..100).for_each(|_| drop(switch.packet(1, &frame(1, 2, 0x800))));
         switch.device.counters().packet_in_queue_full.get() > 0
@@ -217,7 +220,7 @@ async fn a_primary_that_leaves_its_notices_unread_loses_its_stream_and_its_role(
         silent.bid(Some(10)).await;
         match next.next_arbitration().await {
             (Code::NotFound, 10) => break,
-            told => assert_eq!(told, (Code::AlreadyExists, 10)),
+            notice => assert_eq!(notice, (Code::AlreadyExists, 10)),
         }
     }
     next.bid(Some(10)).await;
@@ -245,7 +248,7 @@ async fn without_a_controller_packets_are_counted() {
     .await;
 }
 
-/// What the trace of a packet says of losses.
+/// Returns the losses that the trace of one packet reports.
 fn reasons(switch: &Switch) -> Vec<String> {
     let mut trace = Vec::new();
     switch.device.receive(1, std::iter::once(&frame(1, 2, 0x800)[..]), &mut Vec::new(), Some(&mut trace));
@@ -266,7 +269,7 @@ async fn a_copy_does_not_hide_why_the_packet_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_trace_says_what_did_not_reach_a_controller() {
+async fn the_trace_reports_losses_on_the_way_to_controllers() {
     let (switch, mut controller) = Switch::traced().await;
     let reasons = || reasons(&switch);
     let none = [""; 0];
@@ -274,7 +277,7 @@ async fn the_trace_says_what_did_not_reach_a_controller() {
     controller.insert(DigestEntry(p4::DigestEntry { digest_id: id_of("learn_t"), config: Some(config) })).await;
     send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
     assert_eq!(reasons(), none);
-    // The client does not read.
+    // The client does not read, so its queue fills up.
     let full = (0..100_000).map(|_| reasons()).find(|reasons| *reasons != none);
     assert_eq!(full.unwrap(), ["packet-in: the primary controller's queue is full"]);
     let all_learnt = p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], direct(action(LEARN, &[]))) };
@@ -304,13 +307,13 @@ async fn requests_get_their_turn_under_full_load() {
         let entry = entry(EXACT, vec![exact(1, &[9])], direct(forward(port)));
         let kind = if port == 0 { p4::update::Type::Insert } else { p4::update::Type::Modify };
         let write = controller.try_write(kind, TableEntry(entry));
-        tokio::time::timeout(Duration::from_secs(60), write).await.expect("a turn within a minute").unwrap();
+        tokio::time::timeout(Duration::from_secs(60), write).await.expect("an answer within a minute").unwrap();
     }
     stop.store(true, Relaxed);
     load.join().unwrap();
 }
 
-/// The digest of the frames of [`LEARN`], in lists of one, remembered for a minute.
+/// Configures digests of [`LEARN`] in lists of one message, suppressed as duplicates for a minute.
 async fn learn_one_by_one(controller: &mut Controller) {
     send_all_to(controller, action(LEARN, &[])).await;
     let config = p4::digest_entry::Config { max_timeout_ns: 0, max_list_size: 1, ack_timeout_ns: 60_000_000_000 };
@@ -319,10 +322,10 @@ async fn learn_one_by_one(controller: &mut Controller) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn digests_that_nobody_got_are_reported_anew() {
+async fn undelivered_digests_are_reported_again() {
     let (switch, mut controller) = Switch::ready().await;
     learn_one_by_one(&mut controller).await;
-    // The client does not read: its queue fills, and what does not fit is dropped and counted.
+    // The client does not read: its queue fills up, and further lists are dropped and counted.
     let counters = || switch.device.counters();
     for source in 0..=255 {
         for port in 0..=255 {
@@ -338,14 +341,14 @@ async fn digests_that_nobody_got_are_reported_anew() {
         let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
         assert_ne!(list.data, std::slice::from_ref(&last), "the last message did not fit");
     }
-    // It was not delivered, so that it need not be acknowledged either.
+    // The list was not delivered, so its values may be reported without an acknowledgement.
     switch.packet(port.into(), &frame(1, source, 0x800));
     let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
     assert_eq!(list.data, [last]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_of_digests_are_cut_and_few_wait_for_a_client_that_does_not_read() {
+async fn digest_lists_are_limited_in_size_and_in_number_per_client() {
     let (switch, mut controller) = Switch::ready().await;
     send_all_to(&mut controller, action(LEARN, &[])).await;
     let config = p4::digest_entry::Config { max_timeout_ns: i64::MAX, max_list_size: 65_536, ack_timeout_ns: 0 };
@@ -364,7 +367,7 @@ async fn lists_of_digests_are_cut_and_few_wait_for_a_client_that_does_not_read()
         switch.device.receive(257, frames.iter().map(Vec::as_slice), &mut Vec::new(), None);
     }
     for _ in 0..counters().digest_lists.get() {
-        // Larger messages than 4 MB would end this client's stream.
+        // A message above 4 MB would end this client's stream.
         let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
         let bytes = prost::Message::encoded_len(&list);
         assert!((1 << 20..(1 << 20) + 100).contains(&bytes), "{} messages, {bytes} bytes", list.data.len());
@@ -372,7 +375,7 @@ async fn lists_of_digests_are_cut_and_few_wait_for_a_client_that_does_not_read()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_primary_hears_digests_that_the_last_one_did_not_acknowledge() {
+async fn a_new_primary_receives_digests_that_the_last_one_did_not_acknowledge() {
     let (switch, mut controller) = Switch::ready().await;
     learn_one_by_one(&mut controller).await;
     switch.packet(9, &frame(1, 1, 0x800));
@@ -380,13 +383,13 @@ async fn a_new_primary_hears_digests_that_the_last_one_did_not_acknowledge() {
     switch.packet(9, &frame(1, 1, 0x800));
     let mut next = switch.controller(11).await;
     switch.packet(9, &frame(1, 1, 0x800));
-    let FromSwitch::Digest(again) = next.next().await else { panic!("no digest") };
-    assert_eq!(again.data, first.data);
+    let FromSwitch::Digest(repeated) = next.next().await else { panic!("no digest") };
+    assert_eq!(repeated.data, first.data);
     assert_eq!(switch.device.counters().digest_lists.get(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_digest_configuration_holds_at_once() {
+async fn a_changed_digest_configuration_applies_at_once() {
     let (switch, mut controller) = Switch::ready().await;
     send_all_to(&mut controller, action(LEARN, &[])).await;
     let configured = |max_timeout_ns, ack_timeout_ns| {
@@ -397,28 +400,28 @@ async fn a_changed_digest_configuration_holds_at_once() {
     let learn = |source| switch.packet(9, &frame(1, source, 0x800));
     controller.insert(configured(patient, patient)).await;
     learn(1);
-    // What waits goes by the new time.
+    // The new timeout applies to a waiting message.
     controller.modify(configured(short, patient)).await;
     let FromSwitch::Digest(first) = controller.next().await else { panic!("no digest") };
-    // What was sent is remembered no longer than the new configuration says.
+    // The new acknowledgement timeout applies to a list that was already sent.
     controller.modify(configured(short, 1)).await;
     learn(1);
-    let FromSwitch::Digest(again) = controller.next().await else { panic!("no digest") };
-    assert_eq!(again.data, first.data);
-    // What is taken back changes nothing, and what is deleted takes with it what waits.
+    let FromSwitch::Digest(repeated) = controller.next().await else { panic!("no digest") };
+    assert_eq!(repeated.data, first.data);
+    // An undone deletion keeps the waiting messages; a deletion that stays discards them.
     controller.modify(configured(patient, patient)).await;
     learn(2);
     let delete = || update(p4::update::Type::Delete, configured(0, 0));
     let rollback = p4::write_request::Atomicity::RollbackOnError as i32;
     controller.write_batch(rollback, vec![delete(), delete()]).await.unwrap_err();
     controller.modify(configured(short, patient)).await;
-    let FromSwitch::Digest(kept) = controller.next().await else { panic!("no digest") };
-    assert_eq!(kept.data.len(), 1);
+    let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
+    assert_eq!(list.data.len(), 1);
     controller.modify(configured(patient, patient)).await;
     learn(3);
     controller.delete(configured(0, 0)).await;
     controller.insert(configured(short, patient)).await;
     learn(4);
-    let FromSwitch::Digest(rest) = controller.next().await else { panic!("no digest") };
-    assert_eq!(rest.data.len(), 1, "source 4 alone");
+    let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
+    assert_eq!(list.data.len(), 1, "source 4 alone");
 }

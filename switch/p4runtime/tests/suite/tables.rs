@@ -1,4 +1,4 @@
-//! Table entries over the wire: what is accepted, what it does to packets, what reads back, what is refused.
+//! Table entries over gRPC: accepted, applied to packets, read back, refused.
 
 use crate::common::*;
 use p4::entity::Entity::{self, DirectCounterEntry, DirectMeterEntry, TableEntry};
@@ -10,13 +10,13 @@ use tonic::Code;
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_lives_from_insert_to_delete() {
     let (switch, mut controller) = Switch::ready().await;
-    let wanted = entry(EXACT, vec![exact(1, &[7])], direct(forward(2)));
+    let original = entry(EXACT, vec![exact(1, &[7])], direct(forward(2)));
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), []);
-    controller.insert(TableEntry(wanted.clone())).await;
+    controller.insert(TableEntry(original.clone())).await;
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [(2, frame(7, 1, 0x800))]);
-    assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [TableEntry(wanted.clone())]);
-    controller.refused(Insert, TableEntry(wanted.clone()), Code::AlreadyExists, "table I.exact_t").await;
-    let changed = p4::TableEntry { action: direct(forward(3)), metadata: b"mark".to_vec(), ..wanted.clone() };
+    assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [TableEntry(original.clone())]);
+    controller.refused(Insert, TableEntry(original.clone()), Code::AlreadyExists, "table I.exact_t").await;
+    let changed = p4::TableEntry { action: direct(forward(3)), metadata: b"mark".to_vec(), ..original.clone() };
     controller.modify(TableEntry(changed.clone())).await;
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [(3, frame(7, 1, 0x800))]);
     let pattern = |metadata: &[u8]| p4::TableEntry { metadata: metadata.to_vec(), ..entry(EXACT, vec![], None) };
@@ -24,8 +24,8 @@ async fn an_entry_lives_from_insert_to_delete() {
     assert_eq!(controller.read(TableEntry(pattern(b"other"))).await, []);
     controller.delete(TableEntry(entry(EXACT, vec![exact(1, &[7])], None))).await;
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), []);
-    controller.refused(Delete, TableEntry(wanted.clone()), Code::NotFound, "table I.exact_t").await;
-    controller.refused(Modify, TableEntry(wanted), Code::NotFound, "table I.exact_t").await;
+    controller.refused(Delete, TableEntry(original.clone()), Code::NotFound, "table I.exact_t").await;
+    controller.refused(Modify, TableEntry(original), Code::NotFound, "table I.exact_t").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,12 +50,12 @@ async fn longest_prefixes_win() {
     }
     let all = controller.read(TableEntry(entry(LPM, vec![], None))).await;
     assert_eq!(all.len(), 3);
-    let one = controller.read(TableEntry(entry(LPM, vec![lpm(1, &[10, 0, 0, 0], 8)], None))).await;
-    assert_eq!(one, [TableEntry(entry(LPM, vec![lpm(1, &[10, 0, 0, 0], 8)], direct(forward(2))))]);
+    let matching = controller.read(TableEntry(entry(LPM, vec![lpm(1, &[10, 0, 0, 0], 8)], None))).await;
+    assert_eq!(matching, [TableEntry(entry(LPM, vec![lpm(1, &[10, 0, 0, 0], 8)], direct(forward(2))))]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn larger_priorities_win_and_wildcards_stay_left_out() {
+async fn larger_priorities_win_and_wildcards_read_back_as_omitted_fields() {
     let (switch, mut controller) = Switch::ready().await;
     let prioritised =
         |priority, fields, port| p4::TableEntry { priority, ..entry(TERNARY, fields, direct(forward(port))) };
@@ -118,7 +118,7 @@ async fn refusals_name_table_field_and_reason() {
             Insert,
             p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], forward()) },
             Code::InvalidArgument,
-            "is always there; MODIFY it",
+            "always exists; MODIFY it",
         ),
         (
             Insert,
@@ -177,9 +177,10 @@ async fn default_actions_can_be_set_and_reset() {
 async fn entries_of_the_program_can_be_read() {
     let (switch, mut controller) = Switch::ready().await;
     assert_eq!(switch.packet(1, &frame(9, 9, 0xbeef))[0].0, 9);
-    let wanted = p4::TableEntry { is_const: true, ..entry(CONST, vec![exact(1, &[0xbe, 0xef])], direct(forward(9))) };
-    assert_eq!(controller.read(TableEntry(entry(CONST, vec![], None))).await, [TableEntry(wanted.clone())]);
-    assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await, [TableEntry(wanted)]);
+    let const_entry =
+        p4::TableEntry { is_const: true, ..entry(CONST, vec![exact(1, &[0xbe, 0xef])], direct(forward(9))) };
+    assert_eq!(controller.read(TableEntry(entry(CONST, vec![], None))).await, [TableEntry(const_entry.clone())]);
+    assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await, [TableEntry(const_entry)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,7 +215,7 @@ async fn counters_and_meters_of_entries() {
     assert_eq!(controller.read(meter_entry(None)).await, [meter_entry(Some(meter))]);
     controller.modify(meter_entry(None)).await;
     assert_eq!(controller.read(meter_entry(None)).await, [meter_entry(None)]);
-    controller.refused(Insert, counter(None), Code::InvalidArgument, "is always there; MODIFY it").await;
+    controller.refused(Insert, counter(None), Code::InvalidArgument, "always exists; MODIFY it").await;
 
     let missing = DirectCounterEntry(p4::DirectCounterEntry {
         table_entry: Some(entry(EXACT, vec![exact(1, &[8])], None)),
@@ -241,7 +242,7 @@ async fn direct_resources_of_actions_that_do_not_use_them_are_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn counters_and_meters_of_default_entries() {
+async fn counters_and_meters_of_default_actions() {
     let (switch, mut controller) = Switch::ready().await;
     let counts = |packet_count, byte_count| p4::CounterData { byte_count, packet_count };
     let default = || p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], None) };
@@ -250,7 +251,7 @@ async fn counters_and_meters_of_default_entries() {
     assert_eq!(controller.read(counter(None)).await, [counter(Some(counts(1, 60)))]);
     controller.modify(counter(Some(counts(5, 5)))).await;
 
-    // A meter of the default entry marks misses: the third packet finds neither bucket filled.
+    // A meter of the default action marks misses: at the third packet both buckets are empty.
     let config = p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 };
     let labelled = p4::TableEntry {
         metadata: b"miss".to_vec(),
@@ -268,10 +269,10 @@ async fn counters_and_meters_of_default_entries() {
         meter_counter_data: Some(p4::MeterCounterData::default()),
         ..default()
     };
-    let one = Some(counts(1, 60));
+    let one_packet = Some(counts(1, 60));
     let read = p4::TableEntry {
         counter_data: Some(counts(8, 185)),
-        meter_counter_data: Some(p4::MeterCounterData { green: one, yellow: one, red: one }),
+        meter_counter_data: Some(p4::MeterCounterData { green: one_packet, yellow: one_packet, red: one_packet }),
         ..labelled
     };
     assert_eq!(controller.read(TableEntry(pattern.clone())).await, [TableEntry(read)]);
@@ -283,7 +284,7 @@ async fn counters_and_meters_of_default_entries() {
     controller.modify(meter(Some(config), Some(p4::MeterCounterData::default()))).await;
     assert_eq!(controller.read(meter(None, cleared)).await, [meter(Some(config), cleared)]);
 
-    // Without an action everything but the counter is as the program has it.
+    // A write without action resets everything but the counter to what the program declares.
     controller.modify(TableEntry(default())).await;
     let TableEntry(read) = controller.read(TableEntry(pattern)).await.remove(0) else { panic!("no entry") };
     assert_eq!((read.metadata, read.meter_config, read.counter_data), (vec![], None, Some(counts(8, 185))));
@@ -293,14 +294,14 @@ async fn counters_and_meters_of_default_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn counters_and_meters_of_const_default_entries_are_written_on_their_own() {
+async fn counters_and_meters_of_const_default_actions_are_written_as_separate_entities() {
     let (switch, mut controller) = Switch::ready().await;
     let mut constant = config(2);
     constant.p4info.as_mut().unwrap().tables[0].const_default_action_id = NO_ACTION;
     controller.push(Action::VerifyAndCommit, Some(constant)).await.unwrap();
     let counts = |packet_count, byte_count| Some(p4::CounterData { byte_count, packet_count });
     let default = || p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], None) };
-    // To modify the entry is refused, with and without an action, whatever it is about.
+    // A write to the default action is refused, with and without an action, even if it only sets the counter.
     for action in [None, direct(action(NO_ACTION, &[]))] {
         let counted = p4::TableEntry { counter_data: counts(5, 5), action, ..default() };
         controller.refused(Modify, TableEntry(counted), Code::PermissionDenied, "the default action is const").await;
@@ -348,7 +349,7 @@ async fn direct_meters_count_by_colour() {
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
     let refused = "a meter's counts by colour can only be cleared; give 0";
     controller.refused(Modify, meter(colours([1, 0, 0])), Code::InvalidArgument, refused).await;
-    // Modified without them, counts stay; with them, they are cleared.
+    // A modification without counts keeps them; one with counts clears them.
     controller.modify(TableEntry(limited.clone())).await;
     assert_eq!(controller.read(meter(colours([0; 3]))).await, [meter(colours([1, 1, 2]))]);
     controller.modify(TableEntry(p4::TableEntry { meter_counter_data: colours([0; 3]), ..limited })).await;
@@ -356,24 +357,24 @@ async fn direct_meters_count_by_colour() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_entries_come_back_in_pieces() {
+async fn ten_thousand_entries_are_read_in_several_messages() {
     let (_switch, mut controller) = Switch::ready().await;
     let count = 10_000u32;
-    let wanted = |number: u32| p4::TableEntry {
+    let numbered_entry = |number: u32| p4::TableEntry {
         priority: 1 + number as i32,
         metadata: vec![1; 200],
         ..entry(TERNARY, vec![ternary(1, &(1 << 24 | number).to_be_bytes(), &[0xff; 6])], direct(forward(1)))
     };
     for start in (0..count).step_by(1000) {
-        let updates = (start..start + 1000).map(|number| update(Insert, TableEntry(wanted(number))));
+        let updates = (start..start + 1000).map(|number| update(Insert, TableEntry(numbered_entry(number))));
         controller.write_all(updates.collect()).await.unwrap();
     }
-    let found = controller.read(TableEntry(entry(TERNARY, vec![], None))).await;
-    assert_eq!(found.len(), count as usize);
-    assert_eq!(found[1234], TableEntry(wanted(1234)));
+    let entries = controller.read(TableEntry(entry(TERNARY, vec![], None))).await;
+    assert_eq!(entries.len(), count as usize);
+    assert_eq!(entries[1234], TableEntry(numbered_entry(1234)));
 }
 
-/// `entries` without `const`: the program's own are only the first ones.
+/// Initial `entries` without `const`, which clients may change.
 #[tokio::test(flavor = "multi_thread")]
 async fn initial_entries_can_be_changed() {
     let (switch, mut controller) = Switch::ready().await;

@@ -1,5 +1,5 @@
-//! Types that P4Runtime translates, wherever a program may have them: keys, parameters, controller headers, registers, digests
-//! and value sets.
+//! Translated types, wherever a program may use them: keys, parameters, controller headers, registers, digests and
+//! value sets.
 
 use crate::common::*;
 use p4::entity::Entity::{DigestEntry, DirectCounterEntry, RegisterEntry, TableEntry, ValueSetEntry};
@@ -25,8 +25,8 @@ pub fn strings() -> SdnType {
     SdnType::SdnString(SdnString::default())
 }
 
-/// The config with addresses and ports of translated types: in the exact table's key, in the port of `forward`, in both controller
-/// headers, in `last_source` and in the digest.
+/// Returns the config with stations (addresses) and ports of translated types: in the exact table's key, in the
+/// parameter of `forward`, in both controller headers, in `last_source` and in the digest.
 pub fn translated(sdn: &SdnType) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let info = config.p4info.as_mut().unwrap();
@@ -62,6 +62,7 @@ async fn with(sdn: &SdnType) -> (Switch, Controller) {
     (switch, controller)
 }
 
+/// Returns an entry that forwards packets to `station` by `port`.
 pub fn of(station: &[u8], port: &[u8]) -> p4::entity::Entity {
     TableEntry(entry(EXACT, vec![exact(1, station)], direct(action(FORWARD, &[port]))))
 }
@@ -71,11 +72,11 @@ pub fn metadata(values: &[&[u8]]) -> Vec<p4::PacketMetadata> {
     (1..).zip(values).map(metadata).collect()
 }
 
-/// A packet from the controller by a port, and where it left.
+/// Sends a packet-out with this egress port, and returns the ports by which it leaves.
 async fn packet_out(switch: &Switch, controller: &Controller, port: &[u8]) -> Vec<u32> {
     let packet = p4::PacketOut { payload: frame(1, 2, 0x800), metadata: metadata(&[port, &[0], &[0]]) };
-    controller.tell(ToSwitch::Packet(packet)).await;
-    let found = async {
+    controller.send(ToSwitch::Packet(packet)).await;
+    let ports = async {
         loop {
             let out = switch.packet_outs();
             if !out.is_empty() {
@@ -84,10 +85,10 @@ async fn packet_out(switch: &Switch, controller: &Controller, port: &[u8]) -> Ve
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), found).await.expect("a packet")
+    tokio::time::timeout(std::time::Duration::from_secs(60), ports).await.expect("a packet")
 }
 
-/// What a packet that came in by port 3 says of it to the controller.
+/// Has a packet that arrives at port 3 sent to the controller, and returns the ingress port in its metadata.
 async fn packet_in(switch: &Switch, controller: &mut Controller) -> Vec<u8> {
     let punt = entry(TERNARY, vec![ternary(1, &[9], &[0xff])], direct(action(TO_CONTROLLER, &[&[5]])));
     controller.insert(TableEntry(p4::TableEntry { priority: 1, ..punt })).await;
@@ -102,7 +103,7 @@ async fn packet_in(switch: &Switch, controller: &mut Controller) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn numbers_are_those_of_the_program() {
+async fn numbers_are_the_same_as_in_the_program() {
     let (switch, mut controller) = with(&SdnType::SdnBitwidth(64)).await;
     controller.insert(of(&[7], &[4])).await;
     assert_eq!(controller.read(TableEntry(entry(EXACT, vec![], None))).await, [of(&[7], &[4])]);
@@ -116,14 +117,14 @@ async fn numbers_are_those_of_the_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strings_are_names_and_digits_are_numbers() {
+async fn strings_are_names_and_digits_stand_for_numbers() {
     let (switch, mut controller) = with(&strings()).await;
     controller.insert(of(b"printer", b"4")).await;
     controller.insert(of(b"7", b"2")).await;
     let read = controller.read(TableEntry(entry(EXACT, vec![], None))).await;
     assert_eq!(read, [of(b"printer", b"4"), of(b"7", b"2")]);
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [(2, frame(7, 1, 0x800))]);
-    // The first name of all has the highest number.
+    // The first name is assigned the highest number.
     let mut to_printer = frame(0xff, 1, 0x800);
     to_printer[..12].fill(0xff);
     assert_eq!(switch.packet(1, &to_printer), [(4, to_printer.clone())]);
@@ -134,14 +135,14 @@ async fn strings_are_names_and_digits_are_numbers() {
     assert_eq!(packet_out(&switch, &controller, b"256").await, [256]);
     assert_eq!(packet_in(&switch, &mut controller).await, b"3");
     for (station, port, text) in [
-        (&b""[..], &b"1"[..], "match field 1 (dst): the value is no name; give text of 1 to 256 bytes"),
-        (b"\xff", b"1", "match field 1 (dst): the value is no name; give text of 1 to 256 bytes"),
+        (&b""[..], &b"1"[..], "match field 1 (dst): the value is not a valid name; give text of 1 to 256 bytes"),
+        (b"\xff", b"1", "match field 1 (dst): the value is not a valid name; give text of 1 to 256 bytes"),
         (b"281474976710655", b"1", "the number 281474976710655 is that of the name 'printer'"),
         (b"fax", b"512", "parameter 1 (port): the number 512 is above 511"),
     ] {
         controller.refused(Insert, of(station, port), Code::InvalidArgument, text).await;
     }
-    // A program that takes this one's place goes on with its names.
+    // A program that replaces this one by RECONCILE_AND_COMMIT keeps the names.
     let json = String::from_utf8(JSON.to_vec()).unwrap().replace("\"max_size\" : 16384", "\"max_size\" : 16385");
     let next = p4::ForwardingPipelineConfig { p4_device_config: json.into_bytes(), ..translated(&strings()) };
     controller.push(Action::ReconcileAndCommit, Some(next)).await.unwrap();
@@ -162,14 +163,15 @@ async fn strings_are_names_and_digits_are_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_that_are_only_read_or_refused_take_no_number() {
+async fn names_that_are_only_read_or_refused_are_assigned_no_number() {
     let (switch, mut controller) = with(&strings()).await;
     let fax = || entry(EXACT, vec![exact(1, b"fax")], None);
     let its_counter = |data| DirectCounterEntry(p4::DirectCounterEntry { table_entry: Some(fax()), data });
     assert_eq!(controller.read(TableEntry(fax())).await, []);
     let status = controller.try_read(vec![its_counter(None)]).await.unwrap_err();
     assert_eq!(errors(&status)[0].0, Code::NotFound);
-    let unknown = "table I.exact_t: match field 1 (dst): nothing has the name 'fax'; give one that was written";
+    let unknown =
+        "table I.exact_t: match field 1 (dst): the name 'fax' is unknown; give one that a write has introduced";
     for (kind, entity) in [
         (Modify, of(b"fax", b"1")),
         (Delete, TableEntry(fax())),
@@ -178,11 +180,11 @@ async fn names_that_are_only_read_or_refused_take_no_number() {
         controller.refused(kind, entity, Code::NotFound, unknown).await;
     }
     let packet = p4::PacketOut { payload: frame(1, 2, 0x800), metadata: metadata(&[b"uplink", &[0], &[0]]) };
-    controller.tell(ToSwitch::Packet(packet)).await;
+    controller.send(ToSwitch::Packet(packet)).await;
     let FromSwitch::Error(error) = controller.next().await else { panic!("no error") };
-    let text = "packet_out field 1 (egress_port): nothing has the name 'uplink'; give one that was written";
+    let text = "packet_out field 1 (egress_port): the name 'uplink' is unknown; give one that a write has introduced";
     assert_eq!((error.canonical_code, &error.message[..]), (Code::InvalidArgument as i32, text));
-    // Names of updates that are refused, and of those that are taken back.
+    // Names of refused updates, and of undone ones, must be removed.
     controller.refused(Insert, of(b"fax", b"512"), Code::InvalidArgument, "the number 512 is above 511").await;
     for atomicity in [RollbackOnError, DataplaneAtomic] {
         let updates = [update(Insert, of(b"fax", b"uplink")), update(Insert, of(b"telex", b"510"))];
@@ -190,7 +192,7 @@ async fn names_that_are_only_read_or_refused_take_no_number() {
         let status = controller.write_batch(atomicity as i32, [&updates[..], &[refused]].concat()).await.unwrap_err();
         assert_eq!(errors(&status)[2].0, Code::AlreadyExists);
     }
-    // The highest numbers have no name yet.
+    // So the highest numbers are still free.
     controller.insert(of(b"printer", b"4")).await;
     controller.insert(of(b"scanner", b"511")).await;
     let mut to_printer = frame(0xff, 1, 0x800);
@@ -212,12 +214,12 @@ async fn members_of_value_sets_may_have_names() {
     assert_eq!(controller.read(pattern).await, [set]);
     let entry = entry(LPM, vec![lpm(1, &[0xaa, 0xaa, 0, 0], 16)], direct(action(FORWARD, &[b"6"])));
     controller.insert(TableEntry(entry)).await;
-    assert_eq!(switch.packet(1, &frame(1, 1, 4096)).len(), 1, "labelled");
+    assert_eq!(switch.packet(1, &frame(1, 1, 4096)).len(), 1, "the parser extracts the label");
     assert_eq!(switch.packet(1, &frame(1, 1, 4097)).len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_translated_is_refused_with_the_place() {
+async fn unsupported_translations_are_refused_with_their_place() {
     let (_switch, mut controller) = Switch::ready().await;
     let mut prefix = translated(&strings());
     let field = &mut prefix.p4info.as_mut().unwrap().tables[1].match_fields[0];

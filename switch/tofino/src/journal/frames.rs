@@ -1,28 +1,30 @@
-//! Records in a file: each with its length and checksums in front, so that a cut one and a damaged one are told apart.
+//! Frames of records in a file. Each record is preceded by its length and checksums, which distinguish an incomplete
+//! last record from damage.
 //!
-//! The length has a checksum of its own. Without it a damaged length would reach beyond the end of the file, as a cut record does, and
-//! all records behind it would be dropped unseen.
+//! The length has a checksum of its own. Otherwise a damaged length could reach beyond the end of the file like that of
+//! an incomplete record, and all records after it would be ignored silently.
 
 use crc::{CRC_32_ISCSI, Crc, Table};
 
+/// The checksum of lengths and records, CRC-32C.
 static CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
-/// Bytes in front of a record: its length, its checksum, and the checksum of these two, little-endian.
+/// Bytes in front of a record: its length, its checksum, and the checksum of these two, all little-endian.
 const HEADER: usize = 12;
 
-/// What stands at a place of a file.
+/// The content at a position of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'b> {
-    /// Nothing: the file ends here.
+    /// The file ends at this position.
     End,
-    /// The beginning of a record, and the end of the file: whatever wrote it was ended meanwhile.
+    /// An incomplete record at the end of the file: the process that wrote it was killed.
     Cut,
-    /// Other bytes than those that were written.
+    /// The bytes differ from those that were written.
     Damaged,
-    /// A record, and the place behind it.
+    /// A record, and the position after it.
     Record(&'b [u8], usize),
 }
 
-/// Puts a record behind others.
+/// Appends a record with its frame.
 ///
 /// # Panics
 /// When the record has 4 GB or more.
@@ -36,9 +38,9 @@ pub fn push(bytes: &mut Vec<u8>, record: &[u8]) {
     bytes.extend(record);
 }
 
-/// What stands at this place.
-pub fn at(bytes: &[u8], place: usize) -> Frame<'_> {
-    let rest = &bytes[place..];
+/// Returns the frame at this position.
+pub fn at(bytes: &[u8], position: usize) -> Frame<'_> {
+    let rest = &bytes[position..];
     if rest.is_empty() {
         return Frame::End;
     }
@@ -51,7 +53,7 @@ pub fn at(bytes: &[u8], place: usize) -> Frame<'_> {
     match rest.get(..length) {
         None => Frame::Cut,
         Some(record) if CHECKSUM.checksum(record) != number(4) => Frame::Damaged,
-        Some(record) => Frame::Record(record, place + HEADER + length),
+        Some(record) => Frame::Record(record, position + HEADER + length),
     }
 }
 
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_whole_or_cut_or_damaged_wherever_that_is() {
+    fn incomplete_and_damaged_records_are_distinguished_at_every_byte() {
         let mut bytes = Vec::new();
         push(&mut bytes, b"first");
         let second = bytes.len();
@@ -71,11 +73,11 @@ mod tests {
         for end in second + 1..bytes.len() {
             assert_eq!(at(&bytes[..end], second), Frame::Cut, "{end} bytes");
         }
-        for place in second..bytes.len() {
+        for position in second..bytes.len() {
             let mut damaged = bytes.clone();
-            damaged[place] ^= 0x10;
-            assert_eq!(at(&damaged, second), Frame::Damaged, "byte {place}");
+            damaged[position] ^= 0x10;
+            assert_eq!(at(&damaged, second), Frame::Damaged, "byte {position}");
         }
-        assert_eq!(at(&[0; 40], 0), Frame::Damaged, "what a file system leaves of a file that was being written");
+        assert_eq!(at(&[0; 40], 0), Frame::Damaged, "zeros, which a file system may leave of an unfinished write");
     }
 }

@@ -1,19 +1,20 @@
-//! What the shadow keeps, as records have it, and back.
+//! Encodes the shadow's places and values as the journal's messages, and decodes them.
 
 use prost::Message;
 use sluice_engine::{DigestConfig, DigestId, MeterId, ProfileId, TableId, ValueSetId};
-use sluice_p4runtime::translation::Given;
+use sluice_p4runtime::translation::AssignedName;
 
 use super::proto::{self, place, value};
 use crate::proto::{TableData, TableKey};
 use crate::shadow::{Copies, Entry, OwnGroup, Place, Value};
 
-/// A place with what is there now.
-pub fn change(at: &Place, value: Option<&Value>) -> proto::Change {
-    proto::Change { place: Some(encode_place(at)), value: value.map(encode_value) }
+/// Encodes a place with its current value, or without one if it was removed.
+pub fn change(changed: &Place, value: Option<&Value>) -> proto::Change {
+    proto::Change { place: Some(encode_place(changed)), value: value.map(encode_value) }
 }
 
-/// A place with what is there now; `None` when the two do not fit each other.
+/// Decodes a place with its value; `None` when the message is incomplete or the value is of another kind than the
+/// place.
 pub fn read_change(change: proto::Change) -> Option<(Place, Option<Value>)> {
     let place = decode_place(change.place?)?;
     let value = match change.value {
@@ -23,21 +24,21 @@ pub fn read_change(change: proto::Change) -> Option<(Place, Option<Value>)> {
     Some((place, value))
 }
 
-/// A name that was given a number.
-pub fn name(given: Given) -> proto::Name {
-    proto::Name { uri: given.uri, name: given.name, number: given.number }
+/// Encodes a name that was assigned a number.
+pub fn name(assigned: AssignedName) -> proto::Name {
+    proto::Name { uri: assigned.uri, name: assigned.name, number: assigned.number }
 }
 
-/// A name that was given a number.
-pub fn read_name(name: proto::Name) -> Given {
-    Given { uri: name.uri, name: name.name, number: name.number }
+/// Decodes a name that was assigned a number.
+pub fn read_name(name: proto::Name) -> AssignedName {
+    AssignedName { uri: name.uri, name: name.name, number: name.number }
 }
 
-fn encode_place(at: &Place) -> proto::Place {
+fn encode_place(place: &Place) -> proto::Place {
     use place::Kind;
     let keyed = |object: u32, key: &Vec<u8>| proto::Keyed { object, key: key.clone() };
     let numbered = |object: u32, number: u64| proto::Numbered { object, number };
-    let kind = match at {
+    let kind = match place {
         Place::Entry(table, key) => Kind::Entry(keyed(table.0, key)),
         Place::Default(table) => Kind::DefaultAction(table.0),
         Place::Member(profile, id) => Kind::Member(numbered(profile.0, u64::from(*id))),
@@ -52,10 +53,10 @@ fn encode_place(at: &Place) -> proto::Place {
     proto::Place { kind: Some(kind) }
 }
 
-fn decode_place(at: proto::Place) -> Option<Place> {
+fn decode_place(place: proto::Place) -> Option<Place> {
     use place::Kind;
     let id = |numbered: &proto::Numbered| u32::try_from(numbered.number).ok();
-    Some(match at.kind? {
+    Some(match place.kind? {
         Kind::Entry(keyed) => Place::Entry(TableId(keyed.object), keyed.key),
         Kind::DefaultAction(table) => Place::Default(TableId(table)),
         Kind::Member(numbered) => Place::Member(ProfileId(numbered.object), id(&numbered)?),
@@ -99,9 +100,9 @@ fn encode_value(value: &Value) -> proto::Value {
     proto::Value { kind: Some(kind) }
 }
 
-fn decode_value(at: &Place, value: proto::Value) -> Option<Value> {
+fn decode_value(place: &Place, value: proto::Value) -> Option<Value> {
     use value::Kind;
-    Some(match (at, value.kind?) {
+    Some(match (place, value.kind?) {
         (Place::Entry(_, key), Kind::Entry(entry)) => {
             Value::Entry(Box::new(decode_entry(TableKey::decode(key.as_slice()).ok()?, entry)?))
         }

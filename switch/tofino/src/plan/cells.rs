@@ -1,8 +1,8 @@
-//! Registers, counters and meters: cells with an index.
+//! Plans writes to registers, counters and meters, which have cells with an index.
 
 use std::ops::Range;
 
-use sluice_p4runtime::entity::{Operation, cell_index, counter, meter, unknown};
+use sluice_p4runtime::entity::{Operation, cell_index, counter, meter as meter_entity, unknown};
 use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::typespec::DataType;
@@ -13,29 +13,29 @@ use crate::bfrt;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{Place, Value};
 
-/// Rate and burst of a meter that is not configured, which the driver cannot delete: more than a pipe passes, in packets/s as in
-/// kbit/s, and the largest burst that the chip's meters hold (a mantissa of 8 bits, a shift of 14). The driver's arithmetic
-/// overflows at the largest numbers of their types, and such a meter lets nothing pass.
+/// Rates and bursts of an unconfigured meter, which the driver cannot delete. The rates, in packets/s or kbit/s, exceed
+/// what a pipe forwards. The bursts are the largest that the chip's meters hold: a mantissa of 8 bits, shifted by 14.
+/// With the maximum of their types, the driver's arithmetic overflows, and the meter drops everything.
 const UNLIMITED: [u64; 4] = [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14];
-/// Bits in the driver's units of bytes: rates are in kbit/s, bursts in kbit.
+/// Bits in the driver's unit of byte meters: rates are in kbit/s, bursts in kbit.
 const KILOBIT: u64 = 1000;
 
-/// The values of a register's cell, field by field.
+/// Decodes a register cell into the values of its fields.
 ///
 /// # Errors
-/// When the form is not that of the register's type, or a value does not fit.
+/// Fails when the message does not have the form of the register's type, or a value does not fit.
 fn decode_cell(kind: &DataType, data: &p4::P4Data) -> Outcome<Vec<Vec<u8>>> {
     use p4::p4_data::Data;
-    let (members, given) = match (kind, &data.data) {
-        (DataType::Struct(members), Some(Data::Struct(given)))
-        | (DataType::Tuple(members), Some(Data::Tuple(given))) => (members, given),
+    let (members, values) = match (kind, &data.data) {
+        (DataType::Struct(members), Some(Data::Struct(values)))
+        | (DataType::Tuple(members), Some(Data::Tuple(values))) => (members, values),
         _ => return Ok(vec![kind.decode_cell(data)?]),
     };
-    if given.members.len() != members.len() {
-        let (there, given) = (members.len(), given.members.len());
-        return Err(Fault::invalid(format!("the struct has {there} fields, {given} are given; give all")));
+    if values.members.len() != members.len() {
+        let (expected, number) = (members.len(), values.members.len());
+        return Err(Fault::invalid(format!("the struct has {expected} fields, {number} are given; give all")));
     }
-    members.iter().zip(&given.members).map(|(kind, data)| kind.decode_cell(data)).collect()
+    members.iter().zip(&values.members).map(|(kind, data)| kind.decode_cell(data)).collect()
 }
 
 impl Planner<'_> {
@@ -49,14 +49,14 @@ impl Planner<'_> {
         let data = entry.data.as_ref();
         let data = data.ok_or_else(|| Fault::invalid(format!("{place}: data is missing; give the value")))?;
         let values = decode_cell(&register.data, data).map_err(|fault| fault.within(&place))?;
-        let known = &loaded.program.registers[register.engine.index()];
+        let compiled = &loaded.program.registers[register.engine.index()];
         if index.is_none() && values.iter().flatten().all(|byte| *byte == 0) {
-            self.step(bfrt::update(Type::Delete, bfrt::whole_table(known.id)), None);
+            self.step(bfrt::update(Type::Delete, bfrt::whole_table(compiled.id)), None);
             return Ok(());
         }
-        let fields = known.fields.iter().zip(values).filter_map(|(id, value)| Some(bfrt::stream((*id)?, value)));
+        let fields = compiled.fields.iter().zip(values).filter_map(|(id, value)| Some(bfrt::stream((*id)?, value)));
         let data = TableData { action_id: 0, fields: fields.collect() };
-        self.cells(known.id, known.index, counter::cells(index, register.size), &data);
+        self.cells(compiled.id, compiled.index, counter::cells(index, register.size), &data);
         Ok(())
     }
 
@@ -69,52 +69,53 @@ impl Planner<'_> {
         let index = cell_index(entry.index.as_ref(), counter.size, &place)?;
         let Some(data) = &entry.data else { return Ok(()) };
         let counts = counter::decode_data(data).map_err(|fault| fault.within(&place))?;
-        let known = &loaded.program.counters[counter.engine.index()];
+        let compiled = &loaded.program.counters[counter.engine.index()];
         if index.is_none() && counts.packets == 0 && counts.bytes == 0 {
-            self.step(bfrt::update(Type::Delete, bfrt::whole_table(known.id)), None);
+            self.step(bfrt::update(Type::Delete, bfrt::whole_table(compiled.id)), None);
             return Ok(());
         }
-        let values = known.fields.iter().zip([counts.packets, counts.bytes]);
+        let values = compiled.fields.iter().zip([counts.packets, counts.bytes]);
         let fields = values.filter_map(|(id, value)| Some(bfrt::stream((*id)?, value.to_be_bytes())));
         let data = TableData { action_id: 0, fields: fields.collect() };
-        self.cells(known.id, known.index, counter::cells(index, counter.size), &data);
+        self.cells(compiled.id, compiled.index, counter::cells(index, counter.size), &data);
         Ok(())
     }
 
     pub(super) fn meter(&mut self, operation: Operation, entry: &p4::MeterEntry) -> Outcome {
         let loaded = self.loaded;
         let id = entry.meter_id;
-        let found = loaded.binding.meters.get(id).ok_or_else(|| unknown("meter", id))?;
-        let place = format!("meter {}", found.name);
+        let meter = loaded.binding.meters.get(id).ok_or_else(|| unknown("meter", id))?;
+        let place = format!("meter {}", meter.name);
         operation.must_modify(&place)?;
         if entry.counter_data.is_some() {
             return Err(no_colours().within(&place));
         }
-        let index = cell_index(entry.index.as_ref(), found.size, &place)?;
-        let config = entry.config.as_ref().map(meter::decode_config).transpose();
+        let index = cell_index(entry.index.as_ref(), meter.size, &place)?;
+        let config = entry.config.as_ref().map(meter_entity::decode_config).transpose();
         let config = config.map_err(|fault| fault.within(&place))?;
-        let of_bytes = loaded.program.counts_bytes(found.engine);
-        for cell in counter::cells(index, found.size) {
-            let place = Place::Meter(found.engine, cell);
+        let of_bytes = loaded.program.counts_bytes(meter.engine);
+        for cell in counter::cells(index, meter.size) {
+            let place = Place::Meter(meter.engine, cell);
             let old = match self.shadow.get(&place) {
                 Some(Value::Meter(config)) => Some(*config),
                 _ => None,
             };
-            let known = &loaded.program.meters[found.engine.index()];
+            let compiled = &loaded.program.meters[meter.engine.index()];
             let entry = |config: Option<&p4::MeterConfig>| {
-                let fields = known.fields.iter().zip(rates(config, of_bytes));
+                let fields = compiled.fields.iter().zip(rates(config, of_bytes));
                 let fields = fields.filter_map(|(id, value)| Some(bfrt::stream((*id)?, value.to_be_bytes())));
                 let data = TableData { action_id: 0, fields: fields.collect() };
-                bfrt::entry(known.id, bfrt::number_key(known.index, cell as u32), data)
+                bfrt::entry(compiled.id, bfrt::number_key(compiled.index, cell as u32), data)
             };
-            let wire = config.map(meter::encode_config);
-            let way_back = bfrt::update(Type::Modify, entry(old.as_ref()));
-            self.step(bfrt::update(Type::Modify, entry(wire.as_ref())), Some(way_back));
+            let wire = config.map(meter_entity::encode_config);
+            let undo = bfrt::update(Type::Modify, entry(old.as_ref()));
+            self.step(bfrt::update(Type::Modify, entry(wire.as_ref())), Some(undo));
             self.put(place, wire.map(Value::Meter));
         }
         Ok(())
     }
 
+    /// Adds a step for each of these cells, none of which can be undone.
     fn cells(&mut self, table: u32, index: u32, cells: Range<u64>, data: &TableData) {
         for cell in cells {
             let key = bfrt::number_key(index, cell as u32);
@@ -123,8 +124,8 @@ impl Planner<'_> {
     }
 }
 
-/// Committed rate, committed burst, peak rate and peak burst in the driver's units. The driver's units of bytes are kilobits;
-/// a rate that is not zero does not become zero.
+/// Returns committed rate, committed burst, peak rate and peak burst in the driver's units, which for bytes are
+/// kilobits. A value above zero stays above zero.
 pub fn rates(config: Option<&p4::MeterConfig>, of_bytes: bool) -> [u64; 4] {
     let Some(config) = config else { return UNLIMITED };
     [config.cir, config.cburst, config.pir, config.pburst].map(|amount| {

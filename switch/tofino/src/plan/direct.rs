@@ -1,4 +1,5 @@
-//! Counters and meters of entries, and what an entry has of them.
+//! Plans writes to the counters and meters of entries, and encodes the counters, meters and timeouts that are written
+//! with entries.
 
 use prost::Message;
 use sluice_p4runtime::binding::TableBinding;
@@ -24,11 +25,11 @@ impl Planner<'_> {
         let Some(counts) = &entry.data else { return Ok(()) };
         let within = |fault: Fault| fault.within(&table::place(table));
         counter::decode_data(counts).map_err(within)?;
-        let known = &self.loaded.program.tables[table.engine.index()];
+        let compiled = &self.loaded.program.tables[table.engine.index()];
         let mut written = old.data;
-        written.fields.extend(counts_of(known, counts));
-        // The counts that were there are not known: they cannot be put back.
-        self.step(bfrt::update(Type::Modify, bfrt::entry(known.id, old.key, written)), None);
+        written.fields.extend(counts_of(compiled, counts));
+        // The previous counts are in the device only, so this step cannot be undone.
+        self.step(bfrt::update(Type::Modify, bfrt::entry(compiled.id, old.key, written)), None);
         debug_assert!(matches!(place, Place::Entry(..)));
         Ok(())
     }
@@ -43,47 +44,47 @@ impl Planner<'_> {
         if entry.counter_data.is_some() {
             return Err(within(no_colours()));
         }
-        let known = &self.loaded.program.tables[table.engine.index()];
-        let mut data = without_resources(known, old.data.clone());
+        let compiled = &self.loaded.program.tables[table.engine.index()];
+        let mut data = without_resources(compiled, old.data.clone());
         let wire = p4::TableEntry { meter_config: entry.config, ..old.wire.clone() };
-        data.fields.extend(resources(known, &wire).map_err(within)?);
-        let way_back = bfrt::update(Type::Modify, bfrt::entry(known.id, old.key.clone(), old.data));
-        self.step(bfrt::update(Type::Modify, bfrt::entry(known.id, old.key.clone(), data.clone())), Some(way_back));
+        data.fields.extend(resources(compiled, &wire).map_err(within)?);
+        let undo = bfrt::update(Type::Modify, bfrt::entry(compiled.id, old.key.clone(), old.data));
+        self.step(bfrt::update(Type::Modify, bfrt::entry(compiled.id, old.key.clone(), data.clone())), Some(undo));
         self.put(place, Some(Value::Entry(Box::new(Entry { wire, data, ..old }))));
         Ok(())
     }
 
-    /// The entry that a direct counter or meter belongs to.
+    /// Returns the entry to which a direct counter or meter belongs.
     fn owner(&self, entry: Option<&p4::TableEntry>) -> Outcome<(&TableBinding, Place, Entry)> {
         let entry =
             entry.ok_or_else(|| Fault::invalid("the table entry is missing; give the one that this belongs to"))?;
         if entry.is_default_action {
             return Err(Fault::unimplemented(
-                "the gateway reaches no counter or meter of a default action; name an entry",
+                "the gateway cannot write counters and meters of default actions; name an entry",
             ));
         }
-        let (table, fields, priority) = table::locate(&self.loaded.binding, entry, NewName::Refused)?;
+        let (table, fields, priority) = table::locate(&self.loaded.binding, entry, NewName::Refuse)?;
         let place = Place::Entry(table.engine, self.key(table.engine, &fields, priority)?.encode_to_vec());
-        let found = self.shadow.entry(&place).cloned();
+        let owner = self.shadow.entry(&place).cloned();
         let missing = || Fault::not_found("there is no such entry; INSERT it first").within(&table::place(table));
-        Ok((table, place, found.ok_or_else(missing)?))
+        Ok((table, place, owner.ok_or_else(missing)?))
     }
 }
 
-/// The counts that a client gives an entry.
-pub fn counts_of(known: &Match, counts: &p4::CounterData) -> Vec<proto::DataField> {
-    let fields = [(known.packets, counts.packet_count), (known.bytes, counts.byte_count)];
+/// Returns the data fields of the counts that a client gives an entry.
+pub fn counts_of(compiled: &Match, counts: &p4::CounterData) -> Vec<proto::DataField> {
+    let fields = [(compiled.packets, counts.packet_count), (compiled.bytes, counts.byte_count)];
     fields.into_iter().filter_map(|(id, count)| Some(bfrt::stream(id?, count.to_be_bytes()))).collect()
 }
 
-/// An entry's timeout and meter in the driver's words. What is left out the driver resets: the entry then does not age, and its
-/// meter lets everything pass.
-pub fn resources(known: &Match, entry: &p4::TableEntry) -> Outcome<Vec<proto::DataField>> {
+/// Returns the data fields of an entry's timeout and meter. The driver resets what is missing: without timeout the
+/// entry does not age, without rates its meter passes everything.
+pub fn resources(compiled: &Match, entry: &p4::TableEntry) -> Outcome<Vec<proto::DataField>> {
     let mut fields = Vec::new();
-    if let (Some(id), 1..) = (known.time_to_live, entry.idle_timeout_ns) {
+    if let (Some(id), 1..) = (compiled.time_to_live, entry.idle_timeout_ns) {
         fields.push(bfrt::stream(id, idle::time_to_live(entry.idle_timeout_ns).to_be_bytes()));
     }
-    if let (Some(rates), Some(config)) = (known.meter, &entry.meter_config) {
+    if let (Some(rates), Some(config)) = (compiled.meter, &entry.meter_config) {
         let config = meter::encode_config(meter::decode_config(config)?);
         let amounts = cells::rates(Some(&config), rates.of_bytes);
         fields.extend(rates.fields.iter().zip(amounts).map(|(id, amount)| bfrt::stream(*id, amount.to_be_bytes())));
@@ -91,15 +92,15 @@ pub fn resources(known: &Match, entry: &p4::TableEntry) -> Outcome<Vec<proto::Da
     Ok(fields)
 }
 
-/// The data without what [`resources`] makes.
-pub fn without_resources(known: &Match, mut data: TableData) -> TableData {
-    let meter = known.meter.iter().flat_map(|rates| rates.fields);
-    let ids: Vec<u32> = known.time_to_live.into_iter().chain(meter).collect();
+/// Returns the data without the fields that [`resources`] adds.
+pub fn without_resources(compiled: &Match, mut data: TableData) -> TableData {
+    let meter = compiled.meter.iter().flat_map(|rates| rates.fields);
+    let ids: Vec<u32> = compiled.time_to_live.into_iter().chain(meter).collect();
     data.fields.retain(|field| !ids.contains(&field.field_id));
     data
 }
 
-/// The refusal of counts by colour.
+/// The refusal of a meter's counts by colour.
 pub fn no_colours() -> Fault {
     Fault::unimplemented("the driver counts no packets by a meter's colour; leave the counts out")
 }

@@ -1,4 +1,4 @@
-//! Members and groups that clients make themselves.
+//! Plans writes to members and groups that clients create with ids of their own.
 
 use sluice_p4runtime::actions::{self, Role};
 use sluice_p4runtime::binding::ProfileBinding;
@@ -12,7 +12,7 @@ use crate::program::Selector;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{FIRST_OWN_ID, Place, Value};
 
-/// A group's list of members: one that is to be chosen more often stands there several times.
+/// Returns a group's data. A member's weight is the number of times that the list contains it.
 pub fn list(selector: &Selector, members: &[u32], max_size: u32) -> TableData {
     let fields = vec![
         bfrt::numbers(selector.members, members.to_vec()),
@@ -42,22 +42,22 @@ impl Planner<'_> {
             _ => None,
         };
         operation.check_presence(old.is_some())?;
-        let known = self.profile(binding.engine);
-        let (number, key) = (known.members, bfrt::number_key(known.member_key, member.member_id));
+        let compiled = self.profile(binding.engine);
+        let (number, key) = (compiled.members, bfrt::number_key(compiled.member_key, member.member_id));
         if operation == Operation::Delete {
-            let again = old.map(|data| bfrt::update(Type::Insert, bfrt::entry(number, key.clone(), data)));
-            self.step(bfrt::update(Type::Delete, bfrt::key_only(number, key)), again);
+            let undo = old.map(|data| bfrt::update(Type::Insert, bfrt::entry(number, key.clone(), data)));
+            self.step(bfrt::update(Type::Delete, bfrt::key_only(number, key)), undo);
             self.put(place, None);
             return Ok(());
         }
         let action = member.action.as_ref().ok_or_else(|| Fault::invalid("the action is missing; give one"))?;
         let call = actions::decode_action(&self.loaded.binding, &binding.actions, action, Role::Entry)?;
         let data = self.call(&call);
-        let (kind, back) = match old {
+        let (kind, undo) = match old {
             None => (Type::Insert, bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()))),
             Some(old) => (Type::Modify, bfrt::update(Type::Modify, bfrt::entry(number, key.clone(), old))),
         };
-        self.step(bfrt::update(kind, bfrt::entry(number, key, data.clone())), Some(back));
+        self.step(bfrt::update(kind, bfrt::entry(number, key, data.clone())), Some(undo));
         let wire = p4::ActionProfileMember {
             action: Some(actions::encode_action(&self.loaded.binding, &binding.actions, &call)),
             ..member.clone()
@@ -89,8 +89,8 @@ impl Planner<'_> {
         let selector = selector.ok_or_else(|| Fault::invalid("the profile has no selector; use its members"))?;
         let (number, key) = (selector.id, bfrt::number_key(selector.key, group.group_id));
         if operation == Operation::Delete {
-            let again = old.map(|data| bfrt::update(Type::Insert, bfrt::entry(number, key.clone(), data)));
-            self.step(bfrt::update(Type::Delete, bfrt::key_only(number, key)), again);
+            let undo = old.map(|data| bfrt::update(Type::Insert, bfrt::entry(number, key.clone(), data)));
+            self.step(bfrt::update(Type::Delete, bfrt::key_only(number, key)), undo);
             self.put(place, None);
             return Ok(());
         }
@@ -98,22 +98,24 @@ impl Planner<'_> {
         for member in &group.members {
             let id = member.member_id;
             if member.watch_kind.is_some() {
-                return Err(Fault::unimplemented(format!("member {id}: the gateway watches no ports; leave it out")));
+                return Err(Fault::unimplemented(format!(
+                    "member {id}: the gateway does not support watch ports; leave it out"
+                )));
             }
             if self.shadow.get(&Place::Member(binding.engine, id)).is_none() {
-                return Err(Fault::not_found(format!("member {id} is not there; INSERT it first")));
+                return Err(Fault::not_found(format!("member {id} does not exist; INSERT it first")));
             }
             let weight = actions::decode_weight(binding, member.weight)
                 .map_err(|fault| fault.within(&format!("member {id}")))?;
             members.extend(std::iter::repeat_n(id, weight as usize));
         }
-        let room = u32::try_from(group.max_size).unwrap_or(0).max(binding.max_group_size).max(members.len() as u32);
-        let data = list(selector, &members, room);
-        let (kind, back) = match old {
+        let capacity = u32::try_from(group.max_size).unwrap_or(0).max(binding.max_group_size).max(members.len() as u32);
+        let data = list(selector, &members, capacity);
+        let (kind, undo) = match old {
             None => (Type::Insert, bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()))),
             Some(old) => (Type::Modify, bfrt::update(Type::Modify, bfrt::entry(number, key.clone(), old))),
         };
-        self.step(bfrt::update(kind, bfrt::entry(number, key, data.clone())), Some(back));
+        self.step(bfrt::update(kind, bfrt::entry(number, key, data.clone())), Some(undo));
         self.put(place, Some(Value::Group(group.clone(), data)));
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! Multicast groups and clone sessions.
+//! Plans writes to multicast groups and clone sessions.
 //!
-//! A group's replicas become nodes, one for each instance. A session of one replica without an instance sends to a port; any other
-//! sends to a group of the gateway's own.
+//! A group's replicas become nodes, one node for each instance. A session with one replica and instance 0 sends to a
+//! port; every other session sends to a group that the gateway creates.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,21 @@ use sluice_p4runtime::proto::p4::v1 as p4;
 
 use super::Planner;
 use crate::proto::update::Type;
-use crate::replication::{Replication, Towards};
+use crate::replication::{Destination, Replication};
 use crate::shadow::{Copies, Place, Value};
 use p4::packet_replication_engine_entry::Type as Kind;
 
-/// The groups of clone sessions begin here, each as far from here as its session from 0; clients' own are below.
+/// The first group id for clone sessions; a session's group has this id plus the session's. Clients' own groups are
+/// below.
 const FIRST_SESSION_GROUP: u32 = 0xfc00;
-/// Tofino's mirror sessions are those from 1 to this one.
+/// Tofino's normal mirror sessions have the ids 1 to this one.
 const LAST_SESSION: u32 = 1015;
-/// Tofino's ports have 9 bits.
+/// The highest port number: Tofino's ports have 9 bits.
 const LAST_PORT: u32 = 511;
-/// Classes of service have 3 bits.
+/// The highest class of service: it has 3 bits.
 const LAST_CLASS: u32 = 7;
-/// The most bytes of a copy that a session can keep: what 14 bits count.
-const WHOLE: u16 = (1 << 14) - 1;
+/// The most bytes of a copy that a session can keep: its limit has 14 bits.
+const MAX_LENGTH: u16 = (1 << 14) - 1;
 
 impl Planner<'_> {
     pub(super) fn replication(&mut self, operation: Operation, entry: &p4::PacketReplicationEngineEntry) -> Outcome {
@@ -88,8 +89,8 @@ impl Planner<'_> {
         let (old, old_copies) = old.unzip();
         let old_copies = old_copies.flatten();
         if operation == Operation::Delete {
-            let again = tables.session(Type::Insert, id, old);
-            self.step(tables.session(Type::Delete, id, None), Some(again));
+            let undo = tables.session(Type::Insert, id, old);
+            self.step(tables.session(Type::Delete, id, None), Some(undo));
             old_copies.into_iter().for_each(|copies| self.delete_copies(tables, copies));
             self.put(place, None);
             return Ok(());
@@ -98,34 +99,37 @@ impl Planner<'_> {
             return Err(Fault::invalid(format!("class_of_service has 3 bits; give 0 to {LAST_CLASS}")));
         }
         let length: u32 = amount(session.packet_length_bytes, "packet_length_bytes")?;
-        let length = u16::try_from(length).ok().filter(|length| *length <= WHOLE);
+        let length = u16::try_from(length).ok().filter(|length| *length <= MAX_LENGTH);
         let length = length.ok_or_else(|| {
-            Fault::invalid(format!("a copy has at most {WHOLE} bytes; give 0 for whole packets, or no more than that"))
+            Fault::invalid(format!(
+                "a copy has at most {MAX_LENGTH} bytes; give 0 for whole packets, or no more than that"
+            ))
         })?;
-        let length = if length == 0 { WHOLE } else { length };
+        let length = if length == 0 { MAX_LENGTH } else { length };
         let (towards, copies) = match &replicas(&session.replicas)?[..] {
             [Replica { port, instance: 0 }] => {
-                // The session stops using the group before the group goes.
+                // Delete the group only after the session has stopped using it.
                 old_copies.into_iter().for_each(|copies| self.delete_copies_later(tables, copies));
-                (Towards::Port(*port), None)
+                (Destination::Port(*port), None)
             }
             replicas => {
                 let group = FIRST_SESSION_GROUP + id;
                 let copies = self.copies(tables, group, replicas, old_copies);
-                (Towards::Group(group), Some(copies))
+                (Destination::Group(group), Some(copies))
             }
         };
         let data = tables.session_data(towards, session.class_of_service, length);
-        let (kind, way_back) = match old {
+        let (kind, undo) = match old {
             None => (Type::Insert, tables.session(Type::Delete, id, None)),
             Some(old) => (Type::Modify, tables.session(Type::Modify, id, Some(old))),
         };
-        self.step(tables.session(kind, id, Some(data.clone())), Some(way_back));
+        self.step(tables.session(kind, id, Some(data.clone())), Some(undo));
         self.put(place, Some(Value::Clone(session.clone(), data, copies)));
         Ok(())
     }
 
-    /// A group of these replicas. Its nodes are new ones: the group is switched to them whole, then the old ones go.
+    /// Creates or changes a group with these replicas. It gets new nodes, the group changes to all of them in one
+    /// update, and then the old nodes are deleted.
     fn copies(&mut self, tables: &Replication, group: u32, replicas: &[Replica], old: Option<Copies>) -> Copies {
         let mut ports = BTreeMap::<u16, Vec<u32>>::new();
         for replica in replicas {
@@ -134,31 +138,33 @@ impl Planner<'_> {
         let mut nodes = Vec::with_capacity(ports.len());
         for (instance, ports) in ports {
             let (id, data) = (self.shadow.new_id(), tables.node_data(instance, ports));
-            let way_back = tables.node(Type::Delete, id, None);
-            self.step(tables.node(Type::Insert, id, Some(data.clone())), Some(way_back));
+            let undo = tables.node(Type::Delete, id, None);
+            self.step(tables.node(Type::Insert, id, Some(data.clone())), Some(undo));
             nodes.push((id, data));
         }
         let data = |nodes: &[(u32, _)]| Some(tables.group_data(nodes.iter().map(|(id, _)| *id).collect()));
-        let (kind, way_back) = match &old {
+        let (kind, undo) = match &old {
             None => (Type::Insert, tables.group(Type::Delete, group, None)),
             Some(old) => (Type::Modify, tables.group(Type::Modify, group, data(&old.nodes))),
         };
-        self.step(tables.group(kind, group, data(&nodes)), Some(way_back));
+        self.step(tables.group(kind, group, data(&nodes)), Some(undo));
         for (id, _) in old.into_iter().flat_map(|old| old.nodes) {
             self.later(tables.node(Type::Delete, id, None));
         }
         Copies { nodes, group }
     }
 
+    /// Deletes a group and its nodes, in steps that can be undone.
     fn delete_copies(&mut self, tables: &Replication, copies: Copies) {
         let nodes = copies.nodes.iter().map(|(id, _)| *id).collect();
-        let again = tables.group(Type::Insert, copies.group, Some(tables.group_data(nodes)));
-        self.step(tables.group(Type::Delete, copies.group, None), Some(again));
+        let undo = tables.group(Type::Insert, copies.group, Some(tables.group_data(nodes)));
+        self.step(tables.group(Type::Delete, copies.group, None), Some(undo));
         for (id, data) in copies.nodes {
             self.step(tables.node(Type::Delete, id, None), Some(tables.node(Type::Insert, id, Some(data))));
         }
     }
 
+    /// Deletes a group and its nodes after the batch's steps have succeeded.
     fn delete_copies_later(&mut self, tables: &Replication, copies: Copies) {
         self.later(tables.group(Type::Delete, copies.group, None));
         for (id, _) in copies.nodes {
@@ -167,15 +173,16 @@ impl Planner<'_> {
     }
 }
 
-/// Replicas that the traffic manager can make. The driver takes ports that the device does not have, and makes no copy for them.
+/// Decodes replicas, and refuses those that the traffic manager cannot make. The driver itself accepts ports that the
+/// device lacks, and silently makes no copy for them.
 fn replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Replica>> {
-    let choices = decode_replicas(replicas)?;
-    if choices.iter().any(|choice| choice.len() > 1) {
+    let alternatives = decode_replicas(replicas)?;
+    if alternatives.iter().any(|replica_and_backups| replica_and_backups.len() > 1) {
         return Err(Fault::unimplemented(
             "Tofino's backup ports are those of a port ($pre.port), not of a replica; leave backup_replicas out",
         ));
     }
-    let replicas: Vec<_> = choices.into_iter().flatten().collect();
+    let replicas: Vec<_> = alternatives.into_iter().flatten().collect();
     match replicas.iter().find(|replica| replica.port > LAST_PORT) {
         None => Ok(replicas),
         Some(Replica { port, .. }) => {

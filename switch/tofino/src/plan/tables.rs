@@ -1,4 +1,4 @@
-//! Entries and default actions.
+//! Plans writes to table entries and default actions.
 
 use prost::Message;
 use sluice_engine::{ActionCall, EntryAction, KeyField, OneShotGroup, ProfileId, TableId};
@@ -16,11 +16,11 @@ use crate::bfrt;
 use crate::proto::{self, TableData, TableKey, key_field, update::Type};
 use crate::shadow::{Entry, OwnGroup, Place, Value};
 
-/// Priorities have 24 bits in the driver, where the smallest wins.
-const MOST_PRIORITY: i32 = (1 << 24) - 1;
+/// The highest priority: the driver's has 24 bits, and its smallest number wins.
+const MAX_PRIORITY: i32 = (1 << 24) - 1;
 
-/// What an entry does, in the driver's words.
-struct Doing {
+/// An entry's action as the driver's data, with the group created for an action set.
+struct DriverAction {
     data: TableData,
     own: Option<OwnGroup>,
 }
@@ -49,45 +49,46 @@ impl Planner<'_> {
         let place = Place::Entry(id, key.encode_to_vec());
         let old = self.shadow.entry(&place).cloned();
         if operation == Operation::Delete {
-            let old = old.ok_or_else(|| Fault::not_found("there is no such entry; read those that are"))?;
+            let old = old.ok_or_else(|| Fault::not_found("there is no such entry; read the existing ones"))?;
             let number = self.loaded.program.tables[id.index()].id;
-            let again = bfrt::update(Type::Insert, bfrt::entry(number, key.clone(), old.data.clone()));
-            self.step(bfrt::update(Type::Delete, bfrt::key_only(number, key)), Some(again));
+            let undo = bfrt::update(Type::Insert, bfrt::entry(number, key.clone(), old.data.clone()));
+            self.step(bfrt::update(Type::Delete, bfrt::key_only(number, key)), Some(undo));
             self.put(place, None);
-            self.drop_own(table, old.own);
+            self.drop_own_group(table, old.own);
             return Ok(());
         }
         refuse_reads(table, entry)?;
         match (operation, &old) {
             (Operation::Insert, Some(_)) => {
-                return Err(Fault::exists("the entry is there already; MODIFY it, or DELETE it first"));
+                return Err(Fault::exists("the entry exists already; MODIFY it, or DELETE it first"));
             }
             (Operation::Modify, None) => return Err(Fault::not_found("there is no such entry; INSERT it first")),
             _ => {}
         }
         let (data, own, action) = match (&entry.action, &old) {
             (Some(action), old) => {
-                let doing = self.doing(table, action, Role::Entry, old.as_ref().and_then(|old| old.own.as_ref()))?;
-                (doing.data, doing.own, self.canonical(table, action, Role::Entry)?)
+                let driver_action =
+                    self.driver_action(table, action, Role::Entry, old.as_ref().and_then(|old| old.own.as_ref()))?;
+                (driver_action.data, driver_action.own, self.canonical(table, action, Role::Entry)?)
             }
             (None, Some(old)) => (old.data.clone(), old.own.clone(), old.wire.action.clone()),
             (None, None) => return Err(Fault::invalid("the action is missing; give one")),
         };
-        let known = &self.loaded.program.tables[id.index()];
-        let number = known.id;
-        let mut data = without_resources(known, data);
-        data.fields.extend(resources(known, entry)?);
+        let compiled = &self.loaded.program.tables[id.index()];
+        let number = compiled.id;
+        let mut data = without_resources(compiled, data);
+        data.fields.extend(resources(compiled, entry)?);
         let mut written = data.clone();
-        written.fields.extend(entry.counter_data.iter().flat_map(|counts| counts_of(known, counts)));
-        let (kind, way_back) = match &old {
+        written.fields.extend(entry.counter_data.iter().flat_map(|counts| counts_of(compiled, counts)));
+        let (kind, undo) = match &old {
             None => (Type::Insert, bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()))),
             Some(old) => (Type::Modify, bfrt::update(Type::Modify, bfrt::entry(number, key.clone(), old.data.clone()))),
         };
-        self.step(bfrt::update(kind, bfrt::entry(number, key.clone(), written)), Some(way_back));
+        self.step(bfrt::update(kind, bfrt::entry(number, key.clone(), written)), Some(undo));
         if let Some(old) = old
             && old.own != own
         {
-            self.drop_own(table, old.own);
+            self.drop_own_group(table, old.own);
         }
         let wire = p4::TableEntry {
             table_id: table.id,
@@ -117,27 +118,31 @@ impl Planner<'_> {
             return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
         }
         if entry.counter_data.is_some() || entry.meter_config.is_some() {
-            return Err(Fault::unimplemented("the gateway sets no counter or meter of a default action; leave it out"));
+            return Err(Fault::unimplemented(
+                "the gateway cannot write counters and meters of default actions; leave them out",
+            ));
         }
         let number = self.loaded.program.tables[table.engine.index()].id;
         let place = Place::Default(table.engine);
         let old = self.shadow.entry(&place).cloned();
         let reset = bfrt::update(Type::Delete, bfrt::default_entry(number, None));
-        let way_back = match &old {
+        let undo = match &old {
             Some(old) => bfrt::update(Type::Modify, bfrt::default_entry(number, Some(old.data.clone()))),
             None => reset.clone(),
         };
         let Some(action) = &entry.action else {
-            self.step(reset, Some(way_back));
+            self.step(reset, Some(undo));
             self.put(place, None);
             return Ok(());
         };
         if table.profile.is_some() {
-            return Err(Fault::unimplemented("BF Runtime sets no default action of a table with an action profile"));
+            return Err(Fault::unimplemented(
+                "BF Runtime cannot set the default action of a table with an action profile; leave it out",
+            ));
         }
-        let doing = self.doing(table, action, Role::Default, None)?;
-        let set = bfrt::update(Type::Modify, bfrt::default_entry(number, Some(doing.data.clone())));
-        self.step(set, Some(way_back));
+        let driver_action = self.driver_action(table, action, Role::Default, None)?;
+        let set = bfrt::update(Type::Modify, bfrt::default_entry(number, Some(driver_action.data.clone())));
+        self.step(set, Some(undo));
         let wire = p4::TableEntry {
             table_id: table.id,
             is_default_action: true,
@@ -146,16 +151,16 @@ impl Planner<'_> {
             metadata: entry.metadata.clone(),
             ..Default::default()
         };
-        let (key, data) = (TableKey::default(), doing.data);
+        let (key, data) = (TableKey::default(), driver_action.data);
         self.put(place, Some(Value::Entry(Box::new(Entry { wire, key, data, own: None }))));
         Ok(())
     }
 
-    /// A key in the driver's words.
+    /// Returns a key in the driver's form.
     pub(super) fn key(&self, table: TableId, fields: &[KeyField], priority: i32) -> Outcome<TableKey> {
         use key_field::{Exact, Lpm, MatchType, Optional, Range, Ternary};
-        let known = &self.loaded.program.tables[table.index()];
-        let fields = known.key.iter().zip(fields).map(|(id, field)| {
+        let compiled = &self.loaded.program.tables[table.index()];
+        let fields = compiled.key.iter().zip(fields).map(|(id, field)| {
             let matched = match field.clone() {
                 KeyField::Exact(value) => MatchType::Exact(Exact { value }),
                 KeyField::Lpm { value, prefix_len } => {
@@ -169,18 +174,18 @@ impl Planner<'_> {
             proto::KeyField { field_id: *id, match_type: Some(matched) }
         });
         let mut fields: Vec<_> = fields.collect();
-        if let Some(id) = known.priority {
-            if priority > MOST_PRIORITY {
+        if let Some(id) = compiled.priority {
+            if priority > MAX_PRIORITY {
                 return Err(Fault::invalid(format!(
-                    "the priority {priority} has more than the driver's 24 bits; give at most {MOST_PRIORITY}"
+                    "the priority {priority} has more than the driver's 24 bits; give at most {MAX_PRIORITY}"
                 )));
             }
-            fields.push(bfrt::exact(id, (MOST_PRIORITY - priority).to_be_bytes()));
+            fields.push(bfrt::exact(id, (MAX_PRIORITY - priority).to_be_bytes()));
         }
         Ok(TableKey { fields })
     }
 
-    /// The action as a client reads it back.
+    /// Returns an action in the canonical form in which clients read it back.
     fn canonical(
         &self,
         table: &TableBinding,
@@ -192,37 +197,42 @@ impl Planner<'_> {
         Ok(Some(actions::encode_entry_action(binding, table, &decoded)))
     }
 
-    fn doing(
+    /// Plans what an entry's action needs, such as a group for an action set, and returns the entry's data. `old` is
+    /// the group that the entry has already.
+    fn driver_action(
         &mut self,
         table: &TableBinding,
         action: &p4::TableAction,
         role: Role,
         old: Option<&OwnGroup>,
-    ) -> Outcome<Doing> {
+    ) -> Outcome<DriverAction> {
         let decoded = actions::decode_entry_action(&self.loaded.binding, &Ports::default(), table, action, role)?;
-        let known = &self.loaded.program.tables[table.engine.index()];
-        let (member, group) = (known.member, known.group);
+        let compiled = &self.loaded.program.tables[table.engine.index()];
+        let (member, group) = (compiled.member, compiled.group);
         let reference = |field: Option<u32>, what: &str, id: u32| {
-            let field = field.ok_or_else(|| Fault::unimplemented(format!("the driver's entries name no {what}")))?;
+            let field = field.ok_or_else(|| {
+                Fault::unimplemented(format!("the driver's entries have no field for a {what}; give an action"))
+            })?;
             Ok::<_, Fault>(TableData { action_id: 0, fields: vec![bfrt::stream(field, id.to_be_bytes())] })
         };
         Ok(match decoded {
-            EntryAction::Call(call) => Doing { data: self.call(&call), own: None },
+            EntryAction::Call(call) => DriverAction { data: self.call(&call), own: None },
             EntryAction::Member(id) => {
                 self.check_reference(table, "member", id, Place::Member)?;
-                Doing { data: reference(member, "member", id)?, own: None }
+                DriverAction { data: reference(member, "member", id)?, own: None }
             }
             EntryAction::Group(id) => {
                 self.check_reference(table, "group", id, Place::Group)?;
-                Doing { data: reference(group, "group", id)?, own: None }
+                DriverAction { data: reference(group, "group", id)?, own: None }
             }
             EntryAction::OneShot(set) => {
                 let own = self.own_group(table, &set, old)?;
-                Doing { data: reference(group, "group", own.id)?, own: Some(own) }
+                DriverAction { data: reference(group, "group", own.id)?, own: Some(own) }
             }
         })
     }
 
+    /// Refuses a reference to a member or group that does not exist.
     fn check_reference(
         &self,
         table: &TableBinding,
@@ -237,14 +247,18 @@ impl Planner<'_> {
         }
     }
 
-    /// An action with its parameters, in the driver's words.
+    /// Returns an action with its parameters in the driver's form.
     pub(super) fn call(&self, call: &ActionCall) -> TableData {
-        let known = &self.loaded.program.actions[call.action.index()];
-        let params = known.params.iter().zip(&call.params);
-        TableData { action_id: known.id, fields: params.map(|(id, value)| bfrt::stream(*id, value.clone())).collect() }
+        let compiled = &self.loaded.program.actions[call.action.index()];
+        let params = compiled.params.iter().zip(&call.params);
+        TableData {
+            action_id: compiled.id,
+            fields: params.map(|(id, value)| bfrt::stream(*id, value.clone())).collect(),
+        }
     }
 
-    /// A group for an action set. Its members are shared with other sets of the profile, so that another weight makes no member.
+    /// Creates a group for an action set, or keeps the old one if its list is the same. Members are shared between all
+    /// action sets of the profile, so that a change of weights creates no members.
     fn own_group(&mut self, table: &TableBinding, set: &OneShotGroup, old: Option<&OwnGroup>) -> Outcome<OwnGroup> {
         let profile = self.loaded.program.profile_of(table.engine);
         let profile = profile.ok_or_else(|| Fault::invalid("it has no action profile; give an action"))?;
@@ -266,20 +280,22 @@ impl Planner<'_> {
         let (number, key, data) =
             (selector.id, selector.key, super::profiles::list(selector, &list, list.len() as u32));
         if let Some(old) = old.filter(|old| old.data == data) {
-            // The same list: the shares that have just been counted are the old group's.
+            // The list is unchanged, so the old group stays: release the uses that `share` has just counted.
             let old = old.clone();
             self.unshare(profile, &places);
             return Ok(old);
         }
-        // A whole new group, then the entry, then the old one goes: no packet meets a list that is half of each.
+        // Create a complete new group, then change the entry, then delete the old group: no packet sees a list that
+        // mixes both.
         let id = self.shadow.new_id();
         let key = bfrt::number_key(key, id);
-        let gone = bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()));
-        self.step(bfrt::update(Type::Insert, bfrt::entry(number, key, data.clone())), Some(gone));
+        let undo = bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()));
+        self.step(bfrt::update(Type::Insert, bfrt::entry(number, key, data.clone())), Some(undo));
         Ok(OwnGroup { id, members: places, data })
     }
 
-    /// The driver's id of a member that action sets share.
+    /// Returns the driver's id of a shared member, which is created if it does not exist. Counts the use by a group
+    /// once.
     fn share(&mut self, profile: ProfileId, place: &Place, data: TableData, first_of_group: bool) -> u32 {
         if let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() {
             if first_of_group {
@@ -289,12 +305,13 @@ impl Planner<'_> {
         }
         let id = self.shadow.new_id();
         let (number, key) = (self.profile(profile).members, bfrt::number_key(self.profile(profile).member_key, id));
-        let gone = bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()));
-        self.step(bfrt::update(Type::Insert, bfrt::entry(number, key, data.clone())), Some(gone));
+        let undo = bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()));
+        self.step(bfrt::update(Type::Insert, bfrt::entry(number, key, data.clone())), Some(undo));
         self.put(place.clone(), Some(Value::Shared(id, data, 1)));
         id
     }
 
+    /// Releases a group's use of shared members; deletes those that no group uses any more.
     fn unshare(&mut self, profile: ProfileId, places: &[Place]) {
         for place in places {
             let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() else { continue };
@@ -308,18 +325,18 @@ impl Planner<'_> {
         }
     }
 
-    /// Deletes a group that no entry has any more, and the members that no group has any more.
-    fn drop_own(&mut self, table: &TableBinding, own: Option<OwnGroup>) {
+    /// Deletes a group that its entry no longer uses, and the members that no group uses any more.
+    fn drop_own_group(&mut self, table: &TableBinding, own: Option<OwnGroup>) {
         let (Some(own), Some(profile)) = (own, self.loaded.program.profile_of(table.engine)) else { return };
         if let Some(selector) = &self.profile(profile).selector {
-            let gone = bfrt::key_only(selector.id, bfrt::number_key(selector.key, own.id));
-            self.later(bfrt::update(Type::Delete, gone));
+            let deleted_group = bfrt::key_only(selector.id, bfrt::number_key(selector.key, own.id));
+            self.later(bfrt::update(Type::Delete, deleted_group));
         }
         self.unshare(profile, &own.members);
     }
 }
 
-/// Refuses fields that only answers have, and those that the driver's tables do not have here.
+/// Refuses fields that only answers have, and resources that the table does not have.
 fn refuse_reads(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     if entry.time_since_last_hit.is_some() {
         return Err(Fault::invalid("has_time_since_last_hit must not be set in WriteRequest"));

@@ -1,4 +1,5 @@
-//! Parser value sets. The driver's members have a value and a mask for each field, whatever P4Info says of the match.
+//! Plans writes to parser value sets. In the driver, a member has a value and a mask for each field, whatever match
+//! kind P4Info declares.
 
 use sluice_p4runtime::entity::{Operation, value_set};
 use sluice_p4runtime::fault::Outcome;
@@ -13,9 +14,14 @@ impl Planner<'_> {
     pub(super) fn value_set(&mut self, operation: Operation, entry: &p4::ValueSetEntry) -> Outcome {
         let loaded = self.loaded;
         let (set, members) = value_set::decode(&loaded.binding, operation, entry)?;
-        let known = &loaded.program.value_sets[set.engine.index()];
+        let compiled = &loaded.program.value_sets[set.engine.index()];
         let key = |fields: Vec<(Vec<u8>, Vec<u8>)>| TableKey {
-            fields: known.key.iter().zip(fields).map(|(id, (value, mask))| bfrt::ternary(*id, value, mask)).collect(),
+            fields: compiled
+                .key
+                .iter()
+                .zip(fields)
+                .map(|(id, (value, mask))| bfrt::ternary(*id, value, mask))
+                .collect(),
         };
         let (members, keys): (Vec<_>, Vec<_>) =
             members.into_iter().map(|(member, fields)| (member, key(fields))).unzip();
@@ -24,10 +30,10 @@ impl Planner<'_> {
             Some(Value::ValueSet(_, keys)) => keys,
             _ => Vec::new(),
         };
-        // Room first: a set may be full.
+        // Delete before inserting, because the set may be full.
         let insert =
-            |key: &TableKey| bfrt::update(Type::Insert, bfrt::entry(known.id, key.clone(), Default::default()));
-        let delete = |key: &TableKey| bfrt::update(Type::Delete, bfrt::key_only(known.id, key.clone()));
+            |key: &TableKey| bfrt::update(Type::Insert, bfrt::entry(compiled.id, key.clone(), Default::default()));
+        let delete = |key: &TableKey| bfrt::update(Type::Delete, bfrt::key_only(compiled.id, key.clone()));
         for key in old.iter().filter(|key| !keys.contains(key)) {
             self.step(delete(key), Some(insert(key)));
         }

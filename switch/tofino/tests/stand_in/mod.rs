@@ -1,4 +1,5 @@
-//! A BF Runtime server that stands in for the driver: it stores what is written by `bfrt.json` and answers as the driver does.
+//! A BF Runtime server that stands in for the driver: it stores what clients write to the tables of a `bfrt.json`, and
+//! answers as the driver does.
 #![allow(missing_docs, dead_code, clippy::result_large_err, clippy::cast_possible_truncation)]
 
 pub mod store;
@@ -23,65 +24,67 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 type Boxed<T> = std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Status>> + Send>>;
 
-/// The program of the repository.
+/// The `bfrt.json` of the repository's program.
 pub const BFRT: &str = include_str!("../../../../p4src/build/tofino/bfrt.json");
 
-/// A program of the tests' own, with everything that the repository's does without.
+/// The `bfrt.json` of the tests' own program, which has every feature that the repository's lacks.
 pub const CAMPUS: &str = include_str!("../campus/bfrt.json");
 
-/// Tables of the device, whatever its program: those that the gateway uses, and one in a form that a program's have not.
+/// The device's own tables, which do not depend on the program: those that the gateway uses, and one whose form differs
+/// from a program's tables.
 pub const DEVICE: &str = include_str!("device.json");
 
-/// A connection that has subscribed.
+/// A subscribed connection.
 struct Client {
     events: mpsc::Sender<Result<StreamMessageResponse, Status>>,
-    /// The program that it is bound to.
+    /// The program to which the connection is bound.
     bound: Option<String>,
-    /// Its load has failed on the way, and the driver does nothing more of that kind for it.
+    /// Whether a load on this connection has failed; the driver then ignores further loads on it.
     in_warm_init: bool,
-    /// Ends its stream.
+    /// Notified to end the connection's stream.
     end: Arc<Notify>,
 }
 
+/// The stand-in, with its tables, records of requests, and faults to inject.
 pub struct Driver {
-    /// What runs; `None` with `--skip-p4`.
+    /// The running program; `None` as with bf_switchd's `--skip-p4`.
     pub running: Mutex<Option<ForwardingPipelineConfig>>,
     pub store: Mutex<Store>,
-    /// Entries that clients have written, changed or deleted.
+    /// Number of entries that clients have inserted, modified or deleted.
     pub written: AtomicUsize,
-    /// Updates after which the driver stops, in the midst of a request, and what is notified then.
+    /// Number of updates after which the driver stops answering, even within a request, and who is notified then.
     pub stops: Mutex<Option<(usize, Arc<Notify>)>>,
-    /// Updates of each Write request.
+    /// Number of updates in each write request.
     pub requests: Mutex<Vec<usize>>,
-    /// Entries of each Read request.
+    /// Number of entries in each read request.
     pub reads: Mutex<Vec<usize>>,
-    /// A cell that cannot be read: a register and an index.
+    /// A cell that cannot be read: the register's name and the index.
     pub unreadable: Mutex<Option<(String, u32)>>,
-    /// Arrays that are being copied from the device.
+    /// Ids of the arrays that are being copied from the device.
     copied: Mutex<HashSet<u32>>,
-    /// Acknowledgements that came, which end the stream.
+    /// Number of acknowledgements received; each ends its stream.
     pub acknowledgements: AtomicUsize,
-    /// Refuses inserts into a table of this name, as full memory does.
+    /// Name of a table into which inserts are refused, as if its memory were full.
     pub full: Mutex<Option<String>>,
-    /// Holds up every read and write while it is there.
+    /// While set, every read and write waits for this notification.
     pub stuck: Mutex<Option<Arc<Notify>>>,
-    /// Loads that fail half way, as they do when the device is slow.
+    /// Number of loads that will fail, as they do when the device is slow.
     pub failing_loads: AtomicUsize,
-    /// Programs that were loaded, with the folder of their files.
+    /// The loaded programs, with the folder of their files.
     pub loads: Mutex<Vec<(String, String)>>,
     muted: Mutex<Option<usize>>,
     clients: Mutex<HashMap<u32, Client>>,
-    /// Connections so far.
+    /// Number of connections so far.
     connections: watch::Sender<usize>,
 }
 
 impl Driver {
-    /// Runs a program called sluice.
+    /// Returns a driver that runs a program called sluice.
     pub fn new(json: &str) -> Arc<Self> {
         Self::running(Some(program("sluice", json, b"compiled")))
     }
 
-    /// Runs this program, or none.
+    /// Returns a driver that runs this program, or none.
     pub fn running(config: Option<ForwardingPipelineConfig>) -> Arc<Self> {
         Arc::new(Self {
             store: Mutex::new(Store::new(tables(config.as_ref()))),
@@ -103,13 +106,13 @@ impl Driver {
         })
     }
 
-    /// Serves on a free port; the result is its URI and what ends it.
+    /// Serves the driver on an address. Returns its URI, and the task to abort to stop serving.
     pub async fn serve(self: &Arc<Self>, address: &str) -> (String, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind(address).await.unwrap();
         let uri = format!("http://{}", listener.local_addr().unwrap());
         let service = BfRuntimeServer::new(Service(Arc::clone(self))).max_decoding_message_size(1 << 30);
         let server = tonic::transport::Server::builder().add_service(service);
-        // As the driver's gRPC: an answer of several segments is not held back for an acknowledgement.
+        // Like the driver's gRPC server: without it, an answer of several segments would wait for an acknowledgement.
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let served = server.serve_with_incoming(incoming);
         (uri, tokio::spawn(async move { served.await.unwrap() }))
@@ -119,7 +122,7 @@ impl Driver {
         self.clients.lock().values().next().map(|client| client.events.clone()).expect("a subscriber")
     }
 
-    /// Reports digests as the driver does.
+    /// Sends a digest list to a subscriber.
     pub async fn report(&self, filter: &str, messages: Vec<Vec<(u32, Vec<u8>)>>) {
         let digest_id = self.store.lock().filter(filter);
         let data = messages.into_iter().map(|fields| TableData {
@@ -131,7 +134,7 @@ impl Driver {
         self.events().send(Ok(StreamMessageResponse { update: Some(update) })).await.unwrap();
     }
 
-    /// Reports that an entry is idle, or that it is hit again.
+    /// Notifies a subscriber that an entry is idle, or active again.
     pub async fn report_age(&self, table: &str, key: TableKey, is_idle: bool) {
         use idle_timeout_notification::NotificationType::{EntryActive, EntryIdle};
         let entry = sluice_tofino::bfrt::key_only(self.store.lock().table(table).id, key);
@@ -141,27 +144,27 @@ impl Driver {
         self.events().send(Ok(StreamMessageResponse { update })).await.unwrap();
     }
 
-    /// Waits until so many connections have been made.
+    /// Waits until `count` connections have been made.
     pub async fn connected(&self, count: usize) {
         self.connections.subscribe().wait_for(|made| *made >= count).await.unwrap();
     }
 
-    /// Has the driver make so many updates of the next batch, and not answer.
+    /// Makes the driver apply `updates` updates of the next batch and then fail the request.
     pub fn mute(&self, updates: usize) {
         *self.muted.lock() = Some(updates);
     }
 
-    /// Resets all tables, as a load by another client does.
-    pub fn load_anew(&self) {
+    /// Empties all tables, as a load by another client does.
+    pub fn reset(&self) {
         *self.store.lock() = Store::new(tables(self.running.lock().as_ref()));
     }
 
-    /// Ends the subscribers' streams, as a driver that dies does.
+    /// Ends the subscribers' streams, as the driver's death does.
     pub fn hang_up(&self) {
         self.clients.lock().values().for_each(|client| client.end.notify_one());
     }
 
-    async fn tell(&self, progress: SetForwardingPipelineConfigResponseType) {
+    async fn notify_progress(&self, progress: SetForwardingPipelineConfigResponseType) {
         let clients: Vec<_> = self.clients.lock().values().map(|client| client.events.clone()).collect();
         let message =
             SetForwardingPipelineConfigResponse { set_forwarding_pipeline_config_response_type: progress as i32 };
@@ -171,20 +174,21 @@ impl Driver {
         }
     }
 
-    /// Loads as the driver does: what is bound to a program that goes is cut off, and all tables are as at the start.
+    /// Loads a program as the driver does: ends connections that are bound to a replaced program, and resets all
+    /// tables.
     async fn load(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
         let unknown = || Status::unknown("Failed to end warm_init HW access fails");
         {
             let mut clients = self.clients.lock();
             let client = clients.get_mut(&request.client_id).ok_or_else(|| Status::unavailable("Unknown client."))?;
             if client.in_warm_init {
-                // The driver says OK and does nothing.
+                // As the driver does: answers OK without doing anything.
                 return Ok(());
             }
             client.in_warm_init = true;
         }
-        self.tell(SetForwardingPipelineConfigResponseType::WarmInitStarted).await;
-        if self.failing_loads.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+        self.notify_progress(SetForwardingPipelineConfigResponseType::WarmInitStarted).await;
+        if self.failing_loads.fetch_update(Relaxed, Relaxed, |failures| failures.checked_sub(1)).is_ok() {
             return Err(unknown());
         }
         let config = request.config.first().cloned().ok_or_else(unknown)?;
@@ -198,7 +202,7 @@ impl Driver {
             client.in_warm_init = false;
         }
         *self.running.lock() = Some(config);
-        self.tell(SetForwardingPipelineConfigResponseType::WarmInitFinished).await;
+        self.notify_progress(SetForwardingPipelineConfigResponseType::WarmInitFinished).await;
         Ok(())
     }
 
@@ -231,9 +235,9 @@ impl Driver {
             return Err(Status::not_found(format!("Failed to find BfRtInfo for program {name}")));
         }
         let mut clients = self.clients.lock();
-        if let Some((other, _)) = clients.iter().find(|(_, other)| other.bound.as_deref() == Some(name)) {
+        if let Some((owner, _)) = clients.iter().find(|(_, client)| client.bound.as_deref() == Some(name)) {
             return Err(Status::already_exists(format!(
-                "Client ID {client} trying to bind but Client ID {other} already owns this P4 Already exists"
+                "Client ID {client} trying to bind but Client ID {owner} already owns this P4 Already exists"
             )));
         }
         let client = clients.get_mut(&client).ok_or_else(|| Status::unavailable("Unknown client."))?;
@@ -248,15 +252,15 @@ impl Driver {
         }
     }
 
-    /// Waits for good where the driver is to stop after as many updates as it has made.
+    /// Counts updates that are about to be made; never returns once the number in `stops` is reached.
     async fn pass(&self, updates: usize) {
         let stops = match &mut *self.stops.lock() {
             Some((0, stopped)) => {
                 stopped.notify_one();
                 true
             }
-            Some((left, _)) => {
-                *left -= updates;
+            Some((remaining, _)) => {
+                *remaining -= updates;
                 false
             }
             None => false,
@@ -266,11 +270,11 @@ impl Driver {
         }
     }
 
-    fn is_unreadable(&self, wanted: &TableEntry) -> bool {
+    fn is_unreadable(&self, pattern: &TableEntry) -> bool {
         let unreadable = self.unreadable.lock();
         unreadable.as_ref().is_some_and(|(table, index)| {
             let id = self.store.lock().table(table).id;
-            wanted.table_id == id && wanted.key.as_ref().is_some_and(|key| store::key_number(key) == *index)
+            pattern.table_id == id && pattern.key.as_ref().is_some_and(|key| store::key_number(key) == *index)
         })
     }
 
@@ -294,11 +298,11 @@ impl Driver {
     }
 }
 
-/// The time that a copy of an array takes.
+/// Duration of a copy of an array from the device.
 const COPY: Duration = Duration::from_millis(5);
 
-/// The array that an update copies from the device.
-fn copied(update: &Update) -> Option<u32> {
+/// Returns the id of the array that an update copies from the device; `None` for other updates.
+fn array_to_copy(update: &Update) -> Option<u32> {
     match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
         Some(entity::Entity::TableOperation(operation)) => Some(operation.table_id),
         _ => None,
@@ -312,7 +316,7 @@ fn being_copied() -> store::Refusal {
 
 struct Service(Arc<Driver>);
 
-/// Errors as the driver packs them: one for each update, up to the last that is refused.
+/// Packs errors as the driver does: one for each update, up to the last refused one.
 fn packed(outcomes: &[Result<(), store::Refusal>]) -> Result<(), Status> {
     let Some(last) = outcomes.iter().rposition(Result::is_err) else { return Ok(()) };
     let details = outcomes[..=last].iter().map(|outcome| {
@@ -347,7 +351,7 @@ impl BfRuntime for Service {
             request.updates.iter().take(count).for_each(|update| self.0.update(update).unwrap());
             return Err(Status::unavailable("the connection is broken"));
         }
-        let arrays: Vec<_> = request.updates.iter().filter_map(copied).collect();
+        let arrays: Vec<_> = request.updates.iter().filter_map(array_to_copy).collect();
         if let Some(busy) = arrays.iter().position(|array| !self.0.copied.lock().insert(*array)) {
             self.0.copied.lock().retain(|array| !arrays[..busy].contains(array));
             return packed(&[Err(being_copied())]).map(|()| Response::new(WriteResponse::default()));
@@ -374,18 +378,18 @@ impl BfRuntime for Service {
         let request = request.into_inner();
         let pipe = request.target.unwrap_or_default().pipe_id as usize;
         self.0.reads.lock().push(request.entities.len());
-        for wanted in request.entities {
-            let Some(entity::Entity::TableEntry(wanted)) = wanted.entity else { continue };
-            if self.0.copied.lock().contains(&wanted.table_id) {
+        for pattern in request.entities {
+            let Some(entity::Entity::TableEntry(pattern)) = pattern.entity else { continue };
+            if self.0.copied.lock().contains(&pattern.table_id) {
                 outcomes.push(Err(being_copied()));
                 continue;
             }
-            if self.0.is_unreadable(&wanted) {
+            if self.0.is_unreadable(&pattern) {
                 outcomes.push(Err((Code::Internal, "HW access fails".to_owned())));
                 continue;
             }
-            outcomes.push(self.0.store.lock().read(&wanted, pipe).map(|found| {
-                entities.extend(found.into_iter().map(sluice_tofino::bfrt::entry_entity));
+            outcomes.push(self.0.store.lock().read(&pattern, pipe).map(|entries| {
+                entities.extend(entries.into_iter().map(sluice_tofino::bfrt::entry_entity));
             }));
         }
         let answer = Ok(ReadResponse { entities, status: Vec::new() });
@@ -404,7 +408,7 @@ impl BfRuntime for Service {
                 let name = request.config.first().map(|config| config.p4_name.clone());
                 self.0.bind(request.client_id, &name.unwrap_or_default())?;
             }
-            // Waits for what is under way: the driver does one thing at a time here.
+            // Waits until other requests are finished: the driver handles them one at a time here.
             Action::Verify => self.0.wait().await,
             Action::VerifyAndWarmInitBeginAndEnd => self.0.load(request).await?,
             _ => return Err(Status::unimplemented("not what the gateway sends")),
@@ -435,7 +439,7 @@ impl BfRuntime for Service {
         let first =
             requests.message().await?.ok_or_else(|| Status::cancelled("the stream ends before its beginning"))?;
         let id = first.client_id;
-        // A client number that another one has is refused with the call, not in its stream.
+        // A client number in use fails the call itself, not the stream.
         driver.subscribe(first, events.clone(), Arc::clone(&end)).await?;
         tokio::spawn(async move {
             let mut next = async || {
@@ -457,7 +461,7 @@ impl BfRuntime for Service {
     }
 }
 
-/// A program with its files.
+/// Returns a program for the driver, with its files.
 pub fn program(name: &str, json: &str, binary: &[u8]) -> ForwardingPipelineConfig {
     let profile = forwarding_pipeline_config::Profile {
         profile_name: "pipe".to_owned(),
@@ -472,10 +476,10 @@ pub fn program(name: &str, json: &str, binary: &[u8]) -> ForwardingPipelineConfi
     }
 }
 
-/// The tables of a program and those of the device.
+/// Returns the tables of a program together with the device's own.
 fn tables(config: Option<&ForwardingPipelineConfig>) -> Info {
     let program = config.map(|config| serde_json::from_slice(&config.bfruntime_info).unwrap());
     let mut info: Info = program.unwrap_or_default();
-    info.tables.extend(Info::known(DEVICE.as_bytes()).unwrap().tables);
+    info.tables.extend(Info::parse_device(DEVICE.as_bytes()).unwrap().tables);
     info
 }

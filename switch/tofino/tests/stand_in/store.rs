@@ -1,4 +1,4 @@
-//! What the stand-in holds: tables by `bfrt.json`, with the driver's checks of keys, data and references.
+//! The stand-in's tables, by `bfrt.json`, with the driver's checks of keys, data and references.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,10 @@ use sluice_tofino::info::{Field, Info, Table};
 use sluice_tofino::proto::{DataField, TableData, TableEntry, TableKey, data_field, key_field, update::Type};
 use tonic::Code;
 
-/// Pipes of the device.
+/// Number of pipes of the device.
 pub const PIPES: usize = 4;
 
+/// The code and message of a refused update.
 pub type Refusal = (Code, String);
 
 fn refuse<T>(code: Code, text: impl Into<String>) -> Result<T, Refusal> {
@@ -18,18 +19,18 @@ fn refuse<T>(code: Code, text: impl Into<String>) -> Result<T, Refusal> {
 
 const TIME_TO_LIVE: &str = "$ENTRY_TTL";
 
-/// The entries of one table.
+/// The entries and default action of one table.
 #[derive(Debug, Default, Clone)]
 pub struct Rows {
     pub entries: BTreeMap<Vec<u8>, (TableKey, TableData)>,
     pub default: Option<TableData>,
 }
 
-/// All tables.
+/// All tables with their content.
 #[derive(Debug)]
 pub struct Store {
     info: Info,
-    /// Ids of the tables whose entries age.
+    /// Ids of the tables with enabled idle timeouts.
     aging: BTreeSet<u32>,
     rows: BTreeMap<u32, Rows>,
 }
@@ -48,7 +49,7 @@ impl Store {
         &self.rows[&self.table(name).id]
     }
 
-    /// All tables, by name.
+    /// Returns all tables with their content.
     pub fn all(&self) -> impl Iterator<Item = (&Table, &Rows)> {
         self.info.tables.iter().map(|table| (table, &self.rows[&table.id]))
     }
@@ -58,11 +59,11 @@ impl Store {
     }
 
     fn by_id(&self, id: u32) -> Result<&Table, Refusal> {
-        let found = self.info.tables.iter().find(|table| table.id == id);
-        found.ok_or_else(|| (Code::NotFound, format!("Table not found for id {id}")))
+        let table = self.info.tables.iter().find(|table| table.id == id);
+        table.ok_or_else(|| (Code::NotFound, format!("Table not found for id {id}")))
     }
 
-    /// Has a table's entries age.
+    /// Enables idle timeouts in a table.
     pub fn age(&mut self, id: u32) -> Result<(), Refusal> {
         if self.by_id(id)?.data_id(TIME_TO_LIVE).is_none() {
             return refuse(Code::Unimplemented, "Failed to set Idle Notify Mode");
@@ -91,24 +92,24 @@ impl Store {
         };
         check_key(&table, key)?;
         let encoded = key.encode_to_vec();
-        let found = self.rows[&table.id].entries.contains_key(&encoded);
+        let exists = self.rows[&table.id].entries.contains_key(&encoded);
         let cells = is_array(&table);
         if table.table_type == "MirrorCfg" {
             let action = entry.data.as_ref().map_or(0, |data| data.action_id);
-            let coalesces = table.action_specs.iter().any(|it| it.id == action && it.name == "$coalescing");
-            check_session(kind, key_number(key), found, coalesces)?;
+            let coalesces = table.action_specs.iter().any(|spec| spec.id == action && spec.name == "$coalescing");
+            check_session(kind, key_number(key), exists, coalesces)?;
         }
         match kind {
-            Type::Insert if found && !cells => return refuse(Code::AlreadyExists, "Table Add failed Already exists"),
+            Type::Insert if exists && !cells => return refuse(Code::AlreadyExists, "Table Add failed Already exists"),
             Type::Insert if !cells && self.rows[&table.id].entries.len() as u64 >= table.size => {
                 return refuse(Code::ResourceExhausted, "Table Add failed No space");
             }
-            // What the traffic manager does at a port is there from the start.
-            Type::Modify if !found && !cells && table.table_type != "PrePort" => {
+            // The traffic manager's entry of a port always exists.
+            Type::Modify if !exists && !cells && table.table_type != "PrePort" => {
                 return refuse(Code::NotFound, "Table Entry modify failed Object not found");
             }
-            Type::Delete if !found && table.table_type == "ParserValueSet" => return Ok(()),
-            Type::Delete if !found => return refuse(Code::NotFound, "Table Entry delete failed Object not found"),
+            Type::Delete if !exists && table.table_type == "ParserValueSet" => return Ok(()),
+            Type::Delete if !exists => return refuse(Code::NotFound, "Table Entry delete failed Object not found"),
             Type::Delete if self.is_referred_to(&table, key) => {
                 return refuse(Code::AlreadyExists, "Table Entry delete failed Entry references exist");
             }
@@ -119,7 +120,7 @@ impl Store {
             Type::Insert | Type::Modify => {}
             _ => return refuse(Code::Unimplemented, "not what the gateway sends"),
         }
-        // The driver says no more of a port that the device does not have.
+        // For a port that the device lacks, the driver only reports invalid arguments.
         if table.name == "$PORT" && key_number(key) > 511 {
             return refuse(Code::InvalidArgument, "Table Add failed table:$PORT Invalid arguments");
         }
@@ -158,16 +159,18 @@ impl Store {
         if data.action_id != 0 && action.is_none() {
             return refuse(Code::NotFound, format!("no action {} in {}", data.action_id, table.name));
         }
-        let known = action.map_or(&[][..], |action| &action.data);
-        let fields: Vec<&Field> = known.iter().chain(table.data.iter().flat_map(|data| data.fields())).collect();
-        for given in &data.fields {
-            let Some(field) = fields.iter().find(|field| field.id == given.field_id) else {
-                return refuse(Code::InvalidArgument, format!("SetValue failed for field:{}", given.field_id));
+        let action_fields = action.map_or(&[][..], |action| &action.data);
+        let fields: Vec<&Field> =
+            action_fields.iter().chain(table.data.iter().flat_map(|data| data.fields())).collect();
+        for value in &data.fields {
+            let Some(field) = fields.iter().find(|field| field.id == value.field_id) else {
+                return refuse(Code::InvalidArgument, format!("SetValue failed for field:{}", value.field_id));
             };
-            match &given.value {
+            match &value.value {
                 Some(data_field::Value::Stream(bytes)) => check_width(field.kind.bits(), bytes, &field.name)?,
                 Some(data_field::Value::IntArrVal(members)) if table.table_type == "Selector" => {
-                    let profile = self.info.tables.iter().find(|other| table.depends_on.contains(&other.id)).unwrap();
+                    let profile =
+                        self.info.tables.iter().find(|candidate| table.depends_on.contains(&candidate.id)).unwrap();
                     for member in &members.val {
                         if !self.has(profile.id, *member) {
                             return refuse(Code::InvalidArgument, format!("member {member} does not exist"));
@@ -191,7 +194,7 @@ impl Store {
         self.check_reference(table, data)
     }
 
-    /// Times to live need a table whose entries age, and are not shorter than the time between two looks.
+    /// Checks that a time to live is in a table with idle timeouts, and not below the interval of the driver's checks.
     fn check_age(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
         let id = table.data_id(TIME_TO_LIVE);
         match data.fields.iter().find(|field| Some(field.field_id) == id) {
@@ -203,7 +206,8 @@ impl Store {
         }
     }
 
-    /// A group lists nodes that are there, with as many exclusions. The driver does not mind a node that goes before its group.
+    /// Checks that a multicast group lists existing nodes, and as many exclusions. The driver does allow deleting a
+    /// node before its group.
     fn check_copies(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
         if table.name != "$pre.mgid" {
             return Ok(());
@@ -223,8 +227,8 @@ impl Store {
         if exclusions != nodes.val.len() {
             return refuse(Code::InvalidArgument, "Table Add failed table:$pre.mgid Invalid arguments");
         }
-        let there = self.table("$pre.node".split_once('.').unwrap().1).id;
-        match nodes.val.iter().all(|node| self.has(there, *node)) {
+        let node_table = self.table("$pre.node".split_once('.').unwrap().1).id;
+        match nodes.val.iter().all(|node| self.has(node_table, *node)) {
             true => Ok(()),
             false => refuse(Code::NotFound, "Table Add failed table:$pre.mgid Object not found"),
         }
@@ -237,12 +241,12 @@ impl Store {
             }
             let id = table.data_id(name);
             for field in data.fields.iter().filter(|field| Some(field.field_id) == id) {
-                let other = self
+                let referred = self
                     .info
                     .tables
                     .iter()
-                    .find(|other| table.depends_on.contains(&other.id) && other.table_type == kind);
-                if !self.has(other.unwrap().id, number(field)) {
+                    .find(|candidate| table.depends_on.contains(&candidate.id) && candidate.table_type == kind);
+                if !self.has(referred.unwrap().id, number(field)) {
                     return refuse(Code::NotFound, format!("{name} {} does not exist", number(field)));
                 }
             }
@@ -254,7 +258,7 @@ impl Store {
         self.rows[&table].entries.values().any(|(key, _)| key_number(key) == id)
     }
 
-    /// Whether an entry or a group has this group or member.
+    /// Returns whether an entry or a group refers to this group or member.
     fn is_referred_to(&self, table: &Table, key: &TableKey) -> bool {
         let name = match table.table_type.as_str() {
             "Selector" => "$SELECTOR_GROUP_ID",
@@ -262,9 +266,9 @@ impl Store {
             _ => return false,
         };
         let id = key_number(key);
-        self.info.tables.iter().filter(|other| other.depends_on.contains(&table.id)).any(|other| {
-            let field_id = other.data_id(name);
-            self.rows[&other.id].entries.values().any(|(_, data)| {
+        self.info.tables.iter().filter(|referring| referring.depends_on.contains(&table.id)).any(|referring| {
+            let field_id = referring.data_id(name);
+            self.rows[&referring.id].entries.values().any(|(_, data)| {
                 data.fields.iter().filter(|field| Some(field.field_id) == field_id).any(|field| match &field.value {
                     Some(data_field::Value::IntArrVal(list)) => list.val.contains(&id),
                     _ => number(field) == id,
@@ -273,19 +277,19 @@ impl Store {
         })
     }
 
-    /// Entries; of a register's cells one value, of a pipe, or one for each, where `pipe` is none of them.
-    pub fn read(&self, wanted: &TableEntry, pipe: usize) -> Result<Vec<TableEntry>, Refusal> {
-        let table = self.by_id(wanted.table_id)?;
+    /// Reads entries. A register's cell has the value of one pipe, or those of all pipes if `pipe` is not one of them.
+    pub fn read(&self, pattern: &TableEntry, pipe: usize) -> Result<Vec<TableEntry>, Refusal> {
+        let table = self.by_id(pattern.table_id)?;
         let answer = |key: &TableKey, data: TableData| TableEntry {
             table_id: table.id,
             key: Some(key.clone()),
             data: Some(data),
             ..Default::default()
         };
-        if let Some(key) = &wanted.key {
+        if let Some(key) = &pattern.key {
             check_key(table, key)?;
-            let found = self.rows[&table.id].entries.get(&key.encode_to_vec()).map(|(_, data)| data.clone());
-            let data = match found {
+            let stored = self.rows[&table.id].entries.get(&key.encode_to_vec()).map(|(_, data)| data.clone());
+            let data = match stored {
                 None if !is_array(table) => return refuse(Code::NotFound, "Table Entry get failed Object not found"),
                 data => data.unwrap_or_default(),
             };
@@ -302,7 +306,7 @@ impl Store {
         Ok(cells.collect())
     }
 
-    /// Sets a field of all of a table's entries.
+    /// Sets a data field of all entries of a table.
     pub fn set_field(&mut self, name: &str, field: DataField) {
         let id = self.table(name).id;
         for (_, data) in self.rows.get_mut(&id).unwrap().entries.values_mut() {
@@ -311,7 +315,7 @@ impl Store {
         }
     }
 
-    /// Sets what a register's cell has in each pipe, field by field.
+    /// Sets a register's cell: for each field, the value in each pipe.
     pub fn set_cell(&mut self, name: &str, index: u32, fields: &[[u32; PIPES]]) {
         let table = self.table(name).clone();
         let ids = table.data.iter().flat_map(|data| data.fields()).map(|field| field.id);
@@ -324,11 +328,12 @@ impl Store {
     }
 }
 
-/// The data with every field; a register's has a pipe's value, or one for each.
+/// Returns an entry's data with every field; missing ones are zero. A register's field has one pipe's value, or one for
+/// each pipe.
 fn filled(table: &Table, data: TableData, pipe: usize) -> TableData {
     let mut fields = Vec::new();
     for field in table.data.iter().flat_map(|data| data.fields()) {
-        let mut values: Vec<_> = data.fields.iter().filter(|given| given.field_id == field.id).cloned().collect();
+        let mut values: Vec<_> = data.fields.iter().filter(|value| value.field_id == field.id).cloned().collect();
         let bytes = field.kind.bits().unwrap_or(0).div_ceil(8) as usize;
         let zero = sluice_tofino::bfrt::stream(field.id, vec![0; bytes]);
         let count = if table.table_type == "Register" { PIPES } else { 1 };
@@ -339,18 +344,18 @@ fn filled(table: &Table, data: TableData, pipe: usize) -> TableData {
         }
         fields.extend(values);
     }
-    // What an action has is as it was written.
-    let own = |field: &&DataField| !fields.iter().any(|there| there.field_id == field.field_id);
+    // Fields of the action are returned as they were written.
+    let own = |field: &&DataField| !fields.iter().any(|filled| filled.field_id == field.field_id);
     let rest: Vec<_> = data.fields.iter().filter(own).cloned().collect();
     TableData { action_id: data.action_id, fields: fields.into_iter().chain(rest).collect() }
 }
 
-/// Sessions have codes of their own.
-fn check_session(kind: Type, id: u32, found: bool, coalesces: bool) -> Result<(), Refusal> {
-    let wrong = id == 0 || (kind == Type::Insert) == found;
+/// Checks an update of a mirror session, for which the driver has other codes than for entries.
+fn check_session(kind: Type, id: u32, exists: bool, coalesces: bool) -> Result<(), Refusal> {
+    let wrong = id == 0 || (kind == Type::Insert) == exists;
     match (wrong, id) {
         (true, _) => refuse(Code::InvalidArgument, "table:$mirror.cfg Invalid arguments"),
-        // The last ones are for sessions that coalesce.
+        // Sessions from 1016 on must be coalescing ones.
         (false, 1016..) if kind != Type::Delete && !coalesces => {
             refuse(Code::NotFound, "table:$mirror.cfg Object not found")
         }
@@ -366,12 +371,12 @@ fn check_key(table: &Table, key: &TableKey) -> Result<(), Refusal> {
     if key.fields.len() != table.key.len() {
         return refuse(Code::InvalidArgument, format!("{} has {} key fields", table.name, table.key.len()));
     }
-    for known in &table.key {
-        let Some(given) = key.fields.iter().find(|field| field.field_id == known.id) else {
-            return refuse(Code::InvalidArgument, format!("key field {} is missing", known.name));
+    for declared in &table.key {
+        let Some(field) = key.fields.iter().find(|field| field.field_id == declared.id) else {
+            return refuse(Code::InvalidArgument, format!("key field {} is missing", declared.name));
         };
         use key_field::MatchType;
-        let (kind, values) = match given.match_type.as_ref().unwrap() {
+        let (kind, values) = match field.match_type.as_ref().unwrap() {
             MatchType::Exact(exact) => ("Exact", vec![&exact.value]),
             MatchType::Lpm(lpm) => ("LPM", vec![&lpm.value]),
             MatchType::Ternary(ternary) => ("Ternary", vec![&ternary.value, &ternary.mask]),
@@ -380,11 +385,11 @@ fn check_key(table: &Table, key: &TableKey) -> Result<(), Refusal> {
                 ("Optional", optional.is_valid.then_some(&optional.value).into_iter().collect())
             }
         };
-        if kind != known.match_type {
-            return refuse(Code::InvalidArgument, format!("key field {} is {}", known.name, known.match_type));
+        if kind != declared.match_type {
+            return refuse(Code::InvalidArgument, format!("key field {} is {}", declared.name, declared.match_type));
         }
         for value in values {
-            check_width(known.kind.bits(), value, &known.name)?;
+            check_width(declared.kind.bits(), value, &declared.name)?;
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The stand-in's answers held against those of a driver that runs the tests' own program, campus, where one is named:
-//! `SLUICE_DRIVER=http://127.0.0.1:50052`.
+//! Compares the stand-in's answers with those of a real driver that runs the tests' own program, campus. The real
+//! driver's URI is given as `SLUICE_DRIVER=http://127.0.0.1:50052`; without it, nothing is compared.
 
 use sluice_tofino::bfrt::{self, exact, stream, ternary};
 use sluice_tofino::client::{Address, Driver as Client};
@@ -8,18 +8,20 @@ use tonic::Code;
 
 use crate::stand_in::{CAMPUS, Driver};
 
+/// Returns the driver's id of a table.
 fn id(client: &Client, name: &str) -> u32 {
     let program = client.program().expect("a driver that runs campus");
-    let mut tables = program.info.tables.iter().chain(&program.fixed.tables);
+    let mut tables = program.info.tables.iter().chain(&program.device_info.tables);
     tables.find(|table| table.name == name).unwrap_or_else(|| panic!("no {name}")).id
 }
 
+/// Returns the code with which the driver answers an update.
 async fn outcome(client: &Client, kind: Type, entry: TableEntry) -> Code {
     let outcome = client.write(vec![bfrt::update(kind, entry)]).await.expect("an answer").remove(0);
     outcome.err().map_or(Code::Ok, |fault| fault.code)
 }
 
-/// The codes of a list of requests, each named by its place in the list.
+/// Sends a list of requests, and returns the code of each answer with the request's description.
 async fn answers(uri: &str) -> Vec<(&'static str, Code)> {
     let address = Address { uri: uri.to_owned(), device: 0, client: 77, program: None };
     let (client, _events) = Client::connect(address).await.expect("a driver that runs campus");
@@ -28,7 +30,7 @@ async fn answers(uri: &str) -> Vec<(&'static str, Code)> {
     };
     let short = |number: u16| vec![exact(1, number.to_be_bytes())];
     let (hosts, set) = ("pipe.Ingress.hosts", "pipe.IngressParser.ipv4_types");
-    let known = 19_822_884;
+    let known_action = 19_822_884;
     let host = |last: u8| vec![exact(1, [2, 0, 0, 0, 0, last]), exact(2, [0, 1])];
     let member = |value: u16| vec![ternary(1, value.to_be_bytes().to_vec(), vec![255, 255])];
     let node = |number: u32| vec![exact(1, number.to_be_bytes())];
@@ -40,33 +42,33 @@ async fn answers(uri: &str) -> Vec<(&'static str, Code)> {
     let session_data =
         || vec![bfrt::flag(5, true), bfrt::name(6, "BOTH"), stream(7, 3_u32.to_be_bytes()), bfrt::flag(8, true)];
     let requests = vec![
-        ("an entry", Type::Insert, row(hosts, host(1), known, vec![])),
-        ("the same entry", Type::Insert, row(hosts, host(1), known, vec![])),
-        ("a change of no entry", Type::Modify, row(hosts, host(2), known, vec![])),
-        ("no entry any more", Type::Delete, row(hosts, host(2), 0, vec![])),
-        ("the entry's end", Type::Delete, row(hosts, host(1), 0, vec![])),
-        ("a member", Type::Insert, row(set, member(0x88b6), 0, vec![])),
-        ("the same member", Type::Insert, row(set, member(0x88b6), 0, vec![])),
-        ("the member's end", Type::Delete, row(set, member(0x88b6), 0, vec![])),
-        ("no member any more", Type::Delete, row(set, member(0x88b6), 0, vec![])),
-        ("a node", Type::Insert, row("$pre.node", node(0x4000_0001), 0, node_data())),
-        ("a group", Type::Insert, row("$pre.mgid", short(7), 0, group_data(vec![0x4000_0001]))),
-        ("a group of no node", Type::Insert, row("$pre.mgid", short(8), 0, group_data(vec![77]))),
-        ("nodes alone", Type::Insert, row("$pre.mgid", short(9), 0, vec![bfrt::numbers(1, vec![0x4000_0001])])),
-        ("all groups", Type::Delete, bfrt::whole_table(id(&client, "$pre.mgid"))),
-        ("the group's end", Type::Delete, row("$pre.mgid", short(7), 0, vec![])),
-        ("no group any more", Type::Delete, row("$pre.mgid", short(7), 0, vec![])),
-        ("the node's end", Type::Delete, row("$pre.node", node(0x4000_0001), 0, vec![])),
-        ("a session", Type::Insert, row("$mirror.cfg", short(5), 2, session_data())),
-        ("the same session", Type::Insert, row("$mirror.cfg", short(5), 2, session_data())),
-        ("a session's change", Type::Modify, row("$mirror.cfg", short(5), 2, session_data())),
-        ("a change of no session", Type::Modify, row("$mirror.cfg", short(50), 2, session_data())),
-        ("no session", Type::Delete, row("$mirror.cfg", short(50), 2, vec![])),
-        ("session 0", Type::Insert, row("$mirror.cfg", short(0), 2, session_data())),
-        ("the last session", Type::Insert, row("$mirror.cfg", short(1015), 2, session_data())),
-        ("one too many", Type::Insert, row("$mirror.cfg", short(1023), 2, session_data())),
-        ("all sessions", Type::Delete, bfrt::whole_table(id(&client, "$mirror.cfg"))),
-        ("a port of no device", Type::Insert, row("$PORT", node(5000), 0, vec![bfrt::name(1, "BF_SPEED_10G")])),
+        ("insert an entry", Type::Insert, row(hosts, host(1), known_action, vec![])),
+        ("insert the same entry", Type::Insert, row(hosts, host(1), known_action, vec![])),
+        ("modify a missing entry", Type::Modify, row(hosts, host(2), known_action, vec![])),
+        ("delete a missing entry", Type::Delete, row(hosts, host(2), 0, vec![])),
+        ("delete the entry", Type::Delete, row(hosts, host(1), 0, vec![])),
+        ("insert a member", Type::Insert, row(set, member(0x88b6), 0, vec![])),
+        ("insert the same member", Type::Insert, row(set, member(0x88b6), 0, vec![])),
+        ("delete the member", Type::Delete, row(set, member(0x88b6), 0, vec![])),
+        ("delete a missing member", Type::Delete, row(set, member(0x88b6), 0, vec![])),
+        ("insert a node", Type::Insert, row("$pre.node", node(0x4000_0001), 0, node_data())),
+        ("insert a group", Type::Insert, row("$pre.mgid", short(7), 0, group_data(vec![0x4000_0001]))),
+        ("insert a group of a missing node", Type::Insert, row("$pre.mgid", short(8), 0, group_data(vec![77]))),
+        ("insert nodes alone", Type::Insert, row("$pre.mgid", short(9), 0, vec![bfrt::numbers(1, vec![0x4000_0001])])),
+        ("delete all groups", Type::Delete, bfrt::whole_table(id(&client, "$pre.mgid"))),
+        ("delete the group", Type::Delete, row("$pre.mgid", short(7), 0, vec![])),
+        ("delete a missing group", Type::Delete, row("$pre.mgid", short(7), 0, vec![])),
+        ("delete the node", Type::Delete, row("$pre.node", node(0x4000_0001), 0, vec![])),
+        ("insert a session", Type::Insert, row("$mirror.cfg", short(5), 2, session_data())),
+        ("insert the same session", Type::Insert, row("$mirror.cfg", short(5), 2, session_data())),
+        ("modify a session", Type::Modify, row("$mirror.cfg", short(5), 2, session_data())),
+        ("modify a missing session", Type::Modify, row("$mirror.cfg", short(50), 2, session_data())),
+        ("delete a missing session", Type::Delete, row("$mirror.cfg", short(50), 2, vec![])),
+        ("insert session 0", Type::Insert, row("$mirror.cfg", short(0), 2, session_data())),
+        ("insert the last session", Type::Insert, row("$mirror.cfg", short(1015), 2, session_data())),
+        ("insert a session beyond the last", Type::Insert, row("$mirror.cfg", short(1023), 2, session_data())),
+        ("delete all sessions", Type::Delete, bfrt::whole_table(id(&client, "$mirror.cfg"))),
+        ("insert a missing port", Type::Insert, row("$PORT", node(5000), 0, vec![bfrt::name(1, "BF_SPEED_10G")])),
     ];
     let mut answers = Vec::new();
     for (what, kind, entry) in requests {
@@ -79,10 +81,10 @@ async fn answers(uri: &str) -> Vec<(&'static str, Code)> {
 async fn the_stand_in_answers_as_the_driver_does() {
     let driver = Driver::new(CAMPUS);
     let (uri, _served) = driver.serve("127.0.0.1:0").await;
-    let ours = answers(&uri).await;
-    let Ok(real) = std::env::var("SLUICE_DRIVER") else {
-        println!("not held against a driver: SLUICE_DRIVER names none that runs campus");
+    let stand_in_answers = answers(&uri).await;
+    let Ok(real_uri) = std::env::var("SLUICE_DRIVER") else {
+        println!("not compared with a real driver: SLUICE_DRIVER is not set");
         return;
     };
-    assert_eq!(ours, answers(&real).await);
+    assert_eq!(stand_in_answers, answers(&real_uri).await);
 }

@@ -1,3 +1,5 @@
+//! Batches of updates: one request to the driver each, and undone together where the client asks for that.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
@@ -22,7 +24,7 @@ async fn a_batch_is_one_request() {
 }
 
 #[tokio::test]
-async fn what_is_refused_does_not_hold_up_the_rest() {
+async fn refused_updates_do_not_prevent_the_others() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(2)).await;
     let batch = [1, 2, 3].map(|number| (Type::Insert, server(number))).to_vec();
@@ -32,7 +34,7 @@ async fn what_is_refused_does_not_hold_up_the_rest() {
 }
 
 #[tokio::test]
-async fn updates_of_a_batch_see_what_those_before_them_did() {
+async fn updates_of_a_batch_see_the_effects_of_earlier_ones() {
     let (_bench, mut controller) = Bench::ready().await;
     let batch = vec![
         (Type::Insert, server(1)),
@@ -45,7 +47,7 @@ async fn updates_of_a_batch_see_what_those_before_them_did() {
 }
 
 #[tokio::test]
-async fn what_the_driver_refuses_takes_a_whole_batch_back() {
+async fn a_refusal_of_the_driver_undoes_the_whole_batch() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     controller.insert(server(2)).await;
@@ -68,7 +70,7 @@ async fn what_the_driver_refuses_takes_a_whole_batch_back() {
     assert_eq!(codes(&status), [Code::Aborted, Code::Aborted, Code::Aborted, Code::ResourceExhausted]);
     assert_eq!(bench.driver.store.lock().rows(SERVERS).entries, before);
     let entries: Vec<_> = controller.entries("servers").await.into_iter().map(Entity::TableEntry).collect();
-    assert_eq!(entries, [server(1), server(2)], "and clients read what was there");
+    assert_eq!(entries, [server(1), server(2)], "clients read the old entries");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The tests' own program: what its entries are, by name.
+//! The tests' own program, campus: constructors of its entries.
 
 use sluice_p4runtime::parse_p4info;
 use sluice_p4runtime::proto::p4::config::v1::{P4Info, Preamble};
@@ -15,21 +15,22 @@ pub async fn ready() -> (Bench, Controller) {
     Bench::with(CAMPUS, P4INFO, &[0]).await
 }
 
-/// The id of an object, by its alias.
+/// Returns the id of an object, by its alias or the end of its name.
 pub fn id(alias: &str) -> u32 {
     let P4Info { tables, actions, action_profiles, value_sets, registers, digests, .. } = parse_p4info(P4INFO).unwrap();
-    let preambles = tables.into_iter().map(|it| it.preamble).chain(actions.into_iter().map(|it| it.preamble));
-    let preambles = preambles.chain(action_profiles.into_iter().map(|it| it.preamble));
-    let preambles = preambles.chain(value_sets.into_iter().map(|it| it.preamble));
-    let preambles = preambles.chain(registers.into_iter().map(|it| it.preamble));
-    let mut preambles = preambles.chain(digests.into_iter().map(|it| it.preamble)).flatten();
+    let preambles = tables.into_iter().map(|table| table.preamble);
+    let preambles = preambles.chain(actions.into_iter().map(|action| action.preamble));
+    let preambles = preambles.chain(action_profiles.into_iter().map(|profile| profile.preamble));
+    let preambles = preambles.chain(value_sets.into_iter().map(|set| set.preamble));
+    let preambles = preambles.chain(registers.into_iter().map(|register| register.preamble));
+    let mut preambles = preambles.chain(digests.into_iter().map(|digest| digest.preamble)).flatten();
     preambles
-        .find(|it: &Preamble| it.alias == alias || it.name.ends_with(alias))
+        .find(|preamble: &Preamble| preamble.alias == alias || preamble.name.ends_with(alias))
         .unwrap_or_else(|| panic!("{alias}"))
         .id
 }
 
-/// A host that is known at port 1, by the last byte of its address.
+/// Returns an entry for a host at port 1; `last` is the last byte of its address.
 pub fn host(last: u8, idle_timeout_ns: i64) -> p4::TableEntry {
     p4::TableEntry {
         table_id: id("hosts"),
@@ -40,7 +41,7 @@ pub fn host(last: u8, idle_timeout_ns: i64) -> p4::TableEntry {
     }
 }
 
-/// A host whose rate is limited.
+/// Returns an entry that limits a host's rate; `last` is the last byte of its address.
 pub fn limit(last: u8, meter_config: Option<p4::MeterConfig>) -> p4::TableEntry {
     p4::TableEntry {
         table_id: id("limits"),
@@ -51,7 +52,7 @@ pub fn limit(last: u8, meter_config: Option<p4::MeterConfig>) -> p4::TableEntry 
     }
 }
 
-/// A rule about 10.0.0.0/8 and frames of 64 to 256 bytes.
+/// Returns a rule for 10.0.0.0/8 and frames of 64 to 256 bytes.
 pub fn rule(priority: i32, action: &str, params: &[&[u8]]) -> p4::TableEntry {
     let ternary = p4::field_match::Ternary { value: vec![10, 0, 0, 0], mask: vec![255, 0, 0, 0] };
     let range = p4::field_match::Range { low: vec![64], high: vec![1, 0] };
@@ -65,6 +66,7 @@ pub fn rule(priority: i32, action: &str, params: &[&[u8]]) -> p4::TableEntry {
     }
 }
 
+/// Returns the value set of EtherTypes that the parser treats as IPv4.
 pub fn ethertypes(members: &[u16]) -> Entity {
     let member = |value: &u16| {
         let ternary = p4::field_match::Ternary { value: value.to_be_bytes().to_vec(), mask: vec![255, 255] };
@@ -84,14 +86,14 @@ fn replicas(list: &[(u32, u32)]) -> Vec<p4::Replica> {
     list.iter().map(replica).collect()
 }
 
-/// A group of copies, by port and instance.
+/// Returns a multicast group of replicas, each with port and instance.
 pub fn group(id: u32, list: &[(u32, u32)]) -> Entity {
     use p4::packet_replication_engine_entry::Type::MulticastGroupEntry;
     let group = p4::MulticastGroupEntry { multicast_group_id: id, replicas: replicas(list), ..Default::default() };
     Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: Some(MulticastGroupEntry(group)) })
 }
 
-/// A clone session of copies, by port and instance.
+/// Returns a clone session of replicas, each with port and instance.
 pub fn session(session_id: u32, list: &[(u32, u32)], packet_length_bytes: i32) -> Entity {
     use p4::packet_replication_engine_entry::Type::CloneSessionEntry;
     let class_of_service = 2;

@@ -1,3 +1,5 @@
+//! Cells of registers, counters and meters, read and written through the gateway.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
@@ -32,7 +34,7 @@ async fn value(controller: &mut Controller, register: &str, index: i64) -> Data 
 }
 
 #[tokio::test]
-async fn cells_are_added_up_over_the_pipes_that_packets_come_in_by() {
+async fn cells_are_added_up_over_the_configured_pipes() {
     for (pipes, sum) in [(vec![0], 1_u8), (vec![1, 3], 6), (vec![0, 1, 2, 3], 10)] {
         let (bench, mut controller) = Bench::with(BFRT, P4INFO, &pipes).await;
         bench.driver.store.lock().set_cell(SYN, 5, &[[1, 2, 3, 4]]);
@@ -41,7 +43,7 @@ async fn cells_are_added_up_over_the_pipes_that_packets_come_in_by() {
 }
 
 #[tokio::test]
-async fn counts_that_overflow_wrap_as_they_do_in_one_pipe() {
+async fn sums_that_overflow_wrap_as_in_one_pipe() {
     let (bench, mut controller) = Bench::with(BFRT, P4INFO, &[0, 1]).await;
     bench.driver.store.lock().set_cell(SYN, 5, &[[u32::MAX, 3, 0, 0]]);
     assert_eq!(value(&mut controller, "ledger_syn", 5).await, Data::Bitstring(vec![2]));
@@ -59,12 +61,12 @@ async fn pairs_have_the_order_of_p4info() {
 }
 
 #[tokio::test]
-async fn a_whole_register_is_read_in_pieces_and_cleared_at_once() {
+async fn a_register_is_read_in_several_messages_and_cleared_in_one_update() {
     let (bench, mut controller) = Bench::ready().await;
     bench.driver.store.lock().set_cell("SluiceIngress.destinations.clients.admitted_stamps", 65_535, &[[9; PIPES]]);
-    let found = controller.read(cell("admitted_stamps", None, None)).await;
-    assert_eq!(found.len(), 65_536);
-    assert_eq!(found[65_535], cell("admitted_stamps", Some(65_535), Some(bits(&[9]))));
+    let cells = controller.read(cell("admitted_stamps", None, None)).await;
+    assert_eq!(cells.len(), 65_536);
+    assert_eq!(cells[65_535], cell("admitted_stamps", Some(65_535), Some(bits(&[9]))));
     bench.driver.requests.lock().clear();
     controller.modify(cell("admitted_stamps", None, Some(bits(&[0])))).await;
     assert_eq!(*bench.driver.requests.lock(), [1]);
@@ -81,11 +83,11 @@ async fn indices_beyond_the_end_are_refused() {
 }
 
 #[tokio::test]
-async fn cells_cannot_be_taken_back_with_a_batch() {
+async fn writes_to_cells_are_refused_in_batches_with_rollback() {
     let (bench, mut controller) = Bench::ready().await;
     let batch = vec![(Type::Insert, server(1)), (Type::Modify, cell("ledger_syn", Some(1), Some(bits(&[1]))))];
     let status = controller.batch(Atomicity::RollbackOnError, batch).await.unwrap_err();
-    assert!(status.message().contains("write them in a request of their own"), "{}", status.message());
+    assert!(status.message().contains("send them in a separate request"), "{}", status.message());
     assert!(bench.driver.requests.lock().is_empty());
 }
 
@@ -127,7 +129,8 @@ async fn a_meter_reads_as_it_was_written_and_is_unlimited_again_without_a_config
     };
     assert_eq!(limits(&bench), [2, 5, 3, 6]);
     controller.modify(meter(None)).await;
-    // The largest burst that a meter of the chip holds, and a rate above a pipe's: at the types' largest the driver's overflows.
+    // The largest burst of the chip's meters, and a rate above a pipe's. With the maximum of the types, the driver's
+    // arithmetic overflows.
     assert_eq!(limits(&bench), [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14]);
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
 }
@@ -139,15 +142,15 @@ async fn cells_of_one_request_are_one_request_to_the_driver() {
         bench.driver.store.lock().set_cell(SYN, index, &[[index; PIPES]]);
     }
     let pattern = |index| cell("ledger_syn", Some(index), None);
-    // Answered in their order, and each as often as it is asked for.
+    // Each cell is answered in the order of the patterns, and as often as a pattern names it.
     let indices: Vec<i64> = (0..60).rev().chain([7, 7]).collect();
     bench.driver.reads.lock().clear();
-    let found = controller.read_all(indices.iter().map(|index| pattern(*index)).collect()).await.unwrap();
+    let cells = controller.read_all(indices.iter().map(|index| pattern(*index)).collect()).await.unwrap();
     let expected = indices.iter().map(|index| {
         let value = if *index == 0 { vec![0] } else { vec![*index as u8] };
         cell("ledger_syn", Some(*index), Some(bits(&value)))
     });
-    assert_eq!(found, expected.collect::<Vec<_>>());
+    assert_eq!(cells, expected.collect::<Vec<_>>());
     assert_eq!(*bench.driver.reads.lock(), [60], "each cell once");
 }
 
@@ -159,7 +162,7 @@ async fn a_pattern_that_is_refused_is_named_and_the_others_are_answered() {
     let status = controller.read_all(patterns()).await.unwrap_err();
     let codes: Vec<_> = errors(&status).into_iter().map(|(code, _)| code).collect();
     assert_eq!(codes, [Code::Ok, Code::InvalidArgument, Code::Ok], "{}", status.message());
-    // What the driver refuses is found by asking for each cell alone.
+    // A cell that the driver refuses is identified by reading each cell alone.
     *bench.driver.unreadable.lock() = Some((SYN.to_owned(), 5));
     let patterns = [3, 5].map(|index| cell("ledger_syn", Some(index), None)).to_vec();
     let faults = errors(&controller.read_all(patterns).await.unwrap_err());
@@ -171,24 +174,24 @@ async fn a_pattern_that_is_refused_is_named_and_the_others_are_answered() {
 async fn readers_of_the_same_cells_wait_for_each_others_copies() {
     let (bench, mut controller) = Bench::ready().await;
     bench.driver.store.lock().set_cell(SYN, 3, &[[9; PIPES]]);
-    let others = reading(&bench, vec![cell("ledger_syn", None, None)]).await;
-    let found = controller.read_all([3, 4].map(|index| cell("ledger_syn", Some(index), None)).to_vec()).await.unwrap();
-    assert_eq!(found[0], cell("ledger_syn", Some(3), Some(bits(&[9]))));
-    for cells in others {
-        assert_eq!(cells.await.unwrap().unwrap()[3], cell("ledger_syn", Some(3), Some(bits(&[9]))));
+    let readers = concurrent_reads(&bench, vec![cell("ledger_syn", None, None)]).await;
+    let cells = controller.read_all([3, 4].map(|index| cell("ledger_syn", Some(index), None)).to_vec()).await.unwrap();
+    assert_eq!(cells[0], cell("ledger_syn", Some(3), Some(bits(&[9]))));
+    for reader in readers {
+        assert_eq!(reader.await.unwrap().unwrap()[3], cell("ledger_syn", Some(3), Some(bits(&[9]))));
     }
 }
 
-/// Six more controllers that read at the same time.
-async fn reading(
+/// Starts concurrent reads by six more controllers.
+async fn concurrent_reads(
     bench: &Bench,
     patterns: Vec<Entity>,
 ) -> Vec<tokio::task::JoinHandle<Result<Vec<Entity>, tonic::Status>>> {
-    let mut others = Vec::new();
+    let mut readers = Vec::new();
     for election in 1..7 {
-        let mut other = bench.controller(election).await;
+        let mut reader = bench.controller(election).await;
         let patterns = patterns.clone();
-        others.push(tokio::spawn(async move { other.read_all(patterns).await }));
+        readers.push(tokio::spawn(async move { reader.read_all(patterns).await }));
     }
-    others
+    readers
 }

@@ -1,4 +1,4 @@
-//! A gateway, its driver and a controller.
+//! A gateway with a stand-in for its driver, and a controller connected to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,17 +28,17 @@ use p4::write_request::Atomicity;
 
 pub const P4INFO: &str = include_str!("../../../../p4src/build/tofino/sluice.p4info.txtpb");
 pub const DEVICE: u64 = 7;
-/// Where the driver puts programs that it loads.
+/// Folder in which the driver stores the files of programs that it loads.
 pub const FOLDER: &str = "/programs";
 
-/// A gateway in front of a stand-in.
+/// A gateway in front of a driver stand-in.
 pub struct Bench {
     pub driver: Arc<Driver>,
     pub gateway: Arc<Gateway>,
     pub port: Arc<Port>,
     pub served: tokio::task::JoinHandle<()>,
     pub uri: String,
-    /// The gateway, served.
+    /// The task that serves the gateway.
     task: tokio::task::JoinHandle<()>,
     p4info: String,
     address: String,
@@ -46,24 +46,25 @@ pub struct Bench {
 
 impl Bench {
     pub async fn start(json: &str, p4info: &str, pipes: &[u32]) -> Self {
-        Self::at(Driver::new(json), p4info, pipes, None).await
+        Self::in_front_of(Driver::new(json), p4info, pipes, None).await
     }
 
-    /// In front of this driver, with its port that leads to the CPU.
-    pub async fn at(driver: Arc<Driver>, p4info: &str, pipes: &[u32], cpu_port: Option<u32>) -> Self {
-        Self::set(driver, p4info, |settings| (settings.pipes, settings.cpu_port) = (pipes.to_vec(), cpu_port)).await
+    /// Starts a gateway in front of this driver, with this CPU port.
+    pub async fn in_front_of(driver: Arc<Driver>, p4info: &str, pipes: &[u32], cpu_port: Option<u32>) -> Self {
+        Self::with_settings(driver, p4info, |settings| (settings.pipes, settings.cpu_port) = (pipes.to_vec(), cpu_port))
+            .await
     }
 
-    /// In front of this driver, with other settings of the gateway.
-    pub async fn set(driver: Arc<Driver>, p4info: &str, change: impl FnOnce(&mut Settings)) -> Self {
+    /// Starts a gateway in front of this driver with changed settings, and waits until it is connected.
+    pub async fn with_settings(driver: Arc<Driver>, p4info: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let (uri, served) = driver.serve("127.0.0.1:0").await;
         let bench = Self::serving(driver, p4info, uri, served, change).await;
         bench.gateway.connected().await;
         bench
     }
 
-    /// In front of a driver that may refuse it.
-    pub async fn calling(driver: Arc<Driver>, change: impl FnOnce(&mut Settings)) -> Self {
+    /// Starts a gateway in front of a driver that may refuse it; does not wait for the connection.
+    pub async fn not_connected(driver: Arc<Driver>, change: impl FnOnce(&mut Settings)) -> Self {
         let (uri, served) = driver.serve("127.0.0.1:0").await;
         Self::serving(driver, P4INFO, uri, served, change).await
     }
@@ -94,12 +95,12 @@ impl Bench {
         Self { task, driver, gateway, port, served, uri, p4info: p4info.to_owned(), address }
     }
 
-    /// With the program of the repository, and its primary controller.
+    /// Starts a gateway with the repository's program, and its primary controller.
     pub async fn ready() -> (Self, Controller) {
         Self::with(BFRT, P4INFO, &[0]).await
     }
 
-    /// With a program, and its primary controller.
+    /// Starts a gateway with a program, and its primary controller.
     pub async fn with(json: &str, p4info: &str, pipes: &[u32]) -> (Self, Controller) {
         let bench = Self::start(json, p4info, pipes).await;
         let mut controller = bench.controller(10).await;
@@ -108,7 +109,7 @@ impl Bench {
         (bench, controller)
     }
 
-    /// Ends the gateway.
+    /// Stops the gateway.
     pub async fn stop(self) {
         self.task.abort();
         let _ = self.task.await;
@@ -135,7 +136,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller of the gateway at an address, and what became of its bid.
+    /// Connects to the gateway at an address and bids to be primary; also returns the answer to the bid.
     pub async fn at(
         address: &str,
         election: u64,
@@ -146,7 +147,7 @@ impl Controller {
         let from_switch = client.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner();
         let mut controller = Self { client, election, to_switch, from_switch };
         controller
-            .tell(ToSwitch::Arbitration(p4::MasterArbitrationUpdate {
+            .send(ToSwitch::Arbitration(p4::MasterArbitrationUpdate {
                 device_id: DEVICE,
                 election_id: Some(p4::Uint128 { high: 0, low: election }),
                 ..Default::default()
@@ -156,13 +157,13 @@ impl Controller {
         Ok((controller, answer))
     }
 
-    pub async fn tell(&self, message: ToSwitch) {
+    pub async fn send(&self, message: ToSwitch) {
         self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
     }
 
     pub async fn next(&mut self) -> FromSwitch {
         let message = tokio::time::timeout(Duration::from_secs(60), self.from_switch.message()).await;
-        message.expect("nothing came within a minute").unwrap().unwrap().update.unwrap()
+        message.expect("no message within a minute").unwrap().unwrap().update.unwrap()
     }
 
     fn id(&self) -> Option<p4::Uint128> {
@@ -229,16 +230,16 @@ impl Controller {
         self.read_all(vec![pattern]).await
     }
 
-    /// What fits several patterns.
+    /// Reads the entities that match several patterns.
     pub async fn read_all(&mut self, patterns: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let entities = patterns.into_iter().map(|pattern| p4::Entity { entity: Some(pattern) }).collect();
         let request = p4::ReadRequest { device_id: DEVICE, entities, ..Default::default() };
         let mut responses = self.client.read(request).await?.into_inner();
-        let mut found = Vec::new();
+        let mut entities = Vec::new();
         while let Some(response) = responses.message().await? {
-            found.extend(response.entities.into_iter().map(|entity| entity.entity.unwrap()));
+            entities.extend(response.entities.into_iter().map(|entity| entity.entity.unwrap()));
         }
-        Ok(found)
+        Ok(entities)
     }
 
     pub async fn read(&mut self, pattern: Entity) -> Vec<Entity> {
@@ -259,7 +260,7 @@ impl Controller {
     }
 }
 
-/// The codes and texts of a refused batch.
+/// Returns the codes and messages of a refused batch.
 pub fn errors(status: &Status) -> Vec<(Code, String)> {
     let details = rpc::Status::decode(status.details()).unwrap().details;
     assert!(!details.is_empty(), "{status:?}");
@@ -267,17 +268,17 @@ pub fn errors(status: &Status) -> Vec<(Code, String)> {
     details.iter().map(error).map(|error| (Code::from_i32(error.canonical_code), error.message)).collect()
 }
 
-/// The id of an object of the repository's program, by its alias.
+/// Returns the id of an object of the repository's program, by its alias.
 pub fn id(alias: &str) -> u32 {
     let info = parse_p4info(P4INFO).unwrap();
-    let preambles = info.tables.iter().map(|it| it.preamble.clone());
+    let preambles = info.tables.iter().map(|table| table.preamble.clone());
     let preambles = preambles
-        .chain(info.actions.iter().map(|it| it.preamble.clone()))
-        .chain(info.action_profiles.iter().map(|it| it.preamble.clone()))
-        .chain(info.registers.iter().map(|it| it.preamble.clone()))
-        .chain(info.counters.iter().map(|it| it.preamble.clone()))
-        .chain(info.meters.iter().map(|it| it.preamble.clone()))
-        .chain(info.digests.iter().map(|it| it.preamble.clone()));
+        .chain(info.actions.iter().map(|action| action.preamble.clone()))
+        .chain(info.action_profiles.iter().map(|profile| profile.preamble.clone()))
+        .chain(info.registers.iter().map(|register| register.preamble.clone()))
+        .chain(info.counters.iter().map(|counter| counter.preamble.clone()))
+        .chain(info.meters.iter().map(|meter| meter.preamble.clone()))
+        .chain(info.digests.iter().map(|digest| digest.preamble.clone()));
     preambles.flatten().find(|preamble| preamble.alias == alias).unwrap_or_else(|| panic!("no {alias}")).id
 }
 
@@ -307,7 +308,7 @@ pub fn lpm(field_id: u32, value: &[u8], prefix_len: i32) -> p4::FieldMatch {
     p4::FieldMatch { field_id, field_match_type: Some(p4::field_match::FieldMatchType::Lpm(value)) }
 }
 
-/// An entry of `servers`: server `number` is at 10.0.0.`number`.
+/// Returns an entry of `servers`: server `number` has the address 10.0.0.`number`.
 pub fn server(number: u8) -> Entity {
     Entity::TableEntry(p4::TableEntry {
         table_id: id("servers"),
@@ -318,7 +319,8 @@ pub fn server(number: u8) -> Entity {
     })
 }
 
-/// The port whose metadata the parser knows the CPU by, and the one that the traffic manager copies to.
+/// Returns the ports that are configured for the CPU: those in the parser's port metadata, and those in the traffic
+/// manager.
 pub fn cpu_ports(driver: &crate::stand_in::Driver) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let store = driver.store.lock();
     let keys = |name: &str| store.rows(name).entries.values().map(|(key, _)| exact_key(key)).collect();

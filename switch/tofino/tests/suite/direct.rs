@@ -1,3 +1,5 @@
+//! Direct counters and meters, which belong to table entries.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
@@ -6,15 +8,16 @@ use crate::common::{Bench, errors};
 use p4::entity::Entity;
 use p4::update::Type;
 
-/// 125 kB/s with bursts of 2.5 kB are 1,000 kbit/s and 20 kbit.
+/// A meter of 125 kB/s with bursts of 2.5 kB; in the driver's units 1,000 kbit/s and 20 kbit.
 const CONFIG: p4::MeterConfig = p4::MeterConfig { cir: 125_000, cburst: 2500, pir: 125_000, pburst: 2500, eburst: 0 };
 
+/// Returns the meter of the entry that limits this host's rate.
 fn meter(last: u8, config: Option<p4::MeterConfig>) -> Entity {
     let table_entry = Some(p4::TableEntry { action: None, ..limit(last, None) });
     Entity::DirectMeterEntry(p4::DirectMeterEntry { table_entry, config, counter_data: None })
 }
 
-/// The rates and bursts of the driver's entries.
+/// Returns the rates and bursts of the driver's entries.
 fn rates(bench: &Bench) -> Vec<Vec<u64>> {
     let store = bench.driver.store.lock();
     let rows = store.rows("Ingress.limits").entries.values();
@@ -23,27 +26,27 @@ fn rates(bench: &Bench) -> Vec<Vec<u64>> {
 }
 
 #[tokio::test]
-async fn an_entrys_meter_is_set_with_it_and_on_its_own() {
+async fn an_entrys_meter_is_written_with_the_entry_and_separately() {
     let (bench, mut controller) = ready().await;
     controller.insert(Entity::TableEntry(limit(1, Some(CONFIG)))).await;
     assert_eq!(rates(&bench), [[1000, 20, 1000, 20]]);
     let pattern = p4::TableEntry { table_id: id("limits"), ..Default::default() };
-    let wanted = p4::TableEntry { meter_config: Some(p4::MeterConfig::default()), ..pattern.clone() };
-    assert_eq!(controller.read(Entity::TableEntry(wanted)).await, [Entity::TableEntry(limit(1, Some(CONFIG)))]);
+    let with_meter = p4::TableEntry { meter_config: Some(p4::MeterConfig::default()), ..pattern.clone() };
+    assert_eq!(controller.read(Entity::TableEntry(with_meter)).await, [Entity::TableEntry(limit(1, Some(CONFIG)))]);
     assert_eq!(controller.read(Entity::TableEntry(pattern)).await, [Entity::TableEntry(limit(1, None))]);
     assert_eq!(controller.read(meter(1, None)).await, [meter(1, Some(CONFIG))]);
     let faster = p4::MeterConfig { pir: 250_000, ..CONFIG };
     controller.modify(meter(1, Some(faster))).await;
     assert_eq!(rates(&bench), [[1000, 20, 2000, 20]]);
     assert_eq!(controller.read(Entity::DirectMeterEntry(Default::default())).await, [meter(1, Some(faster))]);
-    // Without a config everything passes: the driver's own default.
+    // Without a config the meter passes everything, which is the driver's default.
     controller.modify(meter(1, None)).await;
     assert_eq!(rates(&bench), [[0_u64; 0]]);
     assert_eq!(controller.read(meter(1, None)).await, [meter(1, None)]);
 }
 
 #[tokio::test]
-async fn a_meter_is_taken_back_with_its_batch() {
+async fn a_meter_is_undone_with_its_batch() {
     let (bench, mut controller) = ready().await;
     controller.insert(Entity::TableEntry(limit(1, Some(CONFIG)))).await;
     *bench.driver.full.lock() = Some("Ingress.limits".to_owned());
@@ -54,7 +57,7 @@ async fn a_meter_is_taken_back_with_its_batch() {
 }
 
 #[tokio::test]
-async fn an_entrys_counter_is_set_on_its_own() {
+async fn an_entrys_counter_is_written_separately() {
     let (_bench, mut controller) = ready().await;
     controller.insert(Entity::TableEntry(rule(1, "permit", &[]))).await;
     let counter = |data| {
@@ -72,7 +75,7 @@ async fn an_entrys_counter_is_set_on_its_own() {
 }
 
 #[tokio::test]
-async fn what_a_table_does_not_have_is_refused() {
+async fn resources_that_a_table_lacks_are_refused() {
     let (bench, mut controller) = ready().await;
     bench.driver.requests.lock().clear();
     let of_rule = Some(rule(1, "permit", &[]));

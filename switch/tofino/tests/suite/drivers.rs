@@ -1,3 +1,5 @@
+//! Connections to the driver: lost and resumed, refused, and the configuration of the CPU port.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::client::{Address, Driver};
 use tonic::Code;
@@ -17,11 +19,11 @@ async fn without_a_program_requests_are_refused() {
 }
 
 #[tokio::test]
-async fn a_driver_that_went_and_came_back_has_no_program_for_controllers() {
+async fn after_a_restart_of_the_driver_controllers_find_no_program() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     bench.served.abort();
-    // Its connections end with its last handle of events.
+    // The stand-in's connections end when the streams of notifications end.
     bench.driver.hang_up();
     let pattern = || Entity::TableEntry(p4::TableEntry::default());
     let status = loop {
@@ -32,19 +34,19 @@ async fn a_driver_that_went_and_came_back_has_no_program_for_controllers() {
     };
     assert_eq!(status.code(), Code::Unavailable);
     assert!(status.message().contains("start bf_switchd"), "{}", status.message());
-    let again = crate::stand_in::Driver::new(crate::stand_in::BFRT);
-    let _served = again.serve(bench.uri.strip_prefix("http://").unwrap()).await;
+    let restarted_driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
+    let _served = restarted_driver.serve(bench.uri.strip_prefix("http://").unwrap()).await;
     bench.gateway.connected().await;
     assert_eq!(controller.try_read(pattern()).await.unwrap_err().code(), Code::FailedPrecondition);
     assert!(controller.pushed().await.is_none());
     controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
     assert!(controller.entries("servers").await.is_empty());
     controller.insert(server(1)).await;
-    assert_eq!(again.store.lock().rows("SluiceIngress.translate.servers").entries.len(), 1);
+    assert_eq!(restarted_driver.store.lock().rows("SluiceIngress.translate.servers").entries.len(), 1);
 }
 
 #[tokio::test]
-async fn a_client_number_that_becomes_free_is_taken_and_one_that_does_not_is_named() {
+async fn the_client_waits_for_its_number_to_become_free_and_otherwise_reports_it() {
     let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
     let (uri, _served) = driver.serve("127.0.0.1:0").await;
     let address = || Address { uri: uri.clone(), device: 0, client: 1, program: None };
@@ -52,48 +54,48 @@ async fn a_client_number_that_becomes_free_is_taken_and_one_that_does_not_is_nam
     let status = Driver::connect(address()).await.map(|_| ()).unwrap_err();
     assert_eq!(status.code(), Code::AlreadyExists);
     assert!(status.message().contains("client number 1; give another with --client-id"), "{}", status.message());
-    let leaving = async {
+    let release = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         drop(earlier);
     };
-    let (_, taken) = tokio::join!(leaving, Driver::connect(address()));
-    taken.unwrap();
+    let (_, connection) = tokio::join!(release, Driver::connect(address()));
+    connection.unwrap();
 }
 
 #[tokio::test]
-async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
+async fn the_cpu_port_is_configured_in_parser_and_traffic_manager() {
     let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
-    let bench = Bench::at(driver, crate::common::P4INFO, &[0], Some(320)).await;
+    let bench = Bench::in_front_of(driver, crate::common::P4INFO, &[0], Some(320)).await;
     let expected = (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]);
     assert_eq!(cpu_ports(&bench.driver), expected);
-    // The driver has it from an earlier gateway, and a program that is pushed takes nothing of it away.
+    // The driver keeps the configuration from an earlier gateway, and a push does not reset it.
     let driver = std::sync::Arc::clone(&bench.driver);
     bench.stop().await;
-    let again = Bench::at(driver, crate::common::P4INFO, &[0], Some(320)).await;
-    let mut controller = again.controller(10).await;
-    controller.push(Action::VerifyAndCommit, Some(again.config())).await.unwrap();
-    assert_eq!(cpu_ports(&again.driver), expected);
+    let second_bench = Bench::in_front_of(driver, crate::common::P4INFO, &[0], Some(320)).await;
+    let mut controller = second_bench.controller(10).await;
+    controller.push(Action::VerifyAndCommit, Some(second_bench.config())).await.unwrap();
+    assert_eq!(cpu_ports(&second_bench.driver), expected);
 }
 
 #[tokio::test]
-async fn tofino_2s_port_metadata_have_a_width_of_their_own() {
+async fn port_metadata_of_tofino_2_have_another_width() {
     let driver = crate::stand_in::Driver::new(include_str!("../../../../p4src/build/tofino2/bfrt.json"));
     let p4info = include_str!("../../../../p4src/build/tofino2/sluice.p4info.txtpb");
-    let bench = Bench::at(driver, p4info, &[0], Some(2)).await;
+    let bench = Bench::in_front_of(driver, p4info, &[0], Some(2)).await;
     assert_eq!(cpu_ports(&bench.driver), (vec![vec![0, 2]], vec![vec![0, 0, 0, 2]]));
 }
 
 #[tokio::test]
-async fn without_a_cpu_port_the_drivers_stays() {
+async fn without_a_cpu_port_the_drivers_setting_stays() {
     let (bench, _) = Bench::ready().await;
     assert_eq!(cpu_ports(&bench.driver), (vec![], vec![]));
 }
 
 #[tokio::test]
-async fn a_driver_that_refuses_the_cpus_port_is_not_served() {
+async fn a_driver_that_refuses_the_cpu_port_is_not_used() {
     let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
     *driver.full.lock() = Some("SluiceIngressParser.$PORT_METADATA".to_owned());
-    let refusing = Bench::calling(std::sync::Arc::clone(&driver), |settings| settings.cpu_port = Some(320)).await;
+    let refusing = Bench::not_connected(std::sync::Arc::clone(&driver), |settings| settings.cpu_port = Some(320)).await;
     let mut controller = refusing.controller(10).await;
     driver.connected(2).await;
     let pattern = Entity::TableEntry(p4::TableEntry::default());
@@ -105,7 +107,7 @@ async fn a_driver_that_refuses_the_cpus_port_is_not_served() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_loses_nothing_where_the_driver_is_the_same() {
+async fn a_broken_connection_loses_nothing_if_the_driver_keeps_running() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     bench.driver.hang_up();
@@ -119,7 +121,7 @@ async fn a_connection_that_breaks_loses_nothing_where_the_driver_is_the_same() {
 }
 
 #[tokio::test]
-async fn what_a_driver_has_made_of_an_unanswered_batch_is_taken_back() {
+async fn the_updates_of_an_unanswered_batch_are_undone() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     let rows = |bench: &Bench| bench.driver.store.lock().rows("SluiceIngress.translate.servers").entries.clone();
@@ -141,7 +143,7 @@ async fn what_a_driver_has_made_of_an_unanswered_batch_is_taken_back() {
 async fn another_clients_load_leaves_no_program_for_controllers() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
-    bench.driver.load_anew();
+    bench.driver.reset();
     bench.driver.hang_up();
     bench.driver.connected(2).await;
     bench.gateway.connected().await;

@@ -1,3 +1,5 @@
+//! Groups and members of action profiles, written as action sets or with ids of the client's own.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::data_field::Value;
 use tonic::Code;
@@ -7,11 +9,11 @@ use crate::stand_in::store::{key_number, number};
 use p4::entity::Entity;
 use p4::update::Type;
 
-const CHOOSE: &str = "SluiceIngress.balance.by_ratio.choose";
+const CHOICE_TABLE: &str = "SluiceIngress.balance.by_ratio.choose";
 const GROUPS: &str = "SluiceIngress.balance.by_ratio.groups";
 const MEMBERS: &str = "SluiceIngress.balance.by_ratio.ratios";
 
-/// Service 1 with these servers and weights.
+/// Returns the entry of service 1 with these servers and weights.
 fn shares(shares: &[(u8, i32)]) -> Entity {
     let actions = shares.iter().map(|(server, weight)| p4::ActionProfileAction {
         action: Some(action("choose_server", &[&[*server], &[1], &[0]])),
@@ -27,19 +29,20 @@ fn shares(shares: &[(u8, i32)]) -> Entity {
     })
 }
 
-/// The group that the entry has, and how often each member stands in it.
-fn chosen(bench: &Bench) -> (u32, Vec<usize>) {
+/// Returns the group that the entry refers to, and how often the group lists each member.
+fn entry_group(bench: &Bench) -> (u32, Vec<usize>) {
     let store = bench.driver.store.lock();
-    let (_, data) = store.rows(CHOOSE).entries.values().next().expect("an entry");
+    let (_, data) = store.rows(CHOICE_TABLE).entries.values().next().expect("an entry");
     let group = number(&data.fields[0]);
     let rows = store.rows(GROUPS);
     let (_, data) = rows.entries.values().find(|(key, _)| key_number(key) == group).expect("the entry's group");
     let Some(Value::IntArrVal(list)) = &data.fields[0].value else { panic!("{data:?}") };
     let mut members = list.val.clone();
     members.dedup();
-    (group, members.iter().map(|member| list.val.iter().filter(|it| *it == member).count()).collect())
+    (group, members.iter().map(|member| list.val.iter().filter(|listed| *listed == member).count()).collect())
 }
 
+/// Returns the driver's keys of the members.
 fn members(bench: &Bench) -> Vec<Vec<u8>> {
     bench.driver.store.lock().rows(MEMBERS).entries.keys().cloned().collect()
 }
@@ -49,58 +52,58 @@ async fn read_back(controller: &mut Controller) -> Entity {
 }
 
 #[tokio::test]
-async fn an_action_set_becomes_a_group_that_has_its_weights() {
+async fn an_action_set_becomes_a_group_with_its_weights() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(shares(&[(1, 3), (2, 1)])).await;
-    assert_eq!(chosen(&bench).1, [3, 1]);
+    assert_eq!(entry_group(&bench).1, [3, 1]);
     assert_eq!(read_back(&mut controller).await, shares(&[(1, 3), (2, 1)]));
 }
 
 #[tokio::test]
-async fn another_weight_makes_a_whole_new_group_and_no_member() {
+async fn a_changed_weight_creates_a_new_group_but_no_member() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(shares(&[(1, 3), (2, 1)])).await;
-    let (old, members_before) = (chosen(&bench).0, members(&bench));
+    let (old, members_before) = (entry_group(&bench).0, members(&bench));
     controller.modify(shares(&[(1, 3), (2, 2)])).await;
-    let (new, weights) = chosen(&bench);
+    let (new, weights) = entry_group(&bench);
     assert_ne!(new, old);
     assert_eq!(weights, [3, 2]);
-    assert_eq!(bench.driver.store.lock().rows(GROUPS).entries.len(), 1, "the old group is gone");
+    assert_eq!(bench.driver.store.lock().rows(GROUPS).entries.len(), 1, "the old group is deleted");
     assert_eq!(members(&bench), members_before);
-    // The same weights again change nothing.
+    // Writing the same weights again changes nothing.
     controller.modify(shares(&[(1, 3), (2, 2)])).await;
-    assert_eq!(chosen(&bench).0, new);
+    assert_eq!(entry_group(&bench).0, new);
     assert_eq!(members(&bench), members_before);
 }
 
 #[tokio::test]
-async fn members_that_no_group_has_any_more_are_deleted() {
+async fn members_that_no_group_uses_any_more_are_deleted() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(shares(&[(1, 1), (2, 1)])).await;
     controller.modify(shares(&[(2, 1), (3, 1)])).await;
     assert_eq!(members(&bench).len(), 2);
     controller.delete(shares(&[])).await;
     let store = bench.driver.store.lock();
-    assert!([CHOOSE, GROUPS, MEMBERS].iter().all(|table| store.rows(table).entries.is_empty()));
+    assert!([CHOICE_TABLE, GROUPS, MEMBERS].iter().all(|table| store.rows(table).entries.is_empty()));
 }
 
 #[tokio::test]
-async fn a_group_that_the_driver_has_no_room_for_leaves_everything_as_it_was() {
+async fn a_group_that_exceeds_the_drivers_memory_changes_nothing() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(shares(&[(1, 1), (2, 1)])).await;
-    let before = (chosen(&bench), members(&bench));
+    let before = (entry_group(&bench), members(&bench));
     *bench.driver.full.lock() = Some(GROUPS.to_owned());
     let (code, text) = controller.write(Type::Modify, shares(&[(1, 2), (4, 1)])).await.unwrap_err();
     assert_eq!(code, Code::ResourceExhausted, "{text}");
-    assert_eq!((chosen(&bench), members(&bench)), before);
+    assert_eq!((entry_group(&bench), members(&bench)), before);
     assert_eq!(read_back(&mut controller).await, shares(&[(1, 1), (2, 1)]));
     *bench.driver.full.lock() = None;
     controller.modify(shares(&[(1, 2), (4, 1)])).await;
-    assert_eq!(chosen(&bench).1, [2, 1]);
+    assert_eq!(entry_group(&bench).1, [2, 1]);
 }
 
 #[tokio::test]
-async fn members_and_groups_that_a_client_makes_itself() {
+async fn members_and_groups_with_ids_of_the_clients_own() {
     let (bench, mut controller) = Bench::ready().await;
     let profile = id("ratios");
     let member = |member_id: u32| {
@@ -128,10 +131,10 @@ async fn members_and_groups_that_a_client_makes_itself() {
     let to_group = p4::table_action::Type::ActionProfileGroupId(4);
     entry.action = Some(p4::TableAction { r#type: Some(to_group) });
     controller.insert(Entity::TableEntry(entry.clone())).await;
-    assert_eq!(chosen(&bench), (4, vec![2, 1]));
+    assert_eq!(entry_group(&bench), (4, vec![2, 1]));
     let all = Entity::ActionProfileGroup(p4::ActionProfileGroup::default());
     assert_eq!(controller.read(all).await, [group(&[(1, 2), (2, 1)])]);
-    // The driver knows what is in use.
+    // The driver refuses to delete a group that an entry uses.
     assert_eq!(controller.write(Type::Delete, group(&[])).await.unwrap_err().0, Code::AlreadyExists);
     assert_eq!(controller.entries("choose").await, [entry]);
 }

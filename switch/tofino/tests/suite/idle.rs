@@ -1,3 +1,5 @@
+//! Idle timeouts: set in the driver, reported to controllers, and read back.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::{TableKey, data_field};
 use tonic::Code;
@@ -11,7 +13,7 @@ use p4::update::Type;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Keys of the driver's hosts, with their time to live in milliseconds.
+/// Returns the keys of the driver's hosts, with their times to live in milliseconds.
 fn aging(bench: &Bench) -> Vec<(TableKey, Option<u64>)> {
     let store = bench.driver.store.lock();
     let field_id = store.table("Ingress.hosts").data_id("$ENTRY_TTL").unwrap();
@@ -38,11 +40,11 @@ async fn idle_entries_are_reported_as_they_were_written() {
     let silent = p4::TableEntry { metadata: vec![7], controller_metadata: 8, ..host(1, 3 * SECOND) };
     controller.insert(Entity::TableEntry(silent.clone())).await;
     let (key, time) = aging(&bench).remove(0);
-    assert_eq!(time, Some(3000), "the driver counts milliseconds");
+    assert_eq!(time, Some(3000), "the driver's unit is milliseconds");
     bench.driver.report_age("Ingress.hosts", key.clone(), false).await;
     bench.driver.report_age("Ingress.hosts", key.clone(), true).await;
     assert_eq!(next(&mut controller).await.table_entry, [p4::TableEntry { action: None, ..silent.clone() }]);
-    // One that is deleted meanwhile is none.
+    // An entry that was deleted meanwhile is not reported.
     controller.delete(Entity::TableEntry(silent)).await;
     controller.insert(Entity::TableEntry(host(2, SECOND))).await;
     bench.driver.report_age("Ingress.hosts", key, true).await;
@@ -51,20 +53,20 @@ async fn idle_entries_are_reported_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn idle_entries_are_reported_over_the_next_connection_too() {
+async fn idle_entries_are_reported_after_a_reconnection() {
     let (bench, mut controller) = ready().await;
     controller.insert(Entity::TableEntry(host(1, SECOND))).await;
     bench.driver.hang_up();
     bench.driver.connected(2).await;
     bench.gateway.connected().await;
-    assert_eq!(*bench.driver.requests.lock(), [1, 1], "the entry, and that the table's entries age");
+    assert_eq!(*bench.driver.requests.lock(), [1, 1], "the entry, and the table's idle timeouts");
     bench.driver.report_age("Ingress.hosts", aging(&bench).remove(0).0, true).await;
     assert_eq!(next(&mut controller).await.table_entry, [p4::TableEntry { action: None, ..host(1, SECOND) }]);
 }
 
 #[tokio::test]
-async fn a_program_that_is_loaded_ages_its_entries_and_has_groups_sessions_and_value_sets() {
-    let bench = Bench::set(Driver::new(CAMPUS), P4INFO, |settings| settings.reload = true).await;
+async fn a_loaded_program_has_idle_timeouts_groups_sessions_and_value_sets() {
+    let bench = Bench::with_settings(Driver::new(CAMPUS), P4INFO, |settings| settings.reload = true).await;
     let mut controller = bench.controller(10).await;
     for loads in 1..=2 {
         controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
@@ -79,7 +81,7 @@ async fn a_program_that_is_loaded_ages_its_entries_and_has_groups_sessions_and_v
 }
 
 #[tokio::test]
-async fn timeouts_are_kept_changed_and_read_with_the_time_since_the_last_hit() {
+async fn timeouts_are_stored_changed_and_read_with_the_time_since_the_last_hit() {
     let (bench, mut controller) = ready().await;
     controller.insert(Entity::TableEntry(host(1, 5 * SECOND / 2))).await;
     let pattern = || {
@@ -91,14 +93,14 @@ async fn timeouts_are_kept_changed_and_read_with_the_time_since_the_last_hit() {
         other => panic!("{other:?}"),
     };
     assert_eq!(elapsed(&mut controller).await, (5 * SECOND / 2, Some(0)));
-    // Of 2,500 ms 900 are left.
+    // 900 of the 2,500 ms remain.
     {
         let mut store = bench.driver.store.lock();
         let field_id = store.table("Ingress.hosts").data_id("$ENTRY_TTL").unwrap();
         store.set_field("Ingress.hosts", sluice_tofino::bfrt::stream(field_id, 900_u32.to_be_bytes()));
     }
     assert_eq!(elapsed(&mut controller).await.1, Some(1_600_000_000));
-    // A time that the driver does not take is rounded up, and reads back as it was written.
+    // A timeout below the driver's minimum is rounded up, and reads back as it was written.
     controller.modify(Entity::TableEntry(host(1, 1))).await;
     assert_eq!(aging(&bench)[0].1, Some(1000));
     assert_eq!(controller.entries_of(id("hosts")).await, [host(1, 1)]);
@@ -108,7 +110,7 @@ async fn timeouts_are_kept_changed_and_read_with_the_time_since_the_last_hit() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_taken_back_leaves_the_old_timeout() {
+async fn an_undone_batch_leaves_the_old_timeout() {
     let (bench, mut controller) = ready().await;
     controller.insert(Entity::TableEntry(host(1, 4 * SECOND))).await;
     *bench.driver.full.lock() = Some("Ingress.hosts".to_owned());
@@ -135,7 +137,7 @@ async fn tables_without_idle_timeouts_refuse_them() {
 }
 
 #[tokio::test]
-async fn the_program_ages_its_entries_from_each_push_on() {
+async fn idle_timeouts_are_enabled_by_each_push() {
     let (bench, mut controller) = ready().await;
     assert!(P4INFO.contains("idle_timeout_behavior: NOTIFY_CONTROL"));
     controller.insert(Entity::TableEntry(host(1, SECOND))).await;

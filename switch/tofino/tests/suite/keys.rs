@@ -1,3 +1,5 @@
+//! Keys of every match kind, priorities, counts and meters, with a small program of these tests' own.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::key_field::MatchType;
 use tonic::Code;
@@ -11,6 +13,7 @@ const P4INFO: &str = include_str!("../p4/keys.p4info.txtpb");
 const BFRT: &str = include_str!("../p4/keys.bfrt.json");
 const ACL: u32 = 33_554_433;
 
+/// Returns a rule that permits packets; `ternary` and `range` select whether it has these key fields.
 fn rule(priority: i32, ternary: bool, range: bool) -> p4::TableEntry {
     let mut fields = vec![exact(1, &[5])];
     if ternary {
@@ -31,19 +34,19 @@ fn rule(priority: i32, ternary: bool, range: bool) -> p4::TableEntry {
 }
 
 #[tokio::test]
-async fn every_kind_of_key_survives_the_round_trip() {
+async fn every_match_kind_reads_back_as_written() {
     let (bench, mut controller) = Bench::with(BFRT, P4INFO, &[0]).await;
     for (priority, ternary, range) in [(1, true, true), (2, false, true), (3, true, false), (4, false, false)] {
         let rule = rule(priority, ternary, range);
         controller.insert(Entity::TableEntry(rule.clone())).await;
-        let found = controller.read(Entity::TableEntry(p4::TableEntry { action: None, ..rule.clone() })).await;
-        assert_eq!(found, [Entity::TableEntry(rule)]);
+        let entries = controller.read(Entity::TableEntry(p4::TableEntry { action: None, ..rule.clone() })).await;
+        assert_eq!(entries, [Entity::TableEntry(rule)]);
     }
     assert_eq!(bench.driver.store.lock().rows("Ingress.acl").entries.len(), 4);
 }
 
 #[tokio::test]
-async fn the_larger_priority_is_the_smaller_number_of_the_driver() {
+async fn larger_priorities_become_smaller_numbers_in_the_driver() {
     let (bench, mut controller) = Bench::with(BFRT, P4INFO, &[0]).await;
     let numbers = |bench: &Bench| {
         let store = bench.driver.store.lock();
@@ -74,12 +77,13 @@ async fn entries_count_their_packets() {
         p4::TableEntry { table_id: ACL, counter_data: Some(p4::CounterData::default()), ..Default::default() };
     assert_eq!(controller.read(Entity::TableEntry(pattern)).await, [Entity::TableEntry(counted)]);
     let table_entry = Some(p4::TableEntry { table_id: ACL, ..Default::default() });
-    let found = controller.read(Entity::DirectCounterEntry(p4::DirectCounterEntry { table_entry, data: None })).await;
-    assert!(matches!(&found[..], [Entity::DirectCounterEntry(entry)] if entry.data == Some(counts)), "{found:?}");
+    let counters =
+        controller.read(Entity::DirectCounterEntry(p4::DirectCounterEntry { table_entry, data: None })).await;
+    assert!(matches!(&counters[..], [Entity::DirectCounterEntry(entry)] if entry.data == Some(counts)), "{counters:?}");
 }
 
 #[tokio::test]
-async fn meters_of_bytes_are_set_in_kilobits() {
+async fn byte_meters_are_written_in_kilobits() {
     let (bench, mut controller) = Bench::with(BFRT, P4INFO, &[0]).await;
     let config = Some(p4::MeterConfig { cir: 125_000, cburst: 1, pir: 250_000, pburst: 2500, eburst: 0 });
     let index = Some(p4::Index { index: 0 });

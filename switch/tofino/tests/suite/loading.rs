@@ -1,4 +1,4 @@
-//! Programs that the driver loads, because a controller pushes them or at every commit.
+//! Programs that the driver loads: pushed by a controller, or loaded again at every commit.
 
 use prost::Message;
 use sluice_p4runtime::proto::p4::v1 as p4;
@@ -11,13 +11,14 @@ use crate::stand_in::{BFRT, Driver, program};
 use crate::streams::FILTER;
 use p4::set_forwarding_pipeline_config_request::Action;
 
+/// Returns the config with this program for the driver.
 fn with(bench: &Bench, device: &ForwardingPipelineConfig) -> Option<p4::ForwardingPipelineConfig> {
     Some(p4::ForwardingPipelineConfig { p4_device_config: device.encode_to_vec(), ..bench.config() })
 }
 
 #[tokio::test]
-async fn a_driver_without_a_program_loads_the_one_that_is_pushed() {
-    let bench = Bench::set(Driver::running(None), P4INFO, |settings| settings.cpu_port = Some(320)).await;
+async fn a_driver_without_a_program_loads_the_pushed_one() {
+    let bench = Bench::with_settings(Driver::running(None), P4INFO, |settings| settings.cpu_port = Some(320)).await;
     let mut controller = bench.controller(10).await;
     let status = controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap_err();
     assert_eq!(status.code(), Code::FailedPrecondition);
@@ -27,13 +28,13 @@ async fn a_driver_without_a_program_loads_the_one_that_is_pushed() {
     assert!(bench.driver.loads.lock().is_empty());
     controller.push(Action::VerifyAndCommit, with(&bench, &device)).await.unwrap();
     assert_eq!(*bench.driver.loads.lock(), [("sluice".to_owned(), FOLDER.to_owned())]);
-    assert_eq!(cpu_ports(&bench.driver).0, [[1, 64]], "what a load resets is set again");
+    assert_eq!(cpu_ports(&bench.driver).0, [[1, 64]], "the CPU port is configured again after the load");
     controller.insert(server(1)).await;
     assert_eq!(controller.pushed().await, with(&bench, &device));
 }
 
 #[tokio::test]
-async fn another_program_takes_the_place_of_the_one_that_runs() {
+async fn another_program_replaces_the_running_one() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     for device in [program("other", BFRT, b"compiled"), program("other", BFRT, b"compiled anew")] {
@@ -42,12 +43,12 @@ async fn another_program_takes_the_place_of_the_one_that_runs() {
         controller.insert(server(1)).await;
     }
     assert_eq!(bench.driver.loads.lock().len(), 2);
-    // The driver reports to the connection that has loaded it.
+    // Notifications must arrive on the connection that loaded the program.
     bench.driver.report(FILTER, vec![]).await;
 }
 
 #[tokio::test]
-async fn the_program_that_runs_is_cleared_and_not_loaded() {
+async fn the_running_program_is_cleared_and_not_loaded_again() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     for device in [
@@ -61,8 +62,8 @@ async fn the_program_that_runs_is_cleared_and_not_loaded() {
 }
 
 #[tokio::test]
-async fn a_commit_loads_the_running_program_again_where_clearing_is_slow() {
-    let bench = Bench::set(Driver::new(BFRT), P4INFO, |settings| {
+async fn with_reload_a_commit_loads_the_running_program_again() {
+    let bench = Bench::with_settings(Driver::new(BFRT), P4INFO, |settings| {
         (settings.reload, settings.cpu_port) = (true, Some(320));
     })
     .await;
@@ -79,29 +80,29 @@ async fn a_commit_loads_the_running_program_again_where_clearing_is_slow() {
 }
 
 #[tokio::test]
-async fn a_load_that_fails_half_way_is_tried_again() {
-    let bench = Bench::set(Driver::running(None), P4INFO, |_| ()).await;
+async fn a_failed_load_is_tried_again() {
+    let bench = Bench::with_settings(Driver::running(None), P4INFO, |_| ()).await;
     let mut controller = bench.controller(10).await;
     let device = program("sluice", BFRT, b"compiled");
     bench.driver.failing_loads.store(2, Relaxed);
     controller.push(Action::VerifyAndCommit, with(&bench, &device)).await.unwrap();
     controller.insert(server(1)).await;
     bench.driver.failing_loads.store(usize::MAX, Relaxed);
-    let other = program("other", BFRT, b"compiled");
-    let status = controller.push(Action::VerifyAndCommit, with(&bench, &other)).await.unwrap_err();
-    assert!(status.message().contains("HW access fails; look at bf_switchd's log"), "{}", status.message());
-    assert!(controller.pushed().await.is_none(), "what ran is gone");
+    let device = program("other", BFRT, b"compiled");
+    let status = controller.push(Action::VerifyAndCommit, with(&bench, &device)).await.unwrap_err();
+    assert!(status.message().contains("HW access fails; check bf_switchd's log"), "{}", status.message());
+    assert!(controller.pushed().await.is_none(), "the previous program is lost");
     bench.driver.failing_loads.store(0, Relaxed);
     bench.gateway.connected().await;
-    controller.push(Action::VerifyAndCommit, with(&bench, &other)).await.unwrap();
+    controller.push(Action::VerifyAndCommit, with(&bench, &device)).await.unwrap();
     controller.insert(server(1)).await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_loaded_is_refused_and_the_running_program_stays() {
+async fn programs_that_cannot_be_loaded_are_refused_and_the_running_one_stays() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
-    let other = program("other", BFRT, b"compiled");
+    let device = program("other", BFRT, b"compiled");
     let mut refused = async |device: Vec<u8>, text: &str| {
         let config = p4::ForwardingPipelineConfig { p4_device_config: device, ..bench.config() };
         for action in [Action::Verify, Action::VerifyAndCommit] {
@@ -110,17 +111,17 @@ async fn what_cannot_be_loaded_is_refused_and_the_running_program_stays() {
             assert!(status.message().contains(text), "{}", status.message());
         }
     };
-    refused(vec![0xff], "p4_device_config is no BfPipelineConfig").await;
-    let json = BFRT.replace("translate.servers", "translate.others");
+    refused(vec![0xff], "p4_device_config is not a BfPipelineConfig").await;
+    let json = BFRT.replace("translate.servers", "translate.other_programs");
     let differing = program("other", &json, b"compiled");
     refused(ForwardingPipelineConfig { profiles: vec![], ..differing.clone() }.encode_to_vec(), "give profiles").await;
     refused(differing.encode_to_vec(), "SluiceIngress.translate.servers").await;
-    refused(ForwardingPipelineConfig { p4_name: "../x".to_owned(), ..other.clone() }.encode_to_vec(), "give p4_name")
+    refused(ForwardingPipelineConfig { p4_name: "../x".to_owned(), ..device.clone() }.encode_to_vec(), "give p4_name")
         .await;
-    let mut changed = other.clone();
+    let mut changed = device.clone();
     changed.profiles[0].binary.clear();
     refused(changed.encode_to_vec(), "profile pipe: give context and binary").await;
-    let mut changed = other.clone();
+    let mut changed = device.clone();
     changed.profiles[0].pipe_scope.clear();
     refused(changed.encode_to_vec(), "profile pipe: give the pipes").await;
     assert_eq!(controller.entries("servers").await.len(), 1);
@@ -128,9 +129,10 @@ async fn what_cannot_be_loaded_is_refused_and_the_running_program_stays() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_for_one_program_loads_no_other() {
+async fn a_gateway_with_program_flag_loads_no_other_program() {
     let bench =
-        Bench::set(Driver::new(BFRT), P4INFO, |settings| settings.driver.program = Some("sluice".to_owned())).await;
+        Bench::with_settings(Driver::new(BFRT), P4INFO, |settings| settings.driver.program = Some("sluice".to_owned()))
+            .await;
     let mut controller = bench.controller(10).await;
     let device = program("other", BFRT, b"compiled");
     let status = controller.push(Action::VerifyAndCommit, with(&bench, &device)).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! The gateway through P4Runtime, in front of a driver that stands in for Tofino's.
+//! Tests of the gateway from a client's side, in front of a stand-in for Tofino's driver.
 #![allow(missing_docs, deprecated, clippy::cast_possible_truncation, clippy::result_large_err)]
 
 #[path = "../stand_in/mod.rs"]

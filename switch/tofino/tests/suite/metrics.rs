@@ -1,3 +1,5 @@
+//! The gateway's metrics for Prometheus.
+
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,11 +24,11 @@ async fn scrape(bench: &Bench) -> String {
     page.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-/// What `promtool check metrics` objects to; nothing where it is not installed.
+/// Returns the errors that `promtool check metrics` reports; nothing if it is not installed.
 fn objections(page: &str) -> String {
     use std::process::{Command, Stdio};
     let start = page.find("# HELP").unwrap();
-    // HTTP's chunks have their lengths between the lines.
+    // HTTP's chunked encoding puts the chunks' lengths between the lines; skip them.
     let text: String = page[start..]
         .lines()
         .filter(|line| line.starts_with(['#', 's']))
@@ -46,7 +48,7 @@ fn objections(page: &str) -> String {
 }
 
 #[tokio::test]
-async fn metrics_say_what_became_of_requests_and_of_the_driver() {
+async fn metrics_count_requests_and_driver_calls() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     controller.write(Type::Insert, server(1)).await.unwrap_err();
@@ -78,15 +80,15 @@ async fn metrics_say_what_became_of_requests_and_of_the_driver() {
 }
 
 #[tokio::test]
-async fn calls_are_counted_over_the_next_connection_and_the_one_of_a_load_too() {
-    let bench = Bench::set(Driver::new(BFRT), P4INFO, |settings| settings.reload = true).await;
+async fn driver_calls_are_counted_over_reconnections_and_loads() {
+    let bench = Bench::with_settings(Driver::new(BFRT), P4INFO, |settings| settings.reload = true).await;
     let mut controller = bench.controller(10).await;
     controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
     let writes = |bench: &Bench| bench.gateway.driver_calls().write.ended().0;
     let loaded = writes(&bench);
     controller.insert(server(1)).await;
     assert_eq!(writes(&bench), loaded + 1);
-    assert_eq!(bench.gateway.statistics().connections.get(), 1, "a load follows no loss of the driver");
+    assert_eq!(bench.gateway.statistics().connections.get(), 1, "a load is not a reconnection");
     bench.driver.hang_up();
     bench.driver.connected(3).await;
     bench.gateway.connected().await;

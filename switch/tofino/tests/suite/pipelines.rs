@@ -1,3 +1,5 @@
+//! Pushes of P4Info for the program that the driver runs.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
@@ -6,7 +8,7 @@ use crate::stand_in::BFRT;
 use p4::set_forwarding_pipeline_config_request::Action;
 
 #[tokio::test]
-async fn a_program_that_differs_is_refused_with_its_place() {
+async fn p4info_that_differs_is_refused_with_the_place() {
     let bench = Bench::start(BFRT, P4INFO, &[0]).await;
     let mut controller = bench.controller(10).await;
     let mut refused = async |change: fn(&mut sluice_p4runtime::proto::p4::config::v1::P4Info), text: &str| {
@@ -45,26 +47,26 @@ async fn verify_changes_nothing_and_commit_clears() {
 }
 
 #[tokio::test]
-async fn reconcile_keeps_what_was_written() {
+async fn reconcile_keeps_the_state() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     controller.push(Action::ReconcileAndCommit, Some(bench.config())).await.unwrap();
     assert_eq!(controller.entries("servers").await.len(), 1);
-    let mut other = bench.config();
-    other.p4info.as_mut().unwrap().digests.clear();
-    let status = controller.push(Action::ReconcileAndCommit, Some(other)).await.unwrap_err();
+    let mut changed = bench.config();
+    changed.p4info.as_mut().unwrap().digests.clear();
+    let status = controller.push(Action::ReconcileAndCommit, Some(changed)).await.unwrap_err();
     assert!(status.message().contains("give VERIFY_AND_COMMIT"), "{}", status.message());
 }
 
 #[tokio::test]
-async fn a_gateway_without_a_program_says_whose_it_takes() {
+async fn a_gateway_without_a_program_reports_the_architecture_that_it_takes() {
     use prost::Message;
     use sluice_p4runtime::proto::p4::config::v1 as p4info;
     let bench = Bench::start(BFRT, P4INFO, &[0]).await;
     let mut controller = bench.controller(10).await;
     assert!(controller.pushed().await.is_none());
-    let said = controller.capabilities().await.experimental.unwrap();
-    assert_eq!(said.type_url, "type.googleapis.com/p4.config.v1.PkgInfo");
+    let experimental = controller.capabilities().await.experimental.unwrap();
+    assert_eq!(experimental.type_url, "type.googleapis.com/p4.config.v1.PkgInfo");
     let own = bench.config().p4info.unwrap().pkg_info.unwrap();
-    assert_eq!(p4info::PkgInfo::decode(&said.value[..]).unwrap().arch, own.arch);
+    assert_eq!(p4info::PkgInfo::decode(&experimental.value[..]).unwrap().arch, own.arch);
 }

@@ -1,3 +1,5 @@
+//! Front-panel ports that the gateway configures in the driver.
+
 use std::sync::Arc;
 
 use sluice_tofino::bfrt;
@@ -11,7 +13,7 @@ use sluice_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Act
 
 const FILE: &str = "[ports.\"1/0\"]\nspeed = \"100G\"\nfec = \"reed-solomon\"\nautonegotiation = \"off\"\n\n[ports.7]\nspeed = \"10G\"\n";
 
-/// A driver whose front panel has the port 1/0, the device's 132.
+/// Returns a driver whose front panel has the port 1/0, with the device port 132.
 fn driver() -> Arc<Driver> {
     let driver = Driver::new(BFRT);
     let mut store = driver.store.lock();
@@ -23,7 +25,8 @@ fn driver() -> Arc<Driver> {
     driver
 }
 
-fn set(driver: &Driver) -> Vec<(u32, Vec<String>)> {
+/// Returns the driver's ports with their settings.
+fn configured_ports(driver: &Driver) -> Vec<(u32, Vec<String>)> {
     let store = driver.store.lock();
     let text = |field: &sluice_tofino::proto::DataField| match &field.value {
         Some(Value::StrVal(text)) => text.clone(),
@@ -39,40 +42,41 @@ fn panel(text: &str) -> FrontPanel {
 }
 
 #[tokio::test]
-async fn ports_are_set_by_the_names_of_the_front_panel_and_left_when_they_are_right() {
+async fn ports_are_configured_by_front_panel_names_and_untouched_if_correct() {
     let driver = driver();
-    let bench = Bench::set(Arc::clone(&driver), P4INFO, |settings| settings.front_panel = panel(FILE)).await;
+    let bench = Bench::with_settings(Arc::clone(&driver), P4INFO, |settings| settings.front_panel = panel(FILE)).await;
     let expected = |port, speed: &str, fec: &str, autonegotiation: &str| {
         (port, [speed, fec, autonegotiation, "BF_LPBK_NONE", "true"].map(str::to_owned).to_vec())
     };
     let ten = expected(7, "BF_SPEED_10G", "BF_FEC_TYP_NONE", "PM_AN_DEFAULT");
     let hundred = expected(132, "BF_SPEED_100G", "BF_FEC_TYP_REED_SOLOMON", "PM_AN_FORCE_DISABLE");
-    assert_eq!(set(&driver), [ten.clone(), hundred]);
-    // Another gateway changes one port; no link of the other goes down.
+    assert_eq!(configured_ports(&driver), [ten.clone(), hundred]);
+    // Another gateway changes one port; the other port must not be touched.
     bench.stop().await;
     driver.requests.lock().clear();
     let changed = FILE.replace("reed-solomon", "firecode");
-    let _bench = Bench::set(Arc::clone(&driver), P4INFO, |settings| settings.front_panel = panel(&changed)).await;
+    let _bench =
+        Bench::with_settings(Arc::clone(&driver), P4INFO, |settings| settings.front_panel = panel(&changed)).await;
     assert_eq!(*driver.requests.lock(), [2], "deleted and added again, in one request");
     let hundred = expected(132, "BF_SPEED_100G", "BF_FEC_TYP_FIRECODE", "PM_AN_FORCE_DISABLE");
-    assert_eq!(set(&driver), [ten, hundred]);
+    assert_eq!(configured_ports(&driver), [ten, hundred]);
 }
 
 #[tokio::test]
-async fn ports_are_set_again_after_a_load() {
+async fn ports_are_configured_again_after_a_load() {
     let driver = Driver::new(BFRT);
-    let bench = Bench::set(Arc::clone(&driver), P4INFO, |settings| {
+    let bench = Bench::with_settings(Arc::clone(&driver), P4INFO, |settings| {
         (settings.reload, settings.front_panel) = (true, panel("[ports.7]\nspeed = \"10G\"\n"));
     })
     .await;
-    let before = set(&driver);
+    let before = configured_ports(&driver);
     let mut controller = bench.controller(10).await;
     controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
-    assert_eq!((driver.loads.lock().len(), set(&driver)), (1, before));
+    assert_eq!((driver.loads.lock().len(), configured_ports(&driver)), (1, before));
 }
 
 #[tokio::test]
-async fn ports_that_the_device_does_not_have_are_named_with_their_line() {
+async fn ports_that_the_device_lacks_are_reported_with_their_line() {
     let driver = driver();
     let (uri, _served) = driver.serve("127.0.0.1:0").await;
     let (client, _events) = Client::connect(Address { uri, device: 0, client: 1, program: None }).await.unwrap();

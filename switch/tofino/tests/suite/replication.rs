@@ -1,3 +1,5 @@
+//! Multicast groups, clone sessions and value sets.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::{DataField, TableData, data_field::Value};
 use tonic::Code;
@@ -8,6 +10,7 @@ use p4::entity::Entity;
 use p4::update::Type;
 use p4::write_request::Atomicity;
 
+/// Returns the numbers in a data field: those of a list, or a single one.
 fn numbers(data: &TableData, field_id: u32) -> Vec<u32> {
     match data.fields.iter().find(|field| field.field_id == field_id) {
         Some(DataField { value: Some(Value::IntArrVal(list)), .. }) => list.val.clone(),
@@ -17,16 +20,16 @@ fn numbers(data: &TableData, field_id: u32) -> Vec<u32> {
     }
 }
 
-/// Instance and ports of a node.
+/// A node's instance and ports.
 type Node = (u32, Vec<u32>);
 
-/// The driver's groups, by number.
+/// Returns the driver's groups by number, each with its nodes.
 fn groups(bench: &Bench) -> Vec<(u32, Vec<Node>)> {
     let store = bench.driver.store.lock();
     let node = |id: &u32| {
         let nodes = &store.rows("node").entries;
-        let found = nodes.values().find(|(key, _)| crate::stand_in::store::key_number(key) == *id);
-        let (_, data) = found.expect("a node that is there");
+        let node = nodes.values().find(|(key, _)| crate::stand_in::store::key_number(key) == *id);
+        let (_, data) = node.expect("an existing node");
         (numbers(data, 1)[0], numbers(data, 3))
     };
     let rows = store.rows("mgid").entries.values();
@@ -36,36 +39,36 @@ fn groups(bench: &Bench) -> Vec<(u32, Vec<Node>)> {
     .collect()
 }
 
-/// Entries of a table, without the session that marks the driver.
+/// Returns the number of a table's entries, without the session that marks the driver.
 fn count(bench: &Bench, table: &str) -> usize {
     let store = bench.driver.store.lock();
     let is_mark = |key| table == "cfg" && crate::stand_in::store::key_number(key) == 1023;
     store.rows(table).entries.values().filter(|(key, _)| !is_mark(key)).count()
 }
 
-async fn all(controller: &mut Controller) -> Vec<Entity> {
-    let mut found = controller.read(group(0, &[])).await;
-    found.extend(controller.read(session(0, &[], 0)).await);
-    found
+async fn replication_entries(controller: &mut Controller) -> Vec<Entity> {
+    let mut entries = controller.read(group(0, &[])).await;
+    entries.extend(controller.read(session(0, &[], 0)).await);
+    entries
 }
 
 #[tokio::test]
-async fn a_group_has_a_node_for_each_instance_and_is_changed_whole() {
+async fn a_group_has_a_node_per_instance_and_changes_in_one_update() {
     let (bench, mut controller) = ready().await;
     let list = [(2, 5), (3, 5), (4, 6)];
     controller.insert(group(7, &list)).await;
     assert_eq!(groups(&bench), [(7, vec![(5, vec![2, 3]), (6, vec![4])])]);
-    assert_eq!(all(&mut controller).await, [group(7, &list)]);
+    assert_eq!(replication_entries(&mut controller).await, [group(7, &list)]);
     controller.modify(group(7, &[(1, 0)])).await;
     assert_eq!(groups(&bench), [(7, vec![(0, vec![1])])]);
-    assert_eq!(count(&bench, "node"), 1, "the old nodes are gone");
+    assert_eq!(count(&bench, "node"), 1, "the old nodes are deleted");
     controller.delete(group(7, &[])).await;
     assert_eq!((count(&bench, "mgid"), count(&bench, "node")), (0, 0));
-    assert!(all(&mut controller).await.is_empty());
+    assert!(replication_entries(&mut controller).await.is_empty());
 }
 
 #[tokio::test]
-async fn a_session_sends_to_a_port_or_to_a_group_of_its_own() {
+async fn a_session_sends_to_a_port_or_to_a_separate_group() {
     let (bench, mut controller) = ready().await;
     let data = |bench: &Bench| bench.driver.store.lock().rows("cfg").entries.values().next().unwrap().1.clone();
     controller.insert(session(5, &[(3, 0)], 128)).await;
@@ -73,23 +76,23 @@ async fn a_session_sends_to_a_port_or_to_a_group_of_its_own() {
     controller.modify(session(5, &[(3, 0), (4, 1)], 0)).await;
     assert_eq!([7, 14, 15, 23].map(|id| numbers(&data(&bench), id)), [vec![], vec![0xfc05], vec![1], vec![16_383]]);
     assert_eq!(groups(&bench), [(0xfc05, vec![(0, vec![3]), (1, vec![4])])]);
-    assert_eq!(all(&mut controller).await, [session(5, &[(3, 0), (4, 1)], 0)]);
+    assert_eq!(replication_entries(&mut controller).await, [session(5, &[(3, 0), (4, 1)], 0)]);
     controller.modify(session(5, &[(9, 0)], 64)).await;
     assert_eq!(numbers(&data(&bench), 7), [9]);
-    assert_eq!((count(&bench, "mgid"), count(&bench, "node")), (0, 0), "the group goes with its use");
+    assert_eq!((count(&bench, "mgid"), count(&bench, "node")), (0, 0), "the unused group is deleted");
     controller.modify(session(5, &[(9, 3)], 64)).await;
     controller.delete(session(5, &[], 0)).await;
     assert_eq!(["cfg", "mgid", "node"].map(|table| count(&bench, table)), [0, 0, 0]);
 }
 
 #[tokio::test]
-async fn copies_and_members_are_taken_back_with_their_batch() {
+async fn replication_and_value_sets_are_undone_with_their_batch() {
     let (bench, mut controller) = ready().await;
     for entity in [group(1, &[(2, 0)]), group(2, &[(3, 0), (4, 1)]), session(9, &[(5, 1)], 0)] {
         controller.insert(entity).await;
     }
     controller.modify(ethertypes(&[0x88b6, 0x88b7])).await;
-    let before = (all(&mut controller).await, groups(&bench));
+    let before = (replication_entries(&mut controller).await, groups(&bench));
     *bench.driver.full.lock() = Some("Ingress.hosts".to_owned());
     let batch = vec![
         (Type::Modify, group(1, &[(7, 7)])),
@@ -101,14 +104,14 @@ async fn copies_and_members_are_taken_back_with_their_batch() {
         (Type::Insert, Entity::TableEntry(host(1, 0))),
     ];
     controller.batch(Atomicity::RollbackOnError, batch).await.unwrap_err();
-    assert_eq!((all(&mut controller).await, groups(&bench)), before);
+    assert_eq!((replication_entries(&mut controller).await, groups(&bench)), before);
     assert_eq!((count(&bench, "cfg"), count(&bench, "node")), (1, 4));
     assert_eq!(controller.read(ethertypes(&[])).await, [ethertypes(&[0x88b6, 0x88b7])]);
     assert_eq!(count(&bench, "IngressParser.ipv4_types"), 2);
 }
 
 #[tokio::test]
-async fn what_the_traffic_manager_cannot_do_is_refused_with_the_reason() {
+async fn requests_beyond_the_traffic_manager_are_refused_with_the_reason() {
     let (bench, mut controller) = ready().await;
     bench.driver.requests.lock().clear();
     let mut with_backup = group(1, &[(2, 0)]);
@@ -122,7 +125,7 @@ async fn what_the_traffic_manager_cannot_do_is_refused_with_the_reason() {
         (group(0, &[]), Code::InvalidArgument, "ids begin at 1"),
         (group(0xfc00, &[]), Code::InvalidArgument, "1 to 64511"),
         (group(1, &[(512, 0)]), Code::InvalidArgument, "no port 512"),
-        (group(1, &[(2, 0), (2, 0)]), Code::InvalidArgument, "there twice"),
+        (group(1, &[(2, 0), (2, 0)]), Code::InvalidArgument, "given twice"),
         (session(1016, &[(2, 0)], 0), Code::InvalidArgument, "1 to 1015"),
         (session(1, &[(2, 0)], 20_000), Code::InvalidArgument, "at most 16383 bytes"),
     ] {
@@ -142,16 +145,16 @@ async fn a_push_clears_groups_sessions_and_value_sets() {
     let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
     controller.push(action, Some(bench.config())).await.unwrap();
     assert_eq!(["cfg", "mgid", "node", "IngressParser.ipv4_types"].map(|table| count(&bench, table)), [0; 4]);
-    assert!(all(&mut controller).await.is_empty());
+    assert!(replication_entries(&mut controller).await.is_empty());
 }
 
 #[tokio::test]
-async fn a_value_set_gets_only_what_changes() {
+async fn only_changed_members_of_a_value_set_are_written() {
     let (bench, mut controller) = ready().await;
     assert_eq!(controller.read(ethertypes(&[])).await, [ethertypes(&[])]);
     controller.modify(ethertypes(&[0x801, 0x802, 0x803, 0x804])).await;
     bench.driver.requests.lock().clear();
-    // It is full: what goes makes room.
+    // The set is full, so the removed member must be deleted first.
     controller.modify(ethertypes(&[0x802, 0x803, 0x804, 0x805])).await;
     assert_eq!(*bench.driver.requests.lock(), [2]);
     assert_eq!(controller.read(ethertypes(&[])).await, [ethertypes(&[0x802, 0x803, 0x804, 0x805])]);

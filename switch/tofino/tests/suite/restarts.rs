@@ -1,4 +1,4 @@
-//! Gateways that are killed and started again, by their journal.
+//! Gateways that are killed and restarted, with the state from their journal.
 
 mod files;
 mod kills;
@@ -20,7 +20,7 @@ use p4::write_request::Atomicity;
 use process::Process;
 use written::{batches, everything, holdings};
 
-/// The config of the tests' program.
+/// Returns the config of the tests' program.
 fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
         p4info: Some(sluice_p4runtime::parse_p4info(P4INFO).unwrap()),
@@ -29,112 +29,113 @@ fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     }
 }
 
-/// A gateway with the tests' program in front of a driver, its folder, and its primary controller.
+/// Starts a gateway with the tests' program in front of a driver. Returns the driver, the journal's folder, the gateway
+/// and its primary controller.
 async fn ready() -> (Arc<Driver>, tempfile::TempDir, Process, Controller) {
     let driver = Driver::new(CAMPUS);
     let (uri, _) = driver.serve("127.0.0.1:0").await;
     let folder = tempfile::tempdir().unwrap();
     let gateway = Process::start(&uri, folder.path(), &[]);
     let mut controller = gateway.controller(10).await;
-    gateway.known(&mut controller).await;
+    gateway.wait_for_program(&mut controller).await;
     controller.push(Action::VerifyAndCommit, Some(config(5))).await.unwrap();
     (driver, folder, gateway, controller)
 }
 
 #[tokio::test]
-async fn a_restarted_gateway_writes_nothing_and_knows_all() {
+async fn a_restarted_gateway_restores_all_state_without_writing_it_again() {
     let (driver, folder, gateway, mut controller) = ready().await;
     for (atomicity, batch) in batches() {
         let _ = controller.batch(atomicity, batch).await;
     }
-    // What this leaves is tidied up once.
+    // This also makes the gateway send the updates that complete the last batch.
     controller.modify(written::route(1, &[(6, 1)])).await;
     let expected = (everything(&mut controller).await, holdings(&driver));
     driver.requests.lock().clear();
-    let again = gateway.restarted(folder.path());
-    let mut controller = again.controller(10).await;
-    assert_eq!(again.known(&mut controller).await, Some(config(5)));
+    let restarted = gateway.restarted(folder.path());
+    let mut controller = restarted.controller(10).await;
+    assert_eq!(restarted.wait_for_program(&mut controller).await, Some(config(5)));
     assert_eq!((everything(&mut controller).await, holdings(&driver)), expected);
-    assert_eq!(*driver.requests.lock(), [1], "the table whose entries age");
+    assert_eq!(*driver.requests.lock(), [1], "only the table's idle timeouts");
 }
 
 #[tokio::test]
-async fn a_program_that_was_pushed_again_to_keep_everything_is_the_one_that_is_adopted() {
+async fn the_config_of_the_last_reconciliation_is_adopted() {
     let (driver, folder, gateway, mut controller) = ready().await;
     let (atomicity, batch) = batches().remove(0);
     controller.batch(atomicity, batch).await.unwrap();
     let expected = (everything(&mut controller).await, holdings(&driver));
     controller.push(Action::ReconcileAndCommit, Some(config(6))).await.unwrap();
-    let again = gateway.restarted(folder.path());
-    let mut controller = again.controller(10).await;
-    assert_eq!(again.known(&mut controller).await, Some(config(6)));
+    let restarted = gateway.restarted(folder.path());
+    let mut controller = restarted.controller(10).await;
+    assert_eq!(restarted.wait_for_program(&mut controller).await, Some(config(6)));
     assert_eq!((everything(&mut controller).await, holdings(&driver)), expected);
 }
 
 #[tokio::test]
-async fn before_another_driver_a_restarted_gateway_starts_empty() {
+async fn a_gateway_restarted_in_front_of_another_driver_starts_empty() {
     let (driver, folder, gateway, mut controller) = ready().await;
     let (atomicity, batch) = batches().remove(0);
     controller.batch(atomicity, batch.clone()).await.unwrap();
-    // As after a start of the driver, or a load by another client.
-    driver.load_anew();
-    let again = gateway.restarted(folder.path());
-    let mut controller = again.controller(10).await;
-    assert_eq!(again.known(&mut controller).await, None);
-    assert!(again.log().contains("the driver is not the one that the journal is of"), "{}", again.log());
+    // As after a restart of the driver, or a load by another client.
+    driver.reset();
+    let restarted = gateway.restarted(folder.path());
+    let mut controller = restarted.controller(10).await;
+    assert_eq!(restarted.wait_for_program(&mut controller).await, None);
+    assert!(restarted.log().contains("the journal belongs to another instance of the driver"), "{}", restarted.log());
     controller.push(Action::VerifyAndCommit, Some(config(7))).await.unwrap();
     controller.batch(atomicity, batch).await.unwrap();
-    let third = again.restarted(folder.path());
+    let third = restarted.restarted(folder.path());
     let mut controller = third.controller(10).await;
-    assert_eq!(third.known(&mut controller).await, Some(config(7)));
+    assert_eq!(third.wait_for_program(&mut controller).await, Some(config(7)));
 }
 
 #[tokio::test]
-async fn while_the_driver_is_not_reached_no_controller_is_told_that_there_is_no_program() {
+async fn controllers_are_answered_unavailable_until_the_driver_answers() {
     let (driver, folder, gateway, controller) = ready().await;
     drop(controller);
-    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let uri = format!("http://{}", taken.local_addr().unwrap());
-    drop(taken);
-    let again = gateway.restarted_before(&uri, folder.path());
-    let mut controller = again.controller(10).await;
+    let unserved = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}", unserved.local_addr().unwrap());
+    drop(unserved);
+    let restarted = gateway.restarted_before(&uri, folder.path());
+    let mut controller = restarted.controller(10).await;
     assert_eq!(controller.try_pushed().await.unwrap_err().code(), Code::Unavailable);
     let status = controller.push(Action::VerifyAndCommit, Some(config(6))).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
     driver.serve(uri.strip_prefix("http://").unwrap()).await;
-    assert_eq!(again.known(&mut controller).await, Some(config(5)));
+    assert_eq!(restarted.wait_for_program(&mut controller).await, Some(config(5)));
 }
 
 #[tokio::test]
-async fn election_ids_are_remembered_while_the_driver_keeps_its_state_and_begin_anew_with_it() {
+async fn election_ids_are_restored_if_the_driver_has_kept_its_state() {
     let (driver, folder, gateway, controller) = ready().await;
     drop(controller);
     drop(gateway.bid(12).await);
     let code = |answer: &p4::MasterArbitrationUpdate| Code::from_i32(answer.status.as_ref().unwrap().code);
-    let again = gateway.restarted(folder.path());
-    let (mut lower, answer) = again.bid(9).await;
+    let restarted = gateway.restarted(folder.path());
+    let (mut lower, answer) = restarted.bid(9).await;
     assert_eq!((code(&answer), answer.election_id.unwrap().low), (Code::NotFound, 12));
-    again.known(&mut lower).await;
+    restarted.wait_for_program(&mut lower).await;
     let (atomicity, batch) = batches().remove(0);
     let refused = lower.batch(atomicity, batch).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
     drop(lower);
-    driver.load_anew();
-    let third = again.restarted(folder.path());
+    driver.reset();
+    let third = restarted.restarted(folder.path());
     let (mut lower, answer) = third.bid(9).await;
-    // The bid may come before the driver is known, or after.
+    // The bid may arrive before or after the gateway has the driver's answer.
     let mut code_now = code(&answer);
     while code_now == Code::NotFound {
         let FromSwitch::Arbitration(answer) = lower.next().await else { panic!() };
         code_now = code(&answer);
     }
     assert_eq!(code_now, Code::Ok);
-    assert_eq!(third.known(&mut lower).await, None);
+    assert_eq!(third.wait_for_program(&mut lower).await, None);
     lower.push(Action::VerifyAndCommit, Some(config(6))).await.unwrap();
 }
 
 #[tokio::test]
-async fn many_changes_of_few_entries_take_little_room() {
+async fn the_journal_stays_small_when_few_entries_change_often() {
     let (driver, folder, gateway, mut controller) = ready().await;
     let file = folder.path().join("journal");
     let size = || std::fs::metadata(&file).unwrap().len();
@@ -150,9 +151,9 @@ async fn many_changes_of_few_entries_take_little_room() {
     }
     assert!(largest < 512 << 10, "{first} to {largest} bytes");
     let expected = (everything(&mut controller).await, holdings(&driver));
-    let again = gateway.restarted(folder.path());
-    let mut controller = again.controller(10).await;
-    again.known(&mut controller).await;
+    let restarted = gateway.restarted(folder.path());
+    let mut controller = restarted.controller(10).await;
+    restarted.wait_for_program(&mut controller).await;
     assert_eq!((everything(&mut controller).await, holdings(&driver)), expected);
 }
 
@@ -163,6 +164,6 @@ async fn without_a_folder_a_restarted_gateway_starts_empty() {
     controller.batch(atomicity, batch).await.unwrap();
     let driver = Arc::clone(&bench.driver);
     bench.stop().await;
-    let again = Bench::at(driver, P4INFO, &[0], None).await;
-    assert!(again.controller(10).await.pushed().await.is_none());
+    let restarted = Bench::in_front_of(driver, P4INFO, &[0], None).await;
+    assert!(restarted.controller(10).await.pushed().await.is_none());
 }

@@ -1,3 +1,5 @@
+//! The stream: digests, packets, and a driver that does not answer.
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,7 +18,7 @@ fn digest(config: p4::digest_entry::Config) -> Entity {
     Entity::DigestEntry(p4::DigestEntry { digest_id: id(FILTER), config: Some(config) })
 }
 
-/// A message as the driver has it: its fields in no order.
+/// Returns a digest message with its fields in another order than P4Info's.
 fn message(port: u8) -> Vec<(u32, Vec<u8>)> {
     vec![(3, vec![2, 0, 0, 0, 0, 1]), (1, vec![0, port]), (2, vec![10, 0, 0, 1])]
 }
@@ -28,7 +30,7 @@ async fn list(controller: &mut Controller) -> p4::DigestList {
     }
 }
 
-/// The ports of a list's messages.
+/// Returns the ports in a list's messages.
 fn ports(list: &p4::DigestList) -> Vec<Vec<u8>> {
     let port = |data: &p4::P4Data| match &data.data {
         Some(p4::p4_data::Data::Struct(fields)) => match &fields.members[0].data {
@@ -41,19 +43,19 @@ fn ports(list: &p4::DigestList) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn digests_come_in_lists_that_the_gateway_alone_acknowledges() {
+async fn digests_are_collected_in_lists_and_not_acknowledged_to_the_driver() {
     let (bench, mut controller) = Bench::ready().await;
     let hour = 3_600_000_000_000;
     let config = p4::digest_entry::Config { max_timeout_ns: hour, max_list_size: 2, ack_timeout_ns: hour };
     controller.insert(digest(config)).await;
     assert_eq!(controller.read(Entity::DigestEntry(p4::DigestEntry::default())).await, [digest(config)]);
-    // Two equal ones are one.
+    // Duplicates are suppressed.
     bench.driver.report(FILTER, vec![message(1), message(1), message(2)]).await;
     let first = list(&mut controller).await;
     assert_eq!(ports(&first), [[1], [2]]);
     let ack = p4::DigestListAck { digest_id: id(FILTER), list_id: first.list_id };
-    controller.tell(ToSwitch::DigestAck(ack)).await;
-    // Acknowledged, they are reported again; the stream of the driver has not ended.
+    controller.send(ToSwitch::DigestAck(ack)).await;
+    // After the acknowledgement the same messages are reported again; the driver's stream has not ended.
     loop {
         bench.driver.report(FILTER, vec![message(1), message(2)]).await;
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(200), list(&mut controller)).await;
@@ -66,7 +68,7 @@ async fn digests_come_in_lists_that_the_gateway_alone_acknowledges() {
 }
 
 #[tokio::test]
-async fn a_list_that_has_waited_long_enough_is_sent() {
+async fn a_list_is_sent_after_its_timeout() {
     let (bench, mut controller) = Bench::ready().await;
     let config = p4::digest_entry::Config { max_timeout_ns: 1_000_000, max_list_size: 100, ack_timeout_ns: 0 };
     controller.insert(digest(config)).await;
@@ -89,16 +91,16 @@ async fn packets_carry_the_headers_of_p4info() {
     assert_eq!(packet.payload, [0xaa, 0xbb]);
     assert_eq!(packet.metadata, metadata(&[(1, &[3]), (2, &[5]), (3, &[10, 0, 0, 9])]));
     let packet = p4::PacketOut { payload: vec![0xcc], metadata: metadata(&[(1, &[7])]) };
-    controller.tell(ToSwitch::Packet(packet)).await;
+    controller.send(ToSwitch::Packet(packet)).await;
     let wrong = p4::PacketOut { payload: vec![0xcc], metadata: metadata(&[(9, &[7])]) };
-    controller.tell(ToSwitch::Packet(wrong)).await;
+    controller.send(ToSwitch::Packet(wrong)).await;
     let FromSwitch::Error(error) = controller.next().await else { panic!() };
     assert!(error.message.contains("no metadata field 9"), "{}", error.message);
     assert_eq!(bench.port.take(), [vec![0, 7, 0xcc]]);
 }
 
 #[tokio::test]
-async fn bids_and_packets_do_not_wait_for_a_driver_that_does() {
+async fn bids_and_packets_do_not_wait_for_the_driver() {
     let (bench, mut controller) = Bench::ready().await;
     let stuck = Arc::new(Notify::new());
     *bench.driver.stuck.lock() = Some(Arc::clone(&stuck));
@@ -106,9 +108,9 @@ async fn bids_and_packets_do_not_wait_for_a_driver_that_does() {
         let outcome = controller.write(Type::Insert, server(1)).await;
         (controller, outcome)
     });
-    // Another controller becomes primary while the driver has the write.
+    // Another controller becomes primary while the write waits for the driver.
     let mut next = bench.controller(11).await;
-    next.tell(ToSwitch::Packet(p4::PacketOut { payload: vec![1], metadata: Vec::new() })).await;
+    next.send(ToSwitch::Packet(p4::PacketOut { payload: vec![1], metadata: Vec::new() })).await;
     while bench.port.take().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -116,7 +118,7 @@ async fn bids_and_packets_do_not_wait_for_a_driver_that_does() {
     stuck.notify_one();
     let (mut old, outcome) = write.await.unwrap();
     outcome.unwrap();
-    // What was begun is there; what the old primary asks for now is refused.
+    // The write that had begun succeeds; later writes of the former primary are refused.
     assert_eq!(next.entries("servers").await.len(), 1);
     let refused = old.batch(p4::write_request::Atomicity::ContinueOnError, vec![(Type::Delete, server(1))]).await;
     assert_eq!(refused.unwrap_err().code(), tonic::Code::PermissionDenied);

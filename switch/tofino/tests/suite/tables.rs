@@ -1,3 +1,5 @@
+//! Table entries and default actions.
+
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
@@ -12,10 +14,10 @@ async fn an_entry_lives_from_insert_to_delete() {
     assert_eq!(bench.driver.store.lock().rows("SluiceIngress.translate.servers").entries.len(), 1);
     let mut entries = controller.entries("servers").await;
     assert_eq!(entries.len(), 1);
-    assert_eq!(Entity::TableEntry(entries.remove(0)), server(3), "with the metadata that no driver has");
+    assert_eq!(Entity::TableEntry(entries.remove(0)), server(3), "with metadata, which the driver does not store");
     let (code, text) = controller.write(Type::Insert, server(3)).await.unwrap_err();
     assert_eq!(code, Code::AlreadyExists);
-    assert!(text.contains("table SluiceIngress.translate.servers: the entry is there already"), "{text}");
+    assert!(text.contains("table SluiceIngress.translate.servers: the entry exists already"), "{text}");
     assert_eq!(controller.write(Type::Modify, server(4)).await.unwrap_err().0, Code::NotFound);
     controller.delete(server(3)).await;
     assert_eq!(controller.write(Type::Delete, server(3)).await.unwrap_err().0, Code::NotFound);
@@ -24,7 +26,7 @@ async fn an_entry_lives_from_insert_to_delete() {
 }
 
 #[tokio::test]
-async fn prefixes_and_routes_to_anywhere() {
+async fn prefixes_and_default_routes() {
     let (bench, mut controller) = Bench::ready().await;
     for fields in [vec![lpm(1, &[10, 1, 0, 0], 16)], Vec::new()] {
         let route = p4::TableEntry {
@@ -41,7 +43,7 @@ async fn prefixes_and_routes_to_anywhere() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_the_driver_does_not_give_back_reads_as_it_was_written() {
+async fn parameters_that_the_driver_does_not_return_read_back_as_written() {
     let (bench, mut controller) = Bench::ready().await;
     let times: [&[u8]; 5] = [&[1], &[2], &[3], &[4], &[5]];
     let timers = p4::TableEntry {
@@ -55,7 +57,7 @@ async fn a_parameter_that_the_driver_does_not_give_back_reads_as_it_was_written(
     assert_eq!(controller.read(Entity::TableEntry(pattern.clone())).await, [Entity::TableEntry(timers)]);
     let driver = |bench: &Bench| bench.driver.store.lock().rows("SluiceIngress.places.timers").default.clone();
     assert_eq!(driver(&bench).unwrap().fields.len(), 5);
-    // Without an action the program's own comes back.
+    // Without an action, the default action of the program is restored.
     controller.modify(Entity::TableEntry(pattern.clone())).await;
     assert_eq!(driver(&bench), None);
     let Entity::TableEntry(own) = controller.read(Entity::TableEntry(pattern)).await.remove(0) else { panic!() };
@@ -81,12 +83,13 @@ async fn refusals_name_table_field_and_reason() {
 async fn the_programs_default_action_has_the_shortest_values() {
     let (_bench, mut controller) = Bench::ready().await;
     let pattern = p4::TableEntry { table_id: id("timers"), is_default_action: true, ..Default::default() };
-    let found = controller.read(Entity::TableEntry(pattern)).await;
-    let Entity::TableEntry(entry) = &found[0] else { panic!("{found:?}") };
-    let Some(p4::table_action::Type::Action(action)) = entry.action.as_ref().and_then(|it| it.r#type.as_ref()) else {
+    let entries = controller.read(Entity::TableEntry(pattern)).await;
+    let Entity::TableEntry(entry) = &entries[0] else { panic!("{entries:?}") };
+    let Some(p4::table_action::Type::Action(action)) = entry.action.as_ref().and_then(|action| action.r#type.as_ref())
+    else {
         panic!("{entry:?}")
     };
     assert!(!action.params.is_empty());
-    // p4c writes them into P4Info with all their bytes.
+    // p4c writes values with leading zeros into P4Info.
     assert!(action.params.iter().all(|param| param.value.len() == 1 || param.value[0] != 0), "{action:?}");
 }

@@ -1,4 +1,4 @@
-//! Calls that are refused as a whole: writes, pipelines, streams and what is sent in them.
+//! Requests that are refused as a whole: writes, pipelines, streams and their messages.
 
 use super::Golden;
 use super::entities::*;
@@ -13,7 +13,7 @@ use p4::update::Type::Insert;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// Requests that are refused as a whole.
+/// Sends write and read requests that are refused as a whole.
 pub async fn requests(controller: &mut Controller, golden: &mut Golden) {
     let election_id = Some(p4::Uint128 { high: 0, low: controller.election });
     let good = p4::WriteRequest { device_id: DEVICE, election_id, ..Default::default() };
@@ -50,6 +50,7 @@ pub async fn requests(controller: &mut Controller, golden: &mut Golden) {
     golden.status("read request: no pipeline", &early.try_read(vec![pattern]).await.unwrap_err());
 }
 
+/// Sends pipeline requests that are refused.
 pub async fn pipelines(controller: &mut Controller, golden: &mut Golden) {
     let without = |json: bool, info: bool| {
         let mut config = config(1);
@@ -93,17 +94,18 @@ pub async fn streams(switch: &Switch, golden: &mut Golden) {
         ("a role config", role(configured)),
     ] {
         let mut controller = Controller::connect(switch, 1).await;
-        controller.tell(bid).await;
+        controller.send(bid).await;
         golden.status(&format!("bid: {what}"), &controller.try_next().await.unwrap_err());
     }
-    let other = p4::Role { name: "x".to_owned(), ..Default::default() };
-    for (election, what, bid) in [(1, "another device later", bid(77, 1)), (2, "another role later", role(other))] {
+    let second_role = p4::Role { name: "x".to_owned(), ..Default::default() };
+    for (election, what, bid) in [(1, "another device later", bid(77, 1)), (2, "another role later", role(second_role))]
+    {
         let mut controller = switch.controller(election).await;
-        controller.tell(bid).await;
+        controller.send(bid).await;
         golden.status(&format!("bid: {what}"), &controller.try_next().await.unwrap_err());
     }
     let mut controller = Controller::connect(switch, 1).await;
-    controller.tell_nothing().await;
+    controller.send_nothing().await;
     golden.status("stream: an empty message", &controller.try_next().await.unwrap_err());
     let mut primary = switch.controller(12).await;
     let twice = vec![p4::PacketMetadata { metadata_id: 1, value: vec![4] }; 2];
@@ -113,19 +115,19 @@ pub async fn streams(switch: &Switch, golden: &mut Golden) {
         ("a message of another type", ToSwitch::Other(prost_types::Any::default())),
     ];
     for (what, message) in messages {
-        primary.tell(message).await;
+        primary.send(message).await;
         let FromSwitch::Error(error) = primary.next().await else { panic!("no error: {what}") };
         golden.line(&format!("stream: {what}"), Code::from_i32(error.canonical_code), &error.message);
     }
     let mut backup = switch.controller(5).await;
-    backup.tell(ToSwitch::Packet(p4::PacketOut::default())).await;
+    backup.send(ToSwitch::Packet(p4::PacketOut::default())).await;
     golden.stream_error("stream: a packet of a backup", &mut backup).await;
     open_too_many(switch, golden).await;
 }
 
-/// One more stream than may be open.
+/// Opens one stream more than may be open.
 pub async fn open_too_many(switch: &Switch, golden: &mut Golden) {
-    // A connection has 128 calls under way at most.
+    // A connection may have 128 concurrent calls at most.
     let clients = [switch.client().await, switch.client().await, switch.client().await];
     let mut open = Vec::new();
     loop {
@@ -137,20 +139,20 @@ pub async fn open_too_many(switch: &Switch, golden: &mut Golden) {
     }
 }
 
-/// What a controller has the switch send.
+/// Sends packet-outs that are refused.
 pub async fn packet_outs(golden: &mut Golden) {
     let packet = || ToSwitch::Packet(p4::PacketOut { payload: vec![1; 60], metadata: metadata(&[&[4], &[0], &[0]]) });
     let switch = Switch::start_with(None).await;
     let mut controller = switch.controller(1).await;
-    controller.tell(packet()).await;
+    controller.send(packet()).await;
     golden.stream_error("stream: a packet without a CPU port", &mut controller).await;
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
-    controller.tell(packet()).await;
+    controller.send(packet()).await;
     golden.stream_error("stream: a packet without a pipeline", &mut controller).await;
     controller.push(Action::VerifyAndCommit, Some(config(1))).await.unwrap();
     while switch.device.counters().packet_out_refused.get() < 2 {
-        controller.tell(packet()).await;
+        controller.send(packet()).await;
     }
     golden.stream_error("stream: a packet too many", &mut controller).await;
 }

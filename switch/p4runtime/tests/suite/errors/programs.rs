@@ -1,4 +1,4 @@
-//! What is refused by what P4Info says of a program, and by what a program has that follows another.
+//! Requests that are refused because of what P4Info declares, or because a following program cannot take the state.
 
 use super::Golden;
 use super::entities::*;
@@ -11,7 +11,7 @@ use p4::stream_message_request::Update as ToSwitch;
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_p4runtime::proto::p4::{config::v1 as p4info, v1 as p4};
 
-/// A switch with the program, of which P4Info says something else.
+/// Starts a switch with the program and a changed P4Info, and returns its primary controller.
 pub async fn with_info(change: impl FnOnce(&mut p4info::P4Info)) -> Controller {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
@@ -22,7 +22,7 @@ pub async fn with_info(change: impl FnOnce(&mut p4info::P4Info)) -> Controller {
     controller
 }
 
-/// Limits that only P4Info has.
+/// Writes beyond limits that only P4Info declares.
 pub async fn limits(golden: &mut Golden) {
     use p4info::action_profile::{SelectorSizeSemantics, SumOfMembers};
     let mut limited = with_info(|info| info.action_profiles[0].max_group_size = 6).await;
@@ -52,7 +52,7 @@ pub async fn limits(golden: &mut Golden) {
     golden.write(&mut ranged, "range in a value set", Modify, value_set(vec![vec![range(1, &[1], &[2])]])).await;
 }
 
-/// Names that stand for numbers.
+/// Writes names of translated values that are refused.
 pub async fn translations(golden: &mut Golden) {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
@@ -68,11 +68,11 @@ pub async fn translations(golden: &mut Golden) {
     for (what, port) in wrong {
         golden.write(&mut controller, what, Insert, of(b"b", port)).await;
     }
-    golden.write(&mut controller, "name of nothing", Delete, TableEntry(table(vec![exact(1, b"b")], None))).await;
+    golden.write(&mut controller, "unknown name", Delete, TableEntry(table(vec![exact(1, b"b")], None))).await;
     let unknown = p4::PacketOut { payload: vec![1; 60], metadata: metadata(&[b"downlink", &[0], &[0]]) };
-    controller.tell(ToSwitch::Packet(unknown)).await;
-    golden.stream_error("stream: a packet with a name of nothing", &mut controller).await;
-    // With the first one as many as there are numbers.
+    controller.send(ToSwitch::Packet(unknown)).await;
+    golden.stream_error("stream: a packet with an unknown name", &mut controller).await;
+    // Together with the name above, these use up all numbers of a port.
     let to = |number: u32| direct(action(FORWARD, &[format!("p{number}").as_bytes()]));
     let ports = (1..=511u32)
         .map(|number| update(Insert, TableEntry(entry(LPM, vec![lpm(1, &number.to_be_bytes(), 32)], to(number)))));
@@ -80,7 +80,7 @@ pub async fn translations(golden: &mut Golden) {
     golden.write(&mut controller, "name too many", Insert, of(b"b", b"p512")).await;
 }
 
-/// State that the next program cannot have.
+/// Replaces the program by others that cannot take its state.
 pub async fn reconciliations(controller: &mut Controller, golden: &mut Golden) {
     let any = |source| {
         TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![ternary(1, &[source], &[255])], to(1)) })

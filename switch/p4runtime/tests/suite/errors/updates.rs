@@ -1,4 +1,4 @@
-//! Updates and patterns of reads that are refused each by itself, in a program of every kind of object.
+//! Updates and read patterns that are refused one by one, for every kind of object.
 
 use super::entities::*;
 use crate::common::*;
@@ -6,7 +6,7 @@ use p4::entity::Entity::{self, *};
 use p4::update::Type::{self, Delete, Insert, Modify, Unspecified};
 use sluice_p4runtime::proto::p4::v1 as p4;
 
-/// Updates that are refused, by what is wrong with them.
+/// Returns updates that are refused, each with what is wrong with it.
 #[expect(clippy::too_many_lines, reason = "a list of cases")]
 pub fn writes() -> Vec<(&'static str, Type, Entity)> {
     let meter_config = |cir, pir, eburst| p4::MeterConfig { cir, pir, eburst, ..Default::default() };
@@ -34,7 +34,7 @@ pub fn writes() -> Vec<(&'static str, Type, Entity)> {
         ("mask of zero", Insert, ternary_entry(vec![ternary(1, &[0], &[0])])),
         ("bits outside the mask", Insert, ternary_entry(vec![ternary(1, &[3], &[1])])),
         ("range upside down", Insert, ternary_entry(vec![range(3, &[2], &[1])])),
-        ("range of everything", Insert, ternary_entry(vec![range(3, &[0], &[0xff, 0xff])])),
+        ("range of every value", Insert, ternary_entry(vec![range(3, &[0], &[0xff, 0xff])])),
         ("priority missing", Insert, TableEntry(entry(TERNARY, vec![], to(1)))),
         ("priority of no use", Insert, TableEntry(p4::TableEntry { priority: 4, ..table(key(), to(1)) })),
         ("action missing", Insert, TableEntry(table(key(), None))),
@@ -46,9 +46,9 @@ pub fn writes() -> Vec<(&'static str, Type, Entity)> {
         ("parameter too wide", Insert, TableEntry(table(key(), direct(action(FORWARD, &[&[2, 0]]))))),
         ("action only for defaults", Insert, TableEntry(table(key(), direct(action(DROP, &[]))))),
         ("action only for entries", Modify, TableEntry(default_of(EXACT, to(1)))),
-        ("entry is there", Insert, TableEntry(table(vec![exact(1, &[9])], to(1)))),
-        ("entry to modify is not there", Modify, TableEntry(table(key(), to(1)))),
-        ("entry to delete is not there", Delete, TableEntry(table(key(), None))),
+        ("entry exists already", Insert, TableEntry(table(vec![exact(1, &[9])], to(1)))),
+        ("entry to modify does not exist", Modify, TableEntry(table(key(), to(1)))),
+        ("entry to delete does not exist", Delete, TableEntry(table(key(), None))),
         ("is_const", Insert, TableEntry(p4::TableEntry { is_const: true, ..table(key(), to(1)) })),
         (
             "time_since_last_hit",
@@ -130,14 +130,14 @@ pub fn writes() -> Vec<(&'static str, Type, Entity)> {
         ("unknown profile", Insert, member(7, 1, Some(forward(1)))),
         ("member id missing", Insert, member(POOL, 0, Some(forward(1)))),
         ("member without action", Insert, member(POOL, 7, None)),
-        ("member is there", Insert, member(POOL, 1, Some(forward(1)))),
-        ("member is not there", Modify, member(POOL, 7, Some(forward(1)))),
+        ("member exists already", Insert, member(POOL, 1, Some(forward(1)))),
+        ("member does not exist", Modify, member(POOL, 7, Some(forward(1)))),
         ("member in use", Delete, member(POOL, 1, None)),
         ("member too many", Insert, member(PLAIN_POOL, 17, Some(forward(1)))),
         ("group of a plain profile", Insert, group(PLAIN_POOL, 2, &[(1, 1)])),
         ("group id missing", Insert, group(POOL, 0, &[(1, 1)])),
-        ("group is there", Insert, group(POOL, 1, &[(1, 1)])),
-        ("group is not there", Modify, group(POOL, 2, &[(1, 1)])),
+        ("group exists already", Insert, group(POOL, 1, &[(1, 1)])),
+        ("group does not exist", Modify, group(POOL, 2, &[(1, 1)])),
         ("group of an unknown member", Insert, group(POOL, 2, &[(55, 1)])),
         ("group with a member twice", Insert, group(POOL, 2, &[(1, 1), (1, 1)])),
         ("group member of weight 0", Insert, group(POOL, 2, &[(1, 0)])),
@@ -168,8 +168,8 @@ pub fn writes() -> Vec<(&'static str, Type, Entity)> {
         ("signed register value too wide", Modify, register(BALANCE, 0, bits(&[0, 0x80]))),
         ("multicast group 0", Insert, multicast(0, vec![])),
         ("multicast group too high", Insert, multicast(0x1_0000, vec![])),
-        ("multicast group is there", Insert, multicast(6, vec![])),
-        ("multicast group is not there", Delete, multicast(7, vec![])),
+        ("multicast group exists already", Insert, multicast(6, vec![])),
+        ("multicast group does not exist", Delete, multicast(7, vec![])),
         ("replica without port", Insert, multicast(7, vec![p4::Replica::default()])),
         ("replica port too wide", Insert, multicast(7, vec![replica(&[1; 5], 0)])),
         ("replica instance too wide", Insert, multicast(7, vec![replica(&[1], 0x1_0000)])),
@@ -194,7 +194,7 @@ pub fn writes() -> Vec<(&'static str, Type, Entity)> {
     ]
 }
 
-/// Patterns that cannot be read.
+/// Returns patterns that cannot be read, each with what is wrong with it.
 pub fn reads() -> Vec<(&'static str, Entity)> {
     vec![
         ("unknown table", TableEntry(entry(77, vec![], None))),

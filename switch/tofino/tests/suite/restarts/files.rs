@@ -1,9 +1,9 @@
-//! Journals that are cut, damaged, another's, or have no room.
+//! Journals that are incomplete, damaged, of another device, or on a full disk.
 
 use std::path::Path;
 use std::process::Command;
 
-use sluice_tofino::journal::{FILE, Here, Journal, JournalError, Restored, boot};
+use sluice_tofino::journal::{FILE, Journal, JournalError, JournalOwner, Restored, boot};
 
 use super::process::Process;
 use super::written::{batches, everything, holdings, host};
@@ -13,11 +13,11 @@ use p4::update::Type;
 use p4::write_request::Atomicity;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
-fn here() -> Here {
-    Here { boot: boot().unwrap(), device_id: DEVICE, driver_device: 0 }
+fn owner() -> JournalOwner {
+    JournalOwner { boot: boot().unwrap(), device_id: DEVICE, driver_device: 0 }
 }
 
-/// The bytes of a journal with some batches, and where its last record begins.
+/// Returns the bytes of a journal with some batches, and the position of its last record.
 async fn written() -> (Vec<u8>, usize) {
     let (_driver, folder, _gateway, mut controller) = ready().await;
     let path = folder.path().join(FILE);
@@ -27,17 +27,17 @@ async fn written() -> (Vec<u8>, usize) {
         controller.batch(atomicity, batch).await.unwrap();
     }
     let last = std::fs::metadata(&path).unwrap().len();
-    // A batch that the gateway alone makes is one record.
+    // A batch that needs no request to the driver is one record.
     let (_, batch) = super::written::batches().remove(3);
     let digest = batch.into_iter().next().unwrap().1;
     controller.modify(digest).await;
     (std::fs::read(&path).unwrap(), usize::try_from(last).unwrap())
 }
 
-fn opened(bytes: &[u8], here: Here) -> Result<(Journal, Option<Restored>), JournalError> {
+fn opened(bytes: &[u8], owner: JournalOwner) -> Result<(Journal, Option<Restored>), JournalError> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(FILE), bytes).unwrap();
-    Journal::open(folder.path(), here)
+    Journal::open(folder.path(), owner)
 }
 
 fn shadow(restored: &Restored) -> String {
@@ -45,30 +45,30 @@ fn shadow(restored: &Restored) -> String {
 }
 
 #[tokio::test]
-async fn a_last_record_that_is_cut_anywhere_is_dropped_and_a_damaged_byte_is_found_anywhere() {
+async fn an_incomplete_last_record_is_dropped_and_every_damaged_byte_is_detected() {
     let (bytes, last) = written().await;
     assert!(last < bytes.len());
-    let (_, before) = opened(&bytes[..last], here()).unwrap();
+    let (_, before) = opened(&bytes[..last], owner()).unwrap();
     let before = before.unwrap();
-    let whole = opened(&bytes, here()).unwrap().1.unwrap();
-    assert_eq!((whole.end, before.end), (bytes.len(), last));
+    let complete = opened(&bytes, owner()).unwrap().1.unwrap();
+    assert_eq!((complete.end, before.end), (bytes.len(), last));
     for end in last..bytes.len() {
-        let restored = opened(&bytes[..end], here()).unwrap().1.unwrap();
+        let restored = opened(&bytes[..end], owner()).unwrap().1.unwrap();
         assert_eq!((restored.end, shadow(&restored)), (last, shadow(&before)), "{end} bytes");
     }
-    for place in (0..bytes.len()).step_by(7).chain(bytes.len() - 40..bytes.len()) {
+    for position in (0..bytes.len()).step_by(7).chain(bytes.len() - 40..bytes.len()) {
         let mut damaged = bytes.clone();
-        damaged[place] ^= 1;
-        let error = opened(&damaged, here()).expect_err("a damaged byte").to_string();
-        assert!(error.contains("journal: byte ") && error.contains("starts empty"), "byte {place}: {error}");
+        damaged[position] ^= 1;
+        let error = opened(&damaged, owner()).expect_err("a damaged byte").to_string();
+        assert!(error.contains("journal: byte ") && error.contains("starts empty"), "byte {position}: {error}");
     }
     for end in 0..40 {
-        assert!(opened(&bytes[..end], here()).unwrap().1.is_none(), "{end} bytes");
+        assert!(opened(&bytes[..end], owner()).unwrap().1.is_none(), "{end} bytes");
     }
 }
 
 #[tokio::test]
-async fn a_journal_goes_on_behind_a_record_that_was_cut() {
+async fn a_journal_continues_after_an_incomplete_record() {
     let (driver, folder, mut gateway, mut controller) = ready().await;
     let (atomicity, batch) = batches().remove(0);
     controller.batch(atomicity, batch).await.unwrap();
@@ -81,28 +81,28 @@ async fn a_journal_goes_on_behind_a_record_that_was_cut() {
     for last in [7, 8] {
         gateway = gateway.restarted(folder.path());
         let mut controller = gateway.controller(10).await;
-        assert_eq!(gateway.known(&mut controller).await, Some(config(5)));
+        assert_eq!(gateway.wait_for_program(&mut controller).await, Some(config(5)));
         controller.insert(host(last, 0)).await;
     }
     let mut controller = gateway.controller(11).await;
     let expected = (everything(&mut controller).await, holdings(&driver));
-    let again = gateway.restarted(folder.path());
-    let mut controller = again.controller(11).await;
-    again.known(&mut controller).await;
+    let restarted = gateway.restarted(folder.path());
+    let mut controller = restarted.controller(11).await;
+    restarted.wait_for_program(&mut controller).await;
     assert_eq!((everything(&mut controller).await, holdings(&driver)), expected);
 }
 
 #[tokio::test]
-async fn another_boot_device_or_format_is_told_apart() {
+async fn journals_of_another_boot_or_device_are_not_used() {
     let (bytes, _) = written().await;
-    let other_boot = Here { boot: "another".to_owned(), ..here() };
+    let other_boot = JournalOwner { boot: "another".to_owned(), ..owner() };
     assert!(opened(&bytes, other_boot).unwrap().1.is_none());
-    let other_device = Here { device_id: 8, ..here() };
+    let other_device = JournalOwner { device_id: 8, ..owner() };
     let error = opened(&bytes, other_device).expect_err("another device").to_string();
     assert!(error.contains("--device-id 7 and --driver-device 0; give each device a folder of its own"), "{error}");
 }
 
-/// How a gateway with this folder ends.
+/// Starts a gateway with a folder that it must refuse, and returns its error message.
 fn refused(folder: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_sluice-tofino"))
         .args(["--grpc-server-addr", "127.0.0.1:0", "--device-id", "7", "--state"])
@@ -114,7 +114,7 @@ fn refused(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_used_ends_the_gateway_with_the_remedy() {
+async fn a_gateway_that_cannot_use_its_folder_ends_with_the_remedy() {
     let (_driver, folder, mut gateway, _controller) = ready().await;
     let error = refused(folder.path());
     assert!(error.contains("--state ") && error.contains("give each gateway a folder of its own"), "{error}");
@@ -125,19 +125,19 @@ async fn a_folder_that_cannot_be_used_ends_the_gateway_with_the_remedy() {
     bytes[middle] ^= 0xff;
     std::fs::write(&path, &bytes).unwrap();
     let error = refused(folder.path());
-    assert!(error.contains("journal: byte 0: the record is not the one that was written"), "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), bytes, "it is left as it is");
+    assert!(error.contains("journal: byte 0: the record differs from the one that was written"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "the file is unchanged");
     let error = refused(&path);
     assert!(error.contains("give a folder that the gateway may write to"), "{error}");
 }
 
 #[tokio::test]
-async fn without_room_writes_go_on_and_a_restarted_gateway_starts_empty() {
+async fn on_a_full_disk_writes_succeed_and_a_restarted_gateway_starts_empty() {
     let (driver, folder, mut gateway, controller) = ready().await;
     drop(controller);
     gateway.kill();
     let room = std::fs::metadata(folder.path().join(FILE)).unwrap().len() / 1024 + 16;
-    // A process that ignores the signal has its writes refused.
+    // A process that ignores SIGXFSZ gets an error for writes beyond the limit.
     let line = format!(
         "trap '' XFSZ; ulimit -f {room}; exec {} --grpc-server-addr 127.0.0.1:0 --driver {} --device-id 7 --state {}",
         env!("CARGO_BIN_EXE_sluice-tofino"),
@@ -149,32 +149,32 @@ async fn without_room_writes_go_on_and_a_restarted_gateway_starts_empty() {
     shell.args(["-c", &line.replace("127.0.0.1:0 ", &format!("{free} "))]);
     let limited = Process::run(shell, &free, gateway.driver(), folder.path().join("log"));
     let mut controller = limited.controller(10).await;
-    assert_eq!(limited.known(&mut controller).await, Some(config(5)));
+    assert_eq!(limited.wait_for_program(&mut controller).await, Some(config(5)));
     for last in 1..200 {
         controller.batch(Atomicity::ContinueOnError, vec![(Type::Insert, host(last, 0))]).await.unwrap();
     }
     assert_eq!(holdings(&driver)["pipe.Ingress.hosts"].0.len(), 199);
     assert!(
-        limited.log().contains("does not survive a restart of the gateway until there is room"),
+        limited.log().contains("a restarted gateway cannot adopt the state until there is room"),
         "{}",
         limited.log()
     );
     assert!(!folder.path().join(FILE).exists());
-    let again = limited.restarted(folder.path());
-    let mut controller = again.controller(10).await;
-    assert_eq!(again.known(&mut controller).await, None);
+    let restarted = limited.restarted(folder.path());
+    let mut controller = restarted.controller(10).await;
+    assert_eq!(restarted.wait_for_program(&mut controller).await, None);
 }
 
 #[test]
-fn a_folder_is_waited_for_that_a_gateway_is_just_leaving_and_refused_while_one_has_it() {
+fn opening_waits_briefly_for_the_lock_and_then_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let (first, _) = Journal::open(folder.path(), here()).unwrap();
-    let refused = Journal::open(folder.path(), here()).map(|_| ()).unwrap_err();
-    assert!(matches!(refused, JournalError::Taken(_)), "{refused}");
-    let leaving = std::thread::spawn(move || {
+    let (first, _) = Journal::open(folder.path(), owner()).unwrap();
+    let refused = Journal::open(folder.path(), owner()).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, JournalError::Locked(_)), "{refused}");
+    let release = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(200));
         drop(first);
     });
-    Journal::open(folder.path(), here()).unwrap();
-    leaving.join().unwrap();
+    Journal::open(folder.path(), owner()).unwrap();
+    release.join().unwrap();
 }

@@ -1,4 +1,5 @@
-//! Gateways that are killed in the midst of batches: a batch is then there as a whole or not at all, for the driver as for clients.
+//! Gateways that are killed during batches: afterwards a batch has taken effect completely or not at all, in the driver
+//! as for clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use p4::entity::Entity;
 use p4::set_forwarding_pipeline_config_request::Action;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
-/// What there is after each batch, that before the first included.
+/// The state before the first batch and after each batch: what clients read, and the driver's tables.
 type States = Vec<(Vec<Entity>, Holdings)>;
 
-/// All states, and the updates that the driver has made on the way to each.
+/// Returns all states, and the number of updates that the driver makes from the first to the last.
 async fn reference() -> (States, usize) {
     let (driver, _folder, _gateway, mut controller) = ready().await;
     driver.requests.lock().clear();
@@ -31,19 +32,20 @@ async fn reference() -> (States, usize) {
     (states, updates)
 }
 
-/// Makes batches from a place on; the result is the first that is not answered.
-async fn stream(controller: &mut Controller, from: usize) -> Option<usize> {
-    for (place, (atomicity, batch)) in batches().into_iter().enumerate().skip(from) {
+/// Makes batches from index `from` on. Returns the index of the first batch that is not answered.
+async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize> {
+    for (index, (atomicity, batch)) in batches().into_iter().enumerate().skip(from) {
         if let Err(status) = controller.batch(atomicity, batch).await
             && (status.code() != Code::Unknown || status.details().is_empty())
         {
-            return Some(place);
+            return Some(index);
         }
     }
     None
 }
 
-/// Starts the gateway again after a batch was cut: all is as before that batch or as after it. Then makes what is left.
+/// Restarts the gateway after batch `cut` was interrupted. The state must be the one before or after that batch. Then
+/// makes the remaining batches.
 async fn restart(
     killed: Process,
     folder: &std::path::Path,
@@ -52,24 +54,24 @@ async fn restart(
     cut: Option<usize>,
     case: &str,
 ) {
-    let again = killed.restarted(folder);
-    let mut controller = again.controller(10).await;
-    assert_eq!(again.known(&mut controller).await, Some(config(5)), "{case}");
-    let found = (everything(&mut controller).await, holdings(driver));
+    let restarted = killed.restarted(folder);
+    let mut controller = restarted.controller(10).await;
+    assert_eq!(restarted.wait_for_program(&mut controller).await, Some(config(5)), "{case}");
+    let actual = (everything(&mut controller).await, holdings(driver));
     let next = match cut {
         None => states.len() - 1,
-        Some(cut) if found == states[cut] => cut,
+        Some(cut) if actual == states[cut] => cut,
         Some(cut) => cut + 1,
     };
-    assert_eq!(found.0, states[next].0, "{case}: what P4Runtime reads after batch {cut:?} was cut");
-    assert_eq!(found.1, states[next].1, "{case}: what the driver has after batch {cut:?} was cut");
-    assert_eq!(stream(&mut controller, next).await, None, "{case}");
-    let found = (everything(&mut controller).await, holdings(driver));
-    assert_eq!(&found, states.last().unwrap(), "{case}");
+    assert_eq!(actual.0, states[next].0, "{case}: what P4Runtime reads after batch {cut:?} was cut");
+    assert_eq!(actual.1, states[next].1, "{case}: what the driver has after batch {cut:?} was cut");
+    assert_eq!(make_batches(&mut controller, next).await, None, "{case}");
+    let actual = (everything(&mut controller).await, holdings(driver));
+    assert_eq!(&actual, states.last().unwrap(), "{case}");
 }
 
 #[tokio::test]
-async fn whichever_update_the_driver_has_come_to() {
+async fn a_gateway_killed_after_any_update_restores_complete_batches() {
     const CASES: usize = 30;
     let (states, updates) = reference().await;
     for case in 0..CASES {
@@ -77,7 +79,7 @@ async fn whichever_update_the_driver_has_come_to() {
         let stopped = Arc::new(Notify::new());
         let made = case * updates / (CASES - 1);
         *driver.stops.lock() = Some((made, Arc::clone(&stopped)));
-        let streamed = tokio::spawn(async move { stream(&mut controller, 0).await });
+        let streamed = tokio::spawn(async move { make_batches(&mut controller, 0).await });
         let text = format!("after {made} of {updates} updates");
         tokio::time::timeout(Duration::from_secs(60), stopped.notified()).await.expect(&text);
         gateway.kill();
@@ -89,8 +91,8 @@ async fn whichever_update_the_driver_has_come_to() {
 }
 
 #[tokio::test]
-async fn while_a_program_clears_the_tables_nothing_of_them_is_adopted() {
-    // To the driver's mark of the next program.
+async fn a_gateway_killed_while_clearing_adopts_nothing() {
+    // Up to the mark that the gateway writes for the next program.
     let updates = {
         let (driver, _folder, _gateway, mut controller) = ready().await;
         driver.requests.lock().clear();
@@ -108,23 +110,23 @@ async fn while_a_program_clears_the_tables_nothing_of_them_is_adopted() {
         gateway.kill();
         *driver.stops.lock() = None;
         pushed.await.unwrap().unwrap_err();
-        let again = gateway.restarted(folder.path());
-        let mut controller = again.controller(10).await;
-        assert_eq!(again.known(&mut controller).await, None, "after {made} of {updates} updates");
+        let restarted = gateway.restarted(folder.path());
+        let mut controller = restarted.controller(10).await;
+        assert_eq!(restarted.wait_for_program(&mut controller).await, None, "after {made} of {updates} updates");
     }
 }
 
 #[tokio::test]
-async fn at_any_moment() {
+async fn a_gateway_killed_at_any_time_restores_complete_batches() {
     const CASES: u64 = 20;
     let (states, _) = reference().await;
     for case in 0..CASES {
         let (driver, folder, gateway, mut controller) = ready().await;
-        let streamed = tokio::spawn(async move { stream(&mut controller, 0).await });
-        // From the first batch to beyond the last one, whatever the machine makes of it.
+        let streamed = tokio::spawn(async move { make_batches(&mut controller, 0).await });
+        // From the first batch to beyond the last one, whatever the machine's speed is.
         let wait = Duration::from_micros(case * case * 150);
         tokio::time::sleep(wait).await;
-        // The next one is killed as well, perhaps while it adopts.
+        // The second gateway is killed too, possibly while it adopts the state.
         let next = gateway.restarted(folder.path());
         let cut = streamed.await.unwrap();
         tokio::time::sleep(Duration::from_millis(case * 4)).await;

@@ -1,4 +1,4 @@
-//! The gateway's program, in a process of its own.
+//! The gateway's executable in a process.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::common::{Controller, DEVICE};
 
-/// A process that is killed when it is dropped.
+/// A gateway process, killed when this is dropped.
 pub struct Process {
     child: Child,
     address: String,
@@ -19,7 +19,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// A gateway with a journal in this folder.
+    /// Starts a gateway with its journal in this folder.
     pub fn start(driver: &str, folder: &Path, words: &[&str]) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         Self::at(&free.to_string(), driver, folder, words)
@@ -33,43 +33,43 @@ impl Process {
         Self::run(command, address, driver, log)
     }
 
-    /// A gateway by another command line.
+    /// Starts a gateway with this command.
     pub fn run(mut command: Command, address: &str, driver: &str, log: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(File::create(&log).unwrap()).stderr(Stdio::inherit());
         let child = command.spawn().unwrap();
         Self { child, address: address.to_owned(), driver: driver.to_owned(), log }
     }
 
-    /// The URI of its driver.
+    /// Returns the URI of the driver.
     pub fn driver(&self) -> &str {
         &self.driver
     }
 
-    /// What it has logged.
+    /// Returns the process's log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Kills it (SIGKILL).
+    /// Kills the process with SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Kills it, and starts another one.
+    /// Kills the process and starts another one.
     pub fn restarted(self, folder: &Path) -> Self {
         let driver = self.driver.clone();
         self.restarted_before(&driver, folder)
     }
 
-    /// Kills it, and starts another one in front of this driver.
+    /// Kills the process and starts another one in front of this driver.
     pub fn restarted_before(self, driver: &str, folder: &Path) -> Self {
         let address = self.address.clone();
         drop(self);
         Self::at(&address, driver, folder, &[])
     }
 
-    /// A stream with this election id, and what became of its bid.
+    /// Opens a stream with this election id; also returns the answer to the bid.
     pub async fn bid(&self, election: u64) -> (Controller, p4::MasterArbitrationUpdate) {
         let address = format!("http://{}", self.address);
         let connected = async {
@@ -83,14 +83,14 @@ impl Process {
         tokio::time::timeout(Duration::from_secs(60), connected).await.expect("a gateway that serves")
     }
 
-    /// A controller with this election id.
+    /// Connects a controller with this election id.
     pub async fn controller(&self, election: u64) -> Controller {
         self.bid(election).await.0
     }
 
-    /// The program, once it is known whether there is one.
-    pub async fn known(&self, controller: &mut Controller) -> Option<p4::ForwardingPipelineConfig> {
-        let known = async {
+    /// Waits until the gateway has the driver's answer, and returns the program's config, if there is a program.
+    pub async fn wait_for_program(&self, controller: &mut Controller) -> Option<p4::ForwardingPipelineConfig> {
+        let answered = async {
             loop {
                 match controller.try_pushed().await {
                     Ok(config) => break config,
@@ -99,8 +99,8 @@ impl Process {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let config = tokio::time::timeout(Duration::from_secs(60), known).await.expect("a driver that answers");
-        // A program may be known before what was owed is done.
+        let config = tokio::time::timeout(Duration::from_secs(60), answered).await.expect("a driver that answers");
+        // The config may be returned before the pending updates are sent; wait until reads succeed too.
         while controller
             .try_read(p4::entity::Entity::TableEntry(p4::TableEntry::default()))
             .await

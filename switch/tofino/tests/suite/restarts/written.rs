@@ -1,4 +1,4 @@
-//! Batches of everything that the gateway keeps, and what becomes of them.
+//! Batches of all kinds of state that the gateway saves, and what the driver and clients have after them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;
 use p4::write_request::Atomicity;
 
-/// A batch.
+/// Updates to make in one request, with its atomicity.
 pub type Batch = (Atomicity, Vec<(Type, Entity)>);
 
 pub fn host(last: u8, idle_timeout_ns: i64) -> Entity {
@@ -25,6 +25,7 @@ fn entry(entry: p4::TableEntry) -> Entity {
     Entity::TableEntry(entry)
 }
 
+/// Returns an entry that forwards frames for a station to a port.
 fn station(last: u8, port: u8) -> Entity {
     entry(p4::TableEntry {
         table_id: id("stations"),
@@ -36,7 +37,7 @@ fn station(last: u8, port: u8) -> Entity {
     })
 }
 
-/// Where everything goes that no entry of `stations` is about.
+/// Returns the default action of `stations`, which forwards all other frames to `port`.
 fn default_port(port: Option<u8>) -> Entity {
     entry(p4::TableEntry {
         table_id: id("stations"),
@@ -46,6 +47,7 @@ fn default_port(port: Option<u8>) -> Entity {
     })
 }
 
+/// Returns a route to 10.0.`net`.0/24.
 fn to(net: u8, action: p4::table_action::Type) -> Entity {
     entry(p4::TableEntry {
         table_id: id("routes"),
@@ -55,7 +57,7 @@ fn to(net: u8, action: p4::table_action::Type) -> Entity {
     })
 }
 
-/// A route over these ports, by their weights.
+/// Returns a route to 10.0.`net`.0/24 over these ports with their weights.
 pub fn route(net: u8, ports: &[(u8, i32)]) -> Entity {
     let actions = ports.iter().map(|(port, weight)| p4::ActionProfileAction {
         action: Some(call(id("send"), &[&[*port]])),
@@ -71,6 +73,7 @@ fn member(member_id: u32, port: u8) -> Entity {
     Entity::ActionProfileMember(p4::ActionProfileMember { action_profile_id: id("ports"), member_id, action })
 }
 
+/// Returns a group of members with their weights.
 fn members(group_id: u32, list: &[(u32, i32)]) -> Entity {
     let members = list.iter().map(|(member_id, weight)| p4::action_profile_group::Member {
         member_id: *member_id,
@@ -90,7 +93,7 @@ fn digest(max_list_size: i32) -> Entity {
     Entity::DigestEntry(p4::DigestEntry { digest_id: id("new_host"), config: Some(config) })
 }
 
-/// Each kind of entity, written and changed and deleted; one batch is refused by the driver.
+/// Returns batches that insert, modify and delete every kind of entity. The driver refuses one of them.
 pub fn batches() -> Vec<Batch> {
     use Atomicity::{ContinueOnError, RollbackOnError};
     use Type::{Delete, Insert, Modify};
@@ -113,7 +116,7 @@ pub fn batches() -> Vec<Batch> {
             vec![(Insert, member(1, 8)), (Insert, member(2, 9)), (Insert, members(4, &[(1, 2), (2, 1)]))],
         ),
         (ContinueOnError, vec![(Insert, to(3, p4::table_action::Type::ActionProfileGroupId(4)))]),
-        // The group is in use, so the driver refuses its deletion.
+        // An entry uses the group, so the driver refuses to delete it.
         (RollbackOnError, vec![(Insert, station(9, 1)), (Modify, route(1, &[(5, 1)])), (Delete, members(4, &[]))]),
         (ContinueOnError, vec![(Insert, entry(limit(1, meter(1000)))), (Modify, default_port(Some(5)))]),
         (ContinueOnError, vec![(Modify, group(7, &[(1, 0)])), (Modify, session(3, &[(2, 0), (4, 1)], 0))]),
@@ -128,12 +131,12 @@ pub fn batches() -> Vec<Batch> {
     ]
 }
 
-/// What P4Runtime reads.
+/// Reads all entities through P4Runtime.
 pub async fn everything(controller: &mut Controller) -> Vec<Entity> {
     let entries = p4::TableEntry { meter_config: Some(p4::MeterConfig::default()), ..Default::default() };
     let defaults = p4::TableEntry { is_default_action: true, ..Default::default() };
     let copies = |kind| Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: Some(kind) });
-    let mut found = Vec::new();
+    let mut entities = Vec::new();
     for pattern in [
         Entity::TableEntry(entries),
         Entity::TableEntry(defaults),
@@ -144,23 +147,23 @@ pub async fn everything(controller: &mut Controller) -> Vec<Entity> {
         copies(Replication::MulticastGroupEntry(p4::MulticastGroupEntry::default())),
         copies(Replication::CloneSessionEntry(p4::CloneSessionEntry::default())),
     ] {
-        found.extend(controller.read(pattern).await);
+        entities.extend(controller.read(pattern).await);
     }
-    found
+    entities
 }
 
-/// What a driver's tables hold.
+/// The entries and default action of each driver table, by table name.
 pub type Holdings = BTreeMap<String, (Vec<(TableKey, TableData)>, Option<TableData>)>;
 
-/// What the driver has, without its mark, and with the gateway's own ids in their order from 1: which of them are skipped is nothing
-/// to a client.
+/// Returns the driver's tables without the mark. The ids that the gateway has assigned are replaced by 1, 2, ... in
+/// their order: clients never see which ids were skipped.
 pub fn holdings(driver: &Driver) -> Holdings {
     let store = driver.store.lock();
     let is_numbered = |name: &str| ["Action", "Selector"].contains(&name) || name.starts_with("Pre");
     let numbered = store.all().filter(|(table, _)| is_numbered(&table.table_type));
     let keys = numbered.flat_map(|(_, rows)| rows.entries.values().map(|(key, _)| store::key_number(key)));
     let own: BTreeSet<u32> = keys.filter(|id| *id >= FIRST_OWN_ID).collect();
-    let rank = |id: u32| own.iter().position(|other| *other == id).map_or(id, |place| place as u32 + 1);
+    let rank = |id: u32| own.iter().position(|assigned| *assigned == id).map_or(id, |index| index as u32 + 1);
     let bytes = |value: &mut Vec<u8>| {
         if let Ok(id) = <[u8; 4]>::try_from(value.as_slice()) {
             *value = rank(u32::from_be_bytes(id)).to_be_bytes().to_vec();

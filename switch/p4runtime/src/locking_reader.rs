@@ -1,4 +1,5 @@
-//! How a read looks at the state of a switch at work, with packets in between.
+//! Read access to the state of a running switch: each inspection locks the engine briefly, so that packets run in
+//! between.
 
 use std::sync::Arc;
 
@@ -6,41 +7,42 @@ use parking_lot::MutexGuard;
 
 use crate::binding::Binding;
 use crate::device::Device;
-use crate::entity::{Look, Source};
+use crate::entity::{Source, StateReader};
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::Pipeline;
 
-/// Looks at the program that control requests are about, while the gate is closed to other requests.
-pub struct Looks<'d> {
+/// Reads the addressed program under the device's lock. The caller holds the gate, so no other request changes the
+/// state.
+pub struct LockingReader<'d> {
     device: &'d Device,
     pipeline: &'d Arc<Pipeline>,
     binding: &'d Binding,
 }
 
-impl<'d> Looks<'d> {
-    /// Looks at this program of the device.
+impl<'d> LockingReader<'d> {
+    /// Returns a reader of this program of the device.
     pub fn new(device: &'d Device, pipeline: &'d Arc<Pipeline>, binding: &'d Binding) -> Self {
         Self { device, pipeline, binding }
     }
 }
 
-impl Look for Looks<'_> {
+impl StateReader for LockingReader<'_> {
     fn binding(&self) -> &Binding {
         self.binding
     }
 
-    fn look<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T> {
+    fn inspect<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T> {
         let mut programs = self.device.programs.lock();
         let running = programs.addressed().filter(|running| Arc::ptr_eq(&running.pipeline, self.pipeline));
         let running = running.ok_or_else(|| Fault::aborted("the program was replaced meanwhile; read again"))?;
-        let found = read(&Source {
+        let result = read(&Source {
             engine: &running.engine,
             binding: self.binding,
             replication: &running.replication,
             now: self.device.now(),
         });
-        // A look that follows at once would otherwise keep packets out.
+        // Without fairness, a reader that locks again at once could starve packets.
         MutexGuard::unlock_fair(programs);
-        Ok(found)
+        Ok(result)
     }
 }
