@@ -55,7 +55,7 @@ impl Gen<'_, '_> {
         }
         let v = self.compute(e, d)?;
         if d.is_none() {
-            self.learn(e, None, v);
+            self.record(e, None, v);
         }
         Ok(v)
     }
@@ -207,7 +207,7 @@ impl Gen<'_, '_> {
         }
         let v = self.compute_masked(e, width, d)?;
         if d.is_none() && !matches!(e, Expr::Field(_) | Expr::Const(_)) {
-            self.learn(e, Some(width), v);
+            self.record(e, Some(width), v);
         }
         Ok(v)
     }
@@ -270,7 +270,7 @@ impl Gen<'_, '_> {
     fn select(&mut self, c: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
         let d = self.or_temp(d)?;
         let to_else = self.branch_unless(c, true)?;
-        let mark = self.learnt.len();
+        let mark = self.recorded.len();
         let x = self.value(a, Some(d))?;
         self.forget(mark);
         let to_end = self.jump();
@@ -298,7 +298,7 @@ impl Gen<'_, '_> {
                     self.emit(Op::JumpIfNotZero { a: t, to: 0 });
                     self.code.ops.len() - 1
                 };
-                let mark = self.learnt.len();
+                let mark = self.recorded.len();
                 self.boolean(b, Some(t))?;
                 self.forget(mark);
                 self.patch_here(skip);

@@ -35,7 +35,7 @@ impl Gen<'_, '_> {
 
     fn both(&mut self, a: &Expr, b: &Expr, when: bool) -> Result<Jumps> {
         let mut jumps = self.branch_unless(a, when)?;
-        let mark = self.learnt.len();
+        let mark = self.recorded.len();
         jumps.extend(self.branch_unless(b, when)?);
         self.forget(mark);
         Ok(jumps)
@@ -43,7 +43,7 @@ impl Gen<'_, '_> {
 
     fn either(&mut self, a: &Expr, b: &Expr, when: bool) -> Result<Jumps> {
         let enough = self.branch_unless(a, !when)?;
-        let mark = self.learnt.len();
+        let mark = self.recorded.len();
         let jumps = self.branch_unless(b, when)?;
         self.forget(mark);
         for at in enough {

@@ -72,7 +72,7 @@ pub struct Gen<'a, 'j> {
     /// 16)` in full.
     known: HashMap<(Expr, Option<u32>), Val>,
     /// The keys of `known`, in order, so that values computed only under a condition can be forgotten.
-    learnt: Vec<(Expr, Option<u32>)>,
+    recorded: Vec<(Expr, Option<u32>)>,
 }
 
 /// Slots that are shared by all statements: constants and temporaries.
@@ -99,7 +99,7 @@ impl<'a, 'j> Gen<'a, 'j> {
             too_long: false,
             temps: 0,
             known: HashMap::new(),
-            learnt: Vec::new(),
+            recorded: Vec::new(),
         }
     }
 
@@ -160,14 +160,14 @@ impl<'a, 'j> Gen<'a, 'j> {
     }
 
     /// Records that a value is in a temporary.
-    fn learn(&mut self, e: &Expr, width: Option<u32>, v: Val) {
+    fn record(&mut self, e: &Expr, width: Option<u32>, v: Val) {
         self.known.insert((e.clone(), width), v);
-        self.learnt.push((e.clone(), width));
+        self.recorded.push((e.clone(), width));
     }
 
     /// Forgets all recorded values but the first `mark`.
     fn forget(&mut self, mark: usize) {
-        for key in self.learnt.drain(mark..) {
+        for key in self.recorded.drain(mark..) {
             self.known.remove(&key);
         }
     }

@@ -63,7 +63,7 @@ impl Gen<'_, '_> {
         }
         let row = if f.narrow() { FieldRef { slot: self.temp()?, ..f } } else { self.temp_row(f)? };
         self.ext(Ext::LoadElement { stack: stack as u16, element, field: f, d: row.slot });
-        self.learn(e, None, Val { slot: row.slot, bounds: None });
+        self.record(e, None, Val { slot: row.slot, bounds: None });
         Ok(row)
     }
 }
