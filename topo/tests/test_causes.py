@@ -1,4 +1,4 @@
-"""The lab of labelled runs: a killed server, from the silence on its wire to the verdict that names it; the flood."""
+"""The lab of labelled runs: a killed server, from its silence to the verdict that names it; and the flood's packets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real transfers while their caps change all the time: every byte is right, and none stalls that would not without.
+"""Real transfers while their caps change all the time: every byte is right, and no transfer stalls because of a cap.
 
 `FULL=1` in the environment: 10,000 transfers, whose caps change every second, instead of 200.
 """
@@ -52,7 +52,7 @@ RTO_S = 0.2
 
 @dataclass
 class Seen:
-    """What became of the transfers, and what was done to them."""
+    """The outcome of the transfers, and the changes made to them."""
 
     transfers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     changes: int = 0
@@ -64,7 +64,7 @@ class Seen:
 
 
 def add_twin(document: dict[str, Any]) -> None:
-    """Add a second service, whose transfers are not managed."""
+    """Add a second service without managed transfers."""
     (web,) = document["services"]
     servers = [{"name": "s2", "address": str(SERVER.address), "port": TWIN_PORT}]
     document["services"] = [web, {**web, "name": "twin", "port": TWIN_PORT, "servers": servers}]
@@ -79,7 +79,7 @@ def seen() -> Iterator[Seen]:
 
 
 async def changing(net: ClosingNetwork, config: Config) -> Seen:
-    """Change caps as long as there are transfers."""
+    """Change caps while transfers last."""
     found, random_caps = Seen(), random.Random(36)
     at = config.switch
     async with Session(at.address, at.device_id, await program_for(at), at.election_id) as session:
@@ -100,7 +100,7 @@ async def changing(net: ClosingNetwork, config: Config) -> Seen:
 
 
 async def manage(session: Session, config: Config, source: random.Random, how: P4UpdateType) -> None:
-    """Other caps for all transfers of the first service without a cap of their own."""
+    """Change the caps of all transfers of the first service without their own cap."""
     (server,) = make_plan(config).services[0].servers
     sizes = {name: source.randint(LEAST, MOST) for name in ("send_cap", "receive_cap")}
     action = P4TableAction(Action.MANAGE, measured=1, sampling=0, closed=0, **sizes)
@@ -109,7 +109,7 @@ async def manage(session: Session, config: Config, source: random.Random, how: P
 
 
 async def cap_some(registers: Registers, source: random.Random) -> int:
-    """Other caps for half of the measured transfers, and none for the others; how many there are."""
+    """Give other caps to half of the measured transfers and none to the others; return the number of transfers."""
     columns = await transfers.read(registers)
     held = columns.flow != NONE
     flow, fingerprint = columns.flow[held], columns.fingerprint[held]

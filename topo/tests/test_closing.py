@@ -22,9 +22,9 @@ from topo.tests.server import keep_alive
 pytestmark = needs.ROOT
 
 KEPT_S = 300
-"""Apache's KeepAliveTimeout: it closes nothing itself."""
+"""Apache's KeepAliveTimeout, so long that Apache closes no connection itself."""
 KEEPALIVES_S = 6
-"""More than three keepalives take that get no answer, a second apart."""
+"""Seconds for more than three unanswered keepalive probes, a second apart."""
 GET = f"GET /page HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 LARGE = b"a large page\n" * 200_000
 GET_LARGE = GET.replace(b"/page", b"/large")
@@ -48,24 +48,24 @@ class Net(ClosingNetwork):
         self.await_listening(self.start("apache", apache_command(file), SERVER.name), SERVER.name, WEB_PORT)
 
     def sockets(self, host: str, port: int) -> list[str]:
-        """States of a host's sockets of the connection with this port of the client's."""
+        """Return the states of a host's sockets for the connection with this client port."""
         lines = self.call(host, "ss", "-Htan").splitlines()
         return [line.split()[0] for line in lines if any(word.endswith(f":{port}") for word in line.split()[3:5])]
 
     def waits_for_window(self, port: int) -> bool:
-        """Whether the server asks the client of this port for a larger window."""
+        """Return whether the server probes the zero window of the client with this port."""
         lines = self.call(SERVER.name, "ss", "-Htno").splitlines()
         return any(f":{port} " in line and "persist" in line for line in lines)
 
 
 def asks(connection: socket.socket) -> bytes:
-    """One request on a connection that is kept alive; the page."""
+    """Send a request on a persistent connection; return the page."""
     connection.sendall(GET)
     return answer(connection)
 
 
 def answer(connection: socket.socket) -> bytes:
-    """The page that was asked for."""
+    """Read the page that was requested."""
     response = HTTPResponse(connection)
     response.begin()
     assert response.status == 200
@@ -79,12 +79,12 @@ def net() -> Iterator[Net]:
 
 
 async def becomes(what: str, condition: Callable[[], bool]) -> None:
-    """Return once a condition holds."""
+    """Return once the condition holds."""
     await asyncio.to_thread(await_true, what, condition, TIMEOUT_S)
 
 
 def test_an_idle_connection_is_closed_and_the_next_request_is_made_again(net: Net) -> None:
-    """The server's socket is gone at once, without TIME_WAIT; a client that did not look is reset, and tries again."""
+    """The server's socket ends at once, without TIME_WAIT; a client's next request is reset, and repeated."""
 
     async def act(closer: Closer) -> None:
         with net.connect(TIMEOUT_S) as connection:
@@ -111,7 +111,7 @@ def test_an_idle_connection_is_closed_and_the_next_request_is_made_again(net: Ne
 
 
 def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None:
-    """Clients that see the FIN close: neither host keeps a socket. A connection whose client waits is left alone."""
+    """Clients that receive the FIN close, so neither host keeps a socket. Connections whose client waits stay open."""
 
     async def act(closer: Closer) -> None:
         with ExitStack() as stack:
@@ -135,7 +135,7 @@ def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None
 
 
 def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
-    """All that was sent is acknowledged and nobody says anything more, for the client's window is closed."""
+    """All data is acknowledged and no packet follows, because the client's window is closed."""
 
     async def act(closer: Closer) -> None:
         with net.connect(TIMEOUT_S, receive_buffer=20_000) as paused, net.connect(TIMEOUT_S) as other:

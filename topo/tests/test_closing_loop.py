@@ -23,11 +23,11 @@ from topo.tests.test_closing import asks
 pytestmark = needs.LONG
 
 KEPT_S = 300
-"""Apache closes nothing itself."""
+"""Apache's KeepAliveTimeout, so long that Apache closes no connection itself."""
 TIMEOUT_S = 30.0
 WORKERS = 5
 ROOM = {"limit": WORKERS, "threshold": 0.8, "release": 0.75, "least_age_s": 0.1}
-"""Above 4 connections they are closed, down to 3."""
+"""Thresholds: above 4 connections idle ones are closed, down to 3."""
 APART_S = 0.3
 """A connection is idle as of its client's acknowledgement, which may be delayed."""
 
@@ -78,7 +78,7 @@ def test_above_the_threshold_the_longest_idle_go_and_new_users_get_in(lab: Closi
 
 
 def test_of_thousands_that_are_closed_no_page_is_lost() -> None:
-    """Users at 5 to 80 ms, who ask again what HTTP lets them; the rarest request meets its connection's end."""
+    """Users at 5 to 80 ms repeat requests as HTTP permits; requests rarely cross their connection's end."""
     seen = {"pages": 0, "raced": 0, "expected": 0.0}
     with ClosingLab(WebServer("prefork", CROWD_WORKERS, KEPT_S), CROWD_IDLE) as lab:
         shown = lab.idle()

@@ -36,7 +36,7 @@ WHOLE = body(0, BYTES)
 
 
 class PausingServer(WebServer):
-    """The server of the lab's tests."""
+    """The server of the lab's tests, as a web server of the closing lab."""
 
     def files(self, directory: Path, address: str) -> Mapping[str, str]:
         """Return no files."""
@@ -44,7 +44,7 @@ class PausingServer(WebServer):
         return {}
 
     def command(self, directory: Path) -> Sequence[str]:
-        """Return what starts it."""
+        """Return the server's command line."""
         del directory
         return command(Server("server", str(SERVER.address)))
 
@@ -56,12 +56,12 @@ def lab() -> Iterator[ClosingLab]:
 
 
 def get(what: str, seconds: float) -> bytes:
-    """A request."""
+    """Return a request."""
     return f"GET /?{what}={seconds:.2f}&bytes={BYTES} HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 
 
 def page(connection: socket.socket) -> bytes:
-    """The next response's body."""
+    """Read the next response and return its body."""
     response = HTTPResponse(connection)
     response.begin()
     return response.read()
@@ -75,7 +75,7 @@ def paused(lab: ClosingLab, seconds: float) -> bool:
 
 
 def pipelined(lab: ClosingLab, seconds: float) -> bool:
-    """Two requests in one segment, the second of which takes its time, are both answered."""
+    """Two requests in one segment are both answered, the second after a pause."""
     with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(get("wait", 0) + get("wait", seconds))
         received = b""
@@ -85,7 +85,7 @@ def pipelined(lab: ClosingLab, seconds: float) -> bool:
 
 
 def continued(lab: ClosingLab, seconds: float) -> bool:
-    """A client that was told to go on, and takes its time, is answered."""
+    """A client that receives 100 Continue and pauses before its body is answered."""
     with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(f"POST /?bytes={BYTES} HTTP/1.1\r\nHost: {VIP}\r\nExpect: 100-continue\r\n".encode())
         connection.sendall(b"Content-Length: 4\r\n\r\n")
@@ -96,14 +96,14 @@ def continued(lab: ClosingLab, seconds: float) -> bool:
 
 
 def worked(lab: ClosingLab, seconds: float) -> bool:
-    """A page that is long in coming comes."""
+    """A page that begins after a pause is complete."""
     with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(get("wait", seconds))
         return page(connection) == WHOLE
 
 
 def test_no_response_is_cut_off_that_pauses_and_what_is_idle_is_closed(lab: ClosingLab) -> None:
-    """There are more connections than the threshold all the while."""
+    """Keep more connections open than the threshold, all the time."""
     source = random.Random(5)
     with ExitStack() as stack:
         idle = [stack.enter_context(lab.connect(TIMEOUT_S)) for _ in range(IDLE)]

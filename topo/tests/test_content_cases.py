@@ -35,7 +35,7 @@ IMAGES = {server.name for server in GROUPS["images"]}
 PATHS = ("/images", "/fast", "/page")
 PATIENCE_S = 10.0
 WAIT_S = 2.0
-"""How long a request may take to come, by default."""
+"""Default seconds within which a request must arrive."""
 KEPT_S = 4.5
 """Four keepalives of every second; two that nobody answers end a connection."""
 UPLOAD = body(7, 10 << 20)
@@ -44,7 +44,7 @@ ORDER = b"<order>" + b" " * 20_000 + b"<total>6000</total></order>"
 
 
 class Client:
-    """A connection of c1 to the service."""
+    """A connection of c1's to the service."""
 
     def __init__(self, lab: AnsweringLab) -> None:
         self.socket = connect_in(lab.pid(LOAD_CLIENT.name), (str(lab.target), WEB_PORT), PATIENCE_S)
@@ -56,7 +56,7 @@ class Client:
             self.socket.sendall(piece)
 
     def hear(self, end: bytes) -> bytes:
-        """What comes up to this."""
+        """Receive up to this text, and return the bytes."""
         while end not in self._came:
             more = self.socket.recv(1 << 16)
             assert more, self._came
@@ -65,7 +65,7 @@ class Client:
         return heard
 
     def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Status, fields and body of the next answer."""
+        """Return status, fields and body of the next answer."""
         first, *lines = self.hear(b"\r\n\r\n").decode().splitlines()
         fields = dict(line.split(": ", 1) for line in lines)
         while len(self._came) < (length := int(fields.get("Content-Length", 0))):
@@ -93,7 +93,7 @@ def refusals(lab: AnsweringLab) -> dict[str, int]:
 
 
 def held(lab: AnsweringLab) -> int:
-    """Connections in the hands of agents."""
+    """Return the number of connections that agents have."""
     (shop, *_) = lab.controller.ask(command="status")["services"]
     return sum(agent["connections"] for agent in shop["content"]["agents"])
 
@@ -110,7 +110,7 @@ def test_each_request_of_a_connection_has_its_own_group(lab: AnsweringLab, pipel
 
 
 def test_late_copies_of_segments_take_no_connection_back(lab: AnsweringLab) -> None:
-    """The last segments of a server that the agent has left come behind its reset."""
+    """The last segments of the agent's former server arrive behind the server's reset."""
     copying = [lab.start_late_copies(server) for server in (S1, S2, S3)]
     for seed in range(1, 6):
         replies = outcome_of(lab.ask(*PATHS, connections=20, requests=50, pipelined=7, seed=seed))
@@ -187,7 +187,7 @@ def test_connect_and_upgrade_are_opaque(lab: AnsweringLab, head: str) -> None:
 
 @pytest.fixture
 def guarding(lab: AnsweringLab) -> Iterator[AnsweringLab]:
-    """The lab with a rule that refuses."""
+    """Yield the lab with a rule that refuses."""
     configuration = lab.controller.configuration
     lab.controller.reload(lab.with_rule({"name": "admin", "match": {"path": {"prefix": "/stay/admin"}}, "refuse": 403}))
     yield lab
@@ -288,7 +288,7 @@ def test_a_server_behind_synproxy_closes_no_window_but_its_own(lab: AnsweringLab
 
 @pytest.mark.parametrize("path", ["/images", "/stay/images"])
 def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
-    """Where somebody (Mininet) has set net.core.rmem_max to 16 MiB, the smaller one is 9."""
+    """Where Mininet has set net.core.rmem_max to 16 MiB, the smaller scale is 9."""
     sizes = {S1: 6 << 20, S2: 32 << 20}
     of_all = int(Path("/proc/sys/net/core/rmem_max").read_text())
     wanted = {str(max(size, of_all).bit_length() - 16) for size in sizes.values()}
@@ -335,7 +335,7 @@ def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
 
 
 NAMES = {S1: "a.example", S3: "b.example"}
-"""TLS servers, and the names that they go by."""
+"""TLS servers, and their names."""
 SECURE = "10.0.0.111"
 MANY_PROTOCOLS = [f"protocol-{number}" for number in range(150)]
 """In a ClientHello of more than one segment."""
@@ -364,7 +364,7 @@ def secured(lab: AnsweringLab) -> Mapping[str, Any]:
 
 
 def start_tls(lab: AnsweringLab, server: HostPlan, directory: Path) -> bytes:
-    """Start a TLS server, and return its certificate once it listens."""
+    """Start a TLS server; return its certificate once it listens."""
     files = [str(directory / f"{server.name}.{kind}") for kind in ("key", "cert")]
     subject = ["-subj", f"/CN={server.name}", "-days", "2"]
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", *subject]

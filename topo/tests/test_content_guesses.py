@@ -26,7 +26,7 @@ pytestmark = needs.AGENTS
 URL = f"http://{SHOP_ADDRESS}"
 IMAGES = {server.name for server in GROUPS["images"]}
 TOLD_S = 0.6
-"""Agents tell the controller twice a second."""
+"""Seconds after which both agents have reported: they do so twice a second."""
 HEARD_S = 5.0
 TIMES = 20
 
@@ -46,13 +46,13 @@ def bought(lab: ContentLab, total: int = 60_000, path: str = "/buy", *, padding:
 
 
 def counts(lab: ContentLab) -> dict[str, int]:
-    """What both agents have counted."""
+    """Return the counts of both agents."""
     shop = lab.controller.ask(command="status")["services"][0]
     return dict(shop["content"]["counts"])
 
 
 class Guesses:
-    """Right and wrong guesses since the beginning."""
+    """Return right and wrong guesses since the beginning."""
 
     def __init__(self, lab: ContentLab) -> None:
         self.lab = lab
@@ -69,7 +69,7 @@ class Guesses:
 
 
 def settled(lab: ContentLab) -> Guesses:
-    """Counts from the moment on when both agents have reported all that has happened."""
+    """Return the counts once both agents have reported all events."""
     last = counts(lab)
 
     def quiet() -> bool:

@@ -30,7 +30,7 @@ TRANSFERS = 100_000 if os.environ.get("FULL") else 1000
 IMAGES = {server.name for server in GROUPS["images"]}
 RECOVERED_S = 10.0
 TOLD_S = 5.0
-"""Agents tell of themselves twice a second."""
+"""Seconds after which agents have reported: they do so twice a second."""
 SPLICED = ("/stay/images", "/stay/fast")
 """For one request a connection."""
 LONG = ("/stay/images",)
@@ -38,7 +38,7 @@ EACH = ("/images", "/fast")
 
 
 def shop(lab: AnsweringLab) -> Mapping[str, Any]:
-    """What `sluice status` says of the service."""
+    """Return what `sluice status` reports of the service."""
     return next(service for service in lab.controller.ask(command="status")["services"] if service["name"] == SHOP)
 
 
@@ -51,7 +51,7 @@ def syns(lab: AnsweringLab, agent: str) -> int:
 
 
 def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
-    """Return once the status says so of agents."""
+    """Return once the status has these states of agents."""
 
     def answer() -> bool:
         return {agent["name"]: agent["answers"] for agent in shop(lab)["content"]["agents"]} == answering
@@ -61,7 +61,7 @@ def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
 
 @contextmanager
 def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
-    """Hosts lose some of the segments that come to them."""
+    """Have hosts drop some of the segments that arrive."""
     rule = f"INPUT -p tcp -m statistic --mode random --probability {probability} -j DROP".split()
     hosts = (LOAD_CLIENT, *SERVERS)
     for host in hosts:
@@ -74,7 +74,7 @@ def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
 
 
 def assert_right(client: Process, timeout_s: float = 60.0) -> int:
-    """Every answer was right, and no connection broke; how many there were."""
+    """Check that every answer is right and no connection broke; return the number of answers."""
     outcome = outcome_of(client, timeout_s)
     assert (outcome.wrong, outcome.broken) == ([], {})
     for path, servers in outcome.servers.items():
@@ -111,8 +111,8 @@ def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
 
 
 def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
-    """Spliced connections do not notice. Requests that nobody acknowledged are answered by the other agent. Only
-    connections whose every request the agent decides are lost, and counted."""
+    """Spliced connections continue. The other agent answers requests that were not acknowledged. Only connections whose
+    every request the agent decides are lost, and counted."""
     spliced = lab.ask(*LONG, connections=10, at_once=10, requests=50, pause_s=0.1)
     short = lab.ask(*SPLICED, seconds=6, at_once=10)
     held = lab.ask(*EACH, seconds=4, at_once=20, requests=50, pause_s=0.1)

@@ -25,7 +25,7 @@ STOPPED_S = 4.0
 
 @contextmanager
 def stopped(process: Process) -> Generator[None]:
-    """Stop the process (SIGSTOP) for the length of the block."""
+    """Stop the process (SIGSTOP) for the block."""
     os.kill(process.pid, signal.SIGSTOP)
     try:
         yield
@@ -38,7 +38,7 @@ def events(lab: AnsweringLab) -> list[Mapping[str, Any]]:
 
 
 def repeated_syns(lab: AnsweringLab) -> int:
-    """SYNs that the load's client has sent again."""
+    """Return the number of SYNs that the load's client has repeated."""
     printed = lab.call(LOAD_CLIENT.name, "nstat", "-asz", "TcpExtTCPSynRetrans")
     return int(float(printed.split()[-2]))
 

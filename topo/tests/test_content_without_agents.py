@@ -24,7 +24,7 @@ HELD: dict[str, Any] = {"connections": 10, "at_once": 10, "requests": 150, "paus
 
 @contextmanager
 def without_agents(lab: AnsweringLab, does: str) -> Generator[None]:
-    """All agents are killed, and started again at the end of the block."""
+    """Kill all agents for the block, and start them again at its end."""
     for agent in (A1, A2):
         os.kill(lab.agents[agent.name].pid, signal.SIGKILL)
         lab.agents[agent.name].wait(5.0)

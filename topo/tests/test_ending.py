@@ -47,7 +47,7 @@ def parents() -> dict[int, int]:
 
 
 def network_namespace(pid: int) -> int:
-    """Its cookie; 0 when the process has gone. An inode's number may be another lab's soon after."""
+    """Return the cookie of a process's network namespace; 0 if the process has ended. Inode numbers would be reused."""
     try:
         with socket_in(pid, socket.AF_UNIX, socket.SOCK_STREAM) as one:
             return int.from_bytes(one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder)
@@ -57,14 +57,14 @@ def network_namespace(pid: int) -> int:
 
 @dataclass
 class Traces:
-    """What a running demo has made."""
+    """The processes and namespaces of a running demo."""
 
     pid: int
     processes: set[int] = field(default_factory=set[int])
     namespaces: set[int] = field(default_factory=set[int])
 
     def look(self) -> None:
-        """Add what is there now."""
+        """Add the current processes and namespaces."""
         tree = parents()
         family = {self.pid}
         while grown := {pid for pid, parent in tree.items() if parent in family} - family:
@@ -74,7 +74,7 @@ class Traces:
         self.namespaces |= {network_namespace(pid) for pid in family} - {own, 0}
 
     def left(self) -> list[str]:
-        """Name what is still there."""
+        """Return the names of everything that still exists."""
         name = f"{PREFIX}{self.pid}-"
         pids = parents()
         return [
@@ -136,7 +136,7 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, when: str, number: s
 
 
 class Network(MininetNetwork):
-    """No more than a switch with hosts around it."""
+    """A network of a switch with hosts, without servers and controller."""
 
     def build(self) -> None:
         """Put the lab's hosts around the switch."""

@@ -28,10 +28,10 @@ HEARD_S = 5.0
 
 
 class FastOpenLab(AnsweringLab):
-    """Its servers take data in SYNs."""
+    """A lab whose servers accept data in SYNs."""
 
     def start_server(self, server: HostPlan) -> Process:
-        """Start a server: its kernel decides at ``listen`` what the socket takes."""
+        """Start a server; its kernel decides at ``listen`` whether the socket accepts data in SYNs."""
         self.call(server.name, "sysctl", "-q", "-w", f"net.ipv4.tcp_fastopen={SERVERS_SETTING}")
         return super().start_server(server)
 
@@ -45,7 +45,7 @@ def lab() -> Iterator[FastOpenLab]:
 
 
 def asked(lab: FastOpenLab, path: str, *, in_syn: bool) -> str:
-    """The name of the server that answers a request."""
+    """Return the name of the server that answers a request."""
     request = f"GET {path}?bytes=10 HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n".encode()
     where = (str(SHOP_ADDRESS), WEB_PORT)
     with closing(socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)) as connection:
@@ -62,12 +62,12 @@ def asked(lab: FastOpenLab, path: str, *, in_syn: bool) -> str:
 
 
 def guesses(lab: FastOpenLab) -> int:
-    """Right ones, by all agents."""
+    """Return the number of right guesses by all agents."""
     return int(lab.controller.ask(command="status")["services"][0]["content"]["counts"]["guesses_right"])
 
 
 def taken(lab: FastOpenLab) -> int:
-    """SYNs whose data a server has taken."""
+    """Return the number of SYNs whose data a server has accepted."""
     return sum(tcp_counters(lab.pid(server.name))["TCPFastOpenPassive"] for server in lab.pool.servers)
 
 

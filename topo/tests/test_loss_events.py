@@ -1,4 +1,4 @@
-"""Loss events as the switch counts them, and as the sender's kernel does: segments, ACKs get lost, segments come twice.
+"""Loss events counted by the switch and by the sender's kernel, with lost segments, lost ACKs and duplicate segments.
 
 ```
  server --- router --- 2 sluice 1 --- client
@@ -32,18 +32,18 @@ LEAST_EVENTS, SHARE = 40, 0.1
 TRIES = 3
 ROUTER = "10.0.2.3"
 SIOCOUTQ = 0x5411
-"""ioctl that gives the bytes which a socket has sent and which are not acknowledged (include/uapi/linux/sockios.h)."""
+"""ioctl that returns the unacknowledged bytes of a socket (include/uapi/linux/sockios.h)."""
 PATIENCE_S = 20.0
 BURSTS, MSS = 30, 1448
 
 
 class RoutedLab(TransfersLab):
-    """With a router between server and switch, which forwards in the server's name."""
+    """The lab with a router between server and switch, which forwards in the server's name."""
 
     names: Sequence[str] = (SWITCH, "client", "server", "router")
 
     def attach(self, host: HostPlan, **options: Any) -> None:
-        """Attach a host; the server behind the router."""
+        """Attach a host; attach the server behind the router."""
         if host is not SERVER:
             super().attach(host, **options)
             return
@@ -59,7 +59,7 @@ class RoutedLab(TransfersLab):
 
 
 def counted(loses: tuple[str, str], loss: float) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """The kernel's counts, and the switch's sums."""
+    """Return the kernel's counts and the sums of the switch's."""
     for _ in range(TRIES):
         with RoutedLab(DISTANCES) as place:
             place.loses = loses
@@ -116,13 +116,13 @@ def bursts(size: int, host: str, rule: Sequence[str]) -> tuple[Mapping[str, int]
 
 
 def random_packets(share: float) -> list[str]:
-    """A match of iptables."""
+    """Return a match of iptables."""
     return ["-m", "statistic", "--mode", "random", "--probability", str(share)]
 
 
 @pytest.mark.parametrize("size", [MSS, 3 * MSS], ids=["of one segment", "of three"])
 def test_probes_that_a_dsack_reports_as_copies_are_no_loss_events(size: int) -> None:
-    """ACKs get lost, and no segment: what the server repeats comes twice."""
+    """ACKs are lost and segments are not: the segments that the server repeats are duplicates."""
     rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", str(WEB_PORT), *random_packets(0.3), "-j", "DROP"]
     kernel, seen = bursts(size, "client", rule)
     assert kernel["TCPDSACKRecv"] > 0 and sum(kernel[name] for name in RECOVERIES) == 0

@@ -1,4 +1,4 @@
-"""What the lab does to the machine: cgroups of both versions, processes, and what it says when something is missing."""
+"""The lab's use of the machine: cgroups of both versions, processes, and the errors where a requirement is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients on the switch's own subnet, new to it: their first connection, and those while no controller runs."""
+"""New clients on the switch's own subnet: their first connection, and connections while no controller runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = needs.ROOT
 CLIENTS = 20
 INTERFACE = f"{DOWNLOAD_CLIENT.name}-eth0"
 NEW = (f"10.0.{DOWNLOAD_CLIENT.subnet}.{number}" for number in itertools.count(50))
-"""Addresses of c2's that nobody has seen."""
+"""Addresses of c2's that the switch has not resolved yet."""
 PATIENCE_S = 10.0
 
 
@@ -34,7 +34,7 @@ def lab() -> Iterator[Lab]:
 
 @contextmanager
 def client(lab: Lab) -> Generator[str]:
-    """A new client on the link, with an empty ARP cache: its address."""
+    """Yield the address of a new client on the link, with an empty ARP cache."""
     pid, address = lab.pid(DOWNLOAD_CLIENT.name), next(NEW)
     run_in(pid, ["ip", "address", "add", f"{address}/24", "dev", INTERFACE])
     run_in(pid, ["ip", "neighbour", "flush", "dev", INTERFACE])
@@ -45,7 +45,7 @@ def client(lab: Lab) -> Generator[str]:
 
 
 def connects(lab: Lab, address: str) -> int:
-    """Connect to the service and fetch a page; how many SYNs were sent again."""
+    """Connect to the service and fetch a page; return the number of repeated SYNs."""
     pid = lab.pid(DOWNLOAD_CLIENT.name)
     before = tcp_counters(pid)["TCPSynRetrans"]
     with connect_in(pid, (str(VIP), WEB_PORT), PATIENCE_S, source=(address, 0)) as connection:

@@ -1,4 +1,4 @@
-"""A short flash crowd from end to end: it is noticed and limited, and nothing else is harmed."""
+"""A short flash crowd from end to end: it is detected and limited, and bystanders are not harmed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = replace(
     bulk_bit_per_s=160e3,
     web_per_s=2.0,
 )
-"""Half Chen & Heidemann's rates on half their link: light enough for a machine that does something else as well."""
+"""Half Chen & Heidemann's rates on half their link, light enough for a busy machine."""
 
 
 def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_without_the_switch_the_kernel_carries_the_crowd_and_refuses_no_request(
 
 @pytest.mark.calm
 def test_a_replayed_crowd_decides_as_the_live_controller_did(tmp_path: Path) -> None:
-    """The capture shows neither which packets were sampled nor whose client was remembered: NEWS as published, of which
-    both decide nothing that the comparison is about."""
+    """NEWS as published: a capture shows neither the sampled packets nor the remembered clients; neither affects the
+    compared decisions."""
     run = Run(NETWORK, HOT_SPOT, NETWORK.settle(SETTINGS))
     directory = tmp_path / "run"
     make_run(run, switch_kind(), directory, lambda left: None, capture=True)

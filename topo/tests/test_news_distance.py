@@ -1,4 +1,4 @@
-"""How distance is made where the kernel has netem, where it has not, and where it fails halfway."""
+"""Delay of clients where the kernel has netem, where it lacks netem, and where netem fails for one interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERFACES = {client.name: f"r1-eth{client.number}" for client in CLIENTS}
 
 
 class Kernel:
-    """A `tc` that notes what it is asked and refuses netem from the interface `refuses` on; there is no TUN."""
+    """A fake `tc` that logs its calls and refuses netem from the interface `refuses` on; there is no TUN device."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, refuses: str) -> None:
         self._log = directory / "asked"

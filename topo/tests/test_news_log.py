@@ -1,4 +1,4 @@
-"""A World Cup 98 log as the target's load: what clients replay of it, and what is said of a log that will not do."""
+"""A World Cup 98 log as the target's load: the requests that clients replay, and errors of unusable logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from topo.plan.requests import LogFormatError, read_log
 from topo.plan.worldcup import Record, write_records
 
 SETTINGS = replace(Settings(), k=4.0, period_s=10.0, before=2, after=2, onset_phase=0.0, log_onset_s=50.0)
-"""Crowd 20 s after the beginning of a load of 40 s: the log's 30th to 70th second."""
+"""Settings of a crowd 20 s after the beginning of a load of 40 s: seconds 30 to 70 of the log."""
 EPOCH = 894_000_000
 
 

@@ -154,7 +154,7 @@ def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: flo
 
 
 def test_decisions_that_come_often_count_from_the_windows_beginning_on() -> None:
-    """As in production mode: many decisions in an interval."""
+    """Many decisions in an interval, as in production mode."""
     often = [row(60.0 + second, alarm=True, ar=1000.0 * second, limit=float(second)) for second in range(41)]
     found = figures(replace(RECORDS, rows=often), (70.0, 100.0))
     assert found.ar_kbps == pytest.approx(sum(range(11, 41)) / 30)

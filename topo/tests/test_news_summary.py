@@ -1,4 +1,4 @@
-"""What `make news` runs and what it makes of the figures."""
+"""The runs of `make news`, and its checks, tables and summary of their figures."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_crowds_begin_and_end_when_they_are_to() -> None:
     requests = list(crowds_requests(scenario, settings))
 
     def per_s(service: str, begin_s: float, end_s: float) -> float:
-        """Between two times after the onset."""
+        """Return the mean rate between two times after the onset."""
         begin, end = settings.onset_s + begin_s, settings.onset_s + end_s
         return sum(request.server == service and begin <= request.time_s < end for request in requests) / (
             end_s - begin_s

@@ -1,4 +1,4 @@
-"""Which change makes stored runs those of another program."""
+"""The changes that invalidate stored runs."""
 
 from __future__ import annotations
 

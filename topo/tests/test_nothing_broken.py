@@ -20,11 +20,11 @@ from topo.tests import needs
 pytestmark = needs.LONG
 
 CORNER, PLAN = 64, Plan(2, 900, 4_300)
-"""Of 2 x 2,048 slots less than a quarter is taken, and then more than there are."""
+"""Connections for 2 x 2,048 slots: less than a quarter of them, and then more than all."""
 UNPINNED = 0.025
 """1.2 % of many; so few scatter."""
 NOTHING = "SluiceIngress.caps.cap_agreed"
-"""A register of 63 bits, as a key's, in which nothing is."""
+"""A register of 63 bits, as wide as a key, that is always empty."""
 
 
 def run(plan: Plan, pipeline: Path | None = None) -> Result:
@@ -52,7 +52,7 @@ def test_a_program_that_forgets_pins_is_seen_by_both(tmp_path: Path) -> None:
 
 
 def forgetful(folder: Path) -> Path:
-    """The program, but that a client's packets other than SYNs look for their keys where none are."""
+    """Return the program changed so that a client's packets other than SYNs look up keys in an empty register."""
     built = artefacts()
     program = json.loads((built / CODE).read_text())
     reads = [

@@ -24,9 +24,9 @@ ASKS, PAUSE_S = (3, 0.5) if FULL else (4, 1.0)
 CHANGE_S = 0.25
 DRAINED_S = 1.5
 SILENT_S = 1.0
-"""A server stays unreachable for, once it is ejected."""
+"""Seconds that a server stays unreachable after its ejection."""
 EACH_S = 20.0
-"""Between the moments at which servers fall silent."""
+"""Seconds between two servers' becoming silent."""
 GRACE_S = 900.0 if FULL else 120.0
 
 
@@ -55,12 +55,12 @@ def test_every_connection_has_one_server() -> None:
 
 
 def production(wanted: dict[str, Any]) -> None:
-    """Without a slow start: a server that is back gets SYNs at once."""
+    """Change the configuration so that a server that returns gets SYNs at once, without a slow start."""
     wanted["services"][0]["balance"] |= {"mode": "production", "production": {"slow_start_s": 0}}
 
 
 def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
-    """Until the clients have ended: servers drain and come back in turn, are removed and come back, fall silent."""
+    """Until the clients have ended, drain, remove and silence servers in turn, and restore each."""
     happened = {"drains": 0, "reloads": 0, "ejections": 0}
     silent = time.monotonic() + 1
     for name in itertools.cycle(SERVER_NAMES):

@@ -1,4 +1,4 @@
-"""The live page beside a lab: a server that breaks is seen to fall in a real browser, with the lab's own counts."""
+"""The live page beside a lab: a real browser shows the failure of a server, with the lab's own counts."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def lab() -> Iterator[TalkingLab]:
 
 
 def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingLab) -> None:
-    """For three times the idle time nothing but probes, and strangers want the slots; meanwhile a server drains."""
+    """For three times the idle time only probes pass, other SYNs claim the slots, and a server drains."""
     with (
         lab.pressed(),
         connections(lab, 12, lambda one: keep_alive(one.socket)) as by_client,
@@ -55,7 +55,7 @@ def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingL
 
 
 def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) -> None:
-    """The other end is silent for longer than `linger_s`, while strangers want the slots, and then sends megabytes."""
+    """The other end is silent for longer than `linger_s`, while SYNs claim the slots, and then sends megabytes."""
     size = 3_000_000
     sent = content("client", size)
 
@@ -90,7 +90,7 @@ def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) 
 
 
 def goes_on(one: Connection) -> bool:
-    """Send a little, three times, and say whether nobody has reset the connection."""
+    """Send a few bytes three times; return whether the connection was not reset."""
     try:
         for _ in range(2):
             one.socket.sendall(b"late")
@@ -128,7 +128,7 @@ class Reuse:
         self._process.stop()
 
     def await_used(self, times: int, since: float = 0.0) -> None:
-        """Return once every port has made so many connections that began after a moment."""
+        """Return once every port has made this number of connections after a moment."""
 
         def used() -> bool:
             time.sleep(0.2)
@@ -152,7 +152,7 @@ class Reuse:
 
 @contextmanager
 def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]]:
-    """The SYNs to an address's service that pass a host's interface."""
+    """Yield the SYNs to the service at an address that pass a host's interface."""
     seen: list[Segment] = []
 
     def take(segment: Segment) -> None:
@@ -192,7 +192,7 @@ def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: Talk
 
 
 def last_sent(arrived: Segment, sent: Sequence[Segment]) -> float:
-    """When a SYN that has arrived was sent: of its repetitions, the last one before.  In seconds, on time.time()."""
+    """Return when a SYN that has arrived was sent, in seconds on time.time(): the last of its repetitions before."""
     same = (
         segment
         for segment in sent

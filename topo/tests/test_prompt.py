@@ -17,7 +17,7 @@ from topo.labs.web import Lab
 
 @dataclass
 class FakeLab:
-    """As much of a lab as a recording needs."""
+    """A fake lab with the parts that a recording needs."""
 
     directory: Path
     ends: list[Callable[[], object]] = field(default_factory=list[Callable[[], object]])
@@ -32,7 +32,7 @@ class FakeLab:
 
 
 class FakeRecorder:
-    """Writes down what was asked of it."""
+    """A fake recorder that logs its calls."""
 
     asked: list[object] = []  # noqa: RUF012 - read by the test, set anew by it
 

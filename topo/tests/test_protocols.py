@@ -1,4 +1,4 @@
-"""Content switching of TLS and mail, with real clients and servers: who was meant answers, and all of it comes."""
+"""Content switching of TLS and mail, with real clients and servers: the server of the rule answers completely."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [
 
 TIMEOUT_S = 20
 PEOPLE = {f"b@{NAMED}": "s2", "a@a.example": "s1"}
-"""Recipients, and the server that is to have their mail."""
+"""Recipients, and the server of their mailboxes."""
 USERS = {USER: "s2", "ann": "s1"}
 
 
@@ -44,7 +44,7 @@ def lab() -> Iterator[ProtocolsLab]:
 
 
 def client(lab: ProtocolsLab, *command: str) -> tuple[int, str]:
-    """Exit code and output of a command at the client."""
+    """Run a command at the client; return exit code and output."""
     argv = command_in(command, namespace_pid=lab.pid(LOAD_CLIENT.name))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout + done.stderr
@@ -174,7 +174,7 @@ def test_a_tls_server_by_its_name(lab: ProtocolsLab, name: str | None, server: s
 @pytest.mark.parametrize(("name", "server"), {NAMED: "s2", "other.example": "s1"}.items())
 @pytest.mark.parametrize("size", [100, 1000, 3000])
 def test_a_hello_of_several_segments(lab: ProtocolsLab, name: str, server: str, size: int) -> None:
-    """As ML-KEM makes them: names of protocols fill it up."""
+    """A ClientHello as large as with ML-KEM, filled with names of protocols."""
     protocols = ",".join(["http/1.1", *(f"{number:0>100}" for number in range(size // 100))])
     hello = ("-connect", f"{TLS.address}:{TLS.port}", "-servername", name, "-alpn", protocols)
     command = f"printf 'HEAD / HTTP/1.0\\r\\n\\r\\n' | timeout {TIMEOUT_S} openssl s_client -ign_eof {' '.join(hello)}"

@@ -17,7 +17,7 @@ SLACK = 4
 
 
 def test_a_server_whose_process_ended_gets_no_more_than_its_share() -> None:
-    """Its host answers SYNs with RSTs, and ratios stay equal: nothing but the switch decides."""
+    """The server's host answers SYNs with RSTs, and ratios stay equal, so only the switch reacts."""
     with TalkingLab() as lab, connections(lab, HELD) as held, ExitStack() as stack:
         assert {connection.server for connection in held} == set(SERVER_NAMES)
         lab.talkers[SERVER_NAMES[0]].stop()

@@ -20,7 +20,7 @@ pytestmark = needs.ALONE
 SECONDS = 12.0
 LOAD_PER_S = 120.0
 STEP = 0.1 / 3
-"""What paper mode moves first: Delta of an equal share."""
+"""The first weight change of paper mode: Delta of an equal share."""
 
 
 def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ pytestmark = needs.ROOT
 TIMEOUT_S = 15.0
 CAP_BITS = 32
 SLACK = 1 << 14
-"""Bytes by which a window may be above its cap: scales of at most 14."""
+"""Bytes by which a window may exceed its cap, for window scales up to 14."""
 
 
 class Download:
@@ -55,11 +55,11 @@ class Download:
                 self._received += more
 
     def runs(self) -> bool:
-        """Whether there is more to come."""
+        """Whether the transfer is not complete."""
         return self._reader.is_alive()
 
     def is_whole(self) -> bool:
-        """Wait for its end; whether all of it came, and nothing else."""
+        """Await the end; return whether exactly the file has arrived."""
         self._reader.join(TIMEOUT_S)
         return not self.runs() and bytes(self._received.partition(b"\r\n\r\n")[2]) == self._original
 
@@ -71,7 +71,7 @@ def lab() -> Iterator[ResourcesLab]:
 
 
 def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
-    """The caps of these connections' own, towards the client, as the switch has them; 0 without one."""
+    """Return the connections' own caps towards the client in the switch; 0 without a cap."""
 
     async def read(address: str) -> list[int]:
         at = SwitchConfig(address=address)
@@ -92,14 +92,14 @@ def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
 
 
 def send_buffers(lab: ResourcesLab) -> dict[str, Any]:
-    """What the status shows of the server's."""
+    """Return the status of the server's send buffers."""
     (service,) = lab.controller.ask(command="status")["services"]
     (server,) = service["servers"]
     return server["resources"]["send"]
 
 
 def window_of(lab: ResourcesLab, download: Download) -> int:
-    """The window that the server believes its client has, in bytes."""
+    """Return the client's window at the server, in bytes."""
     told = lab.call("s1", "ss", "-Htin", "dport", "=", f":{download.port}")
     (window,) = re.findall(r"snd_wnd:(\d+)", told)
     return int(window)

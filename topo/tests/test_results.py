@@ -145,7 +145,7 @@ def test_a_controller_without_its_switch_is_an_error(results: Results) -> None:
 
 
 def full_disk(*arguments: object, **more: object) -> NoReturn:
-    """Nothing can be written."""
+    """Fail every write as on a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -32,7 +32,7 @@ class Seen:
     directory: Path
     records: Records
     limited: list[tuple[float, frozenset[str]]]
-    """When the lab asked for the status, and which services were limited then."""
+    """Time of each status, and the services limited then."""
     refused: dict[str, int | None]
     """Connection requests in the whole run, by service."""
 
@@ -69,7 +69,7 @@ def read(scenario: Scenario, directory: Path) -> Seen:
 
 
 def check_that_only_crowds_are_limited(seen: Seen, crowds: frozenset[str]) -> None:
-    """They are, and refused; bystanders are not; the established stays, and the switch loses nothing."""
+    """Crowds are limited and refused, bystanders are not; established connections stay; the switch loses no packet."""
     records = seen.records
     assert {service for _, services in seen.limited for service in services} == crowds
     for service, refused in seen.refused.items():
@@ -103,7 +103,7 @@ def test_five_crowds_that_begin_together_have_a_limit_each(tmp_path: Path) -> No
 
 
 def test_a_crowd_inside_another_is_limited_and_freed_without_it(tmp_path: Path) -> None:
-    """The outer one's answers do not fit into the link, and the inner one's server is slow, too."""
+    """The outer crowd's answers exceed the link, and the inner crowd's server is slow."""
     settings = replace(
         SHORT,
         before=8,

@@ -35,14 +35,14 @@ def lab() -> Iterator[TalkingLab]:
 
 
 class Users:
-    """Connections of the load client's that stay open."""
+    """Connections of the load client that stay open."""
 
     def __init__(self, lab: TalkingLab, caps: Mapping[str, int]) -> None:
         self._lab, self._caps = lab, caps
         self.made: list[Connection] = []
 
     def connect(self) -> Connection | None:
-        """One more; None when it is refused."""
+        """Open a connection; return None if it is refused."""
         try:
             self.made.append(connect(self._lab, self._lab.port()))
         except ConnectionRefusedError:
@@ -50,14 +50,14 @@ class Users:
         return self.made[-1]
 
     def seen(self) -> Connection | None:
-        """As `connect`; returns when the controller knows whether that was a server's last."""
+        """Open a connection as `connect` does; return once the controller has counted it if it fills a server."""
         one = self.connect()
         if one is not None and self.counts[one.server] >= self._caps.get(one.server, 10**6):
             await_true(f"{one.server} is full", lambda: states(self._lab)[one.server] == "full", TIMEOUT_S)
         return one
 
     def leave(self, server: str) -> None:
-        """One of a server's users closes, and the controller knows."""
+        """Close a connection of a server; return once the controller has counted that."""
         one = next(user for user in self.made if user.server == server)
         self.made.remove(one)
         one.socket.close()
@@ -69,7 +69,7 @@ class Users:
 
     @property
     def lost(self) -> list[int]:
-        """Ports of those whose server does not answer any more."""
+        """The ports of connections whose server no longer answers."""
         return [user.port for user in self.made if not user.holds()]
 
 
@@ -95,7 +95,7 @@ def cap(wanted: dict[str, Any], caps: Mapping[str, int]) -> None:
 
 @contextmanager
 def capped(lab: TalkingLab, caps: Mapping[str, int]) -> Generator[Users]:
-    """Users, while the servers have caps; at the end nobody is connected."""
+    """Yield users while the servers have caps; at the end all connections are closed."""
     users = Users(lab, caps)
     with lab.configured(lambda wanted: cap(wanted, caps)):
         try:
@@ -173,7 +173,7 @@ def test_a_controller_that_is_killed_finds_the_full_servers(lab: TalkingLab) -> 
 
 @pytest.mark.calm
 def test_beyond_its_cap_a_server_gets_what_arrives_within_a_look(lab: TalkingLab) -> None:
-    """As fast as one user after the other can connect."""
+    """Users connect in turn without pauses."""
     with capped(lab, CROWD_CAPS) as users:
         moments: list[float] = []
         began = time.monotonic()

@@ -20,11 +20,11 @@ BODY = b"a page"
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n" + BODY
 
 Serve = Callable[[int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-"""A request, counted on its connection from 0: answers it, or does not."""
+"""A function of the number of a request on its connection, from 0: it answers the request, or not."""
 
 
 def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Pages:
-    """Let users ask a server."""
+    """Run users against a server."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = 0
@@ -89,7 +89,7 @@ def test_a_connection_that_ended_while_its_user_thought_is_no_race() -> None:
 
 @pytest.mark.parametrize("said", [b"", WHOLE[:-1], WHOLE[:20], b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"])
 def test_what_a_client_may_not_repeat_is_lost(said: bytes) -> None:
-    """A new connection without an answer, half an answer, another status."""
+    """A new connection ends without an answer or with half an answer, or the status is not 200."""
 
     async def serve(_asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await answer(writer, said)

@@ -38,14 +38,14 @@ KEPT, PER_S = 3, 1.0
 
 
 class OnTheModel(SteadyNetwork):
-    """Client, two servers, and a Tofino between them."""
+    """A network of a client, two servers, and a Tofino between them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._model = ExitStack()
 
     def serve(self, ports: object) -> None:
-        """Model and driver, the gateway, and the controller, which is `sluice run` with this configuration."""
+        """Start model and driver, the gateway, and `sluice run` with this configuration."""
         del ports
         self.at_end(self._model.close)
         self.config = self.version("tofino")
@@ -55,18 +55,18 @@ class OnTheModel(SteadyNetwork):
         self.running = self.start_version(self.config)
 
     def power_on(self) -> None:
-        """Start model and driver, which serves then; what ran of them before has ended."""
+        """Start model and driver anew, and return once the driver serves."""
         self._model.close()
         pipeline = artefacts() / TOFINO.folder
         self._model.enter_context(TOFINO.around(PORTS, self.endpoints, pipeline, self.pid(SWITCH)))
 
     def start_gateway(self) -> Process:
-        """Start the gateway, with a state that outlives it."""
+        """Start the gateway with a state file that outlives it."""
         command = TOFINO.command(TOFINO.find(), PORTS, self.endpoints)
         return self.start("gateway", [*command, "--state", str(self.directory / "state")], SWITCH)
 
     def ask(self, *words: str) -> str:
-        """What a command of `sluice` prints."""
+        """Return the output of a command of `sluice`."""
         sluice = str(Path(sys.executable).with_name("sluice"))
         return self.call(SWITCH, sluice, *words, "--config", str(self.config))
 
@@ -78,7 +78,7 @@ def net() -> Iterator[OnTheModel]:
 
 
 def ready(controller: Process, times: int) -> str:
-    """Wait until a controller has printed ``sluice: ready`` so many times; the last of these lines."""
+    """Await the ``times``-th line ``sluice: ready`` of a controller, and return it."""
 
     def lines() -> list[str]:
         return [line for line in controller.output().splitlines() if line.startswith("sluice: ready")]

@@ -1,4 +1,4 @@
-"""A newer controller replaces one while a client keeps and makes connections, and none of them is lost."""
+"""A newer controller replaces an older while a client keeps and makes connections; no connection is lost."""
 
 from __future__ import annotations
 
