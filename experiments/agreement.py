@@ -1,9 +1,9 @@
-"""When a figure of the simulation agrees with the lab's.  Pure."""
+"""Whether a figure of the simulation agrees with the lab's. Pure functions."""
 
 from __future__ import annotations
 
 PART = 0.15
-"""It does if it is so near, in parts of the lab's."""
+"""The largest difference that counts as agreement, as a fraction of the lab's figure."""
 
 
 def percent(off: float) -> str:

@@ -171,7 +171,7 @@ def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
 
 
 def _of(runs: Sequence[Record]) -> str:
-    """Of which part of the responses, where that is not all."""
+    """Return " of 1/N" if a run measured only one in N responses; an empty text if all measured all."""
     least = min(one.result.get("least_share", 1.0) for one in runs)
     return "" if least == 1 else f" of 1/{1 / least:.0f}"
 

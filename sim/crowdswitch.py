@@ -1,4 +1,4 @@
-"""The switch as flash-crowd control meets it (registers, buckets, samples), and the controller's steps over it."""
+"""A model of what flash-crowd control uses of the switch (registers, buckets, samples), and the controller's steps."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ also a lower one until `--write` has put it into the file. So the numbers only f
   that is neither called nor behind a dot.
 
 `--list WORD` prints the places of a word or name. `--sample NUMBER --seed TEXT` prints random comments and docstrings
-with the code behind them, to be judged by readers; equal seeds give equal samples of equal sources.
+with the code around them, to be judged by readers; equal seeds give equal samples of equal sources.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ from pygments.lexer import Lexer
 from pygments.lexers.c_cpp import CLexer
 from pygments.lexers.python import PythonLexer
 from pygments.lexers.rust import RustLexer
-from pygments.token import Comment, Name, String, Token
+from pygments.token import Comment, Name, String, Token, _TokenType
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS = Path("tools/language.toml")
 
 LEXERS: dict[str, type[Lexer]] = {".py": PythonLexer, ".rs": RustLexer, ".p4": CLexer}
 SKIPPED = ("docs/results/", "docs/adr/", "CHANGELOG.md", "p4src/build/")
-CONTEXT_LINES = 6
-"""Lines of code that a sample shows behind a comment."""
+LINES_BEFORE, LINES_AFTER = 3, 6
+"""Lines of code that a sample shows around a comment or docstring."""
+DIRECTIVE = re.compile(r"#\s*(?:noqa|type:|pyright:|pragma)|#!/")
+"""Comments that are written for a tool, and are no part of a sample."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,20 @@ def sources(root: Path) -> list[Path]:
     return [path for path in paths if path.suffix in LEXERS or path.suffix == ".md"]
 
 
+def is_comment(kind: _TokenType, value: str) -> bool:
+    """Whether a token is a comment, or a line of a Rust doc comment, which Pygments takes for a docstring."""
+    if kind in String.Doc:
+        return value.startswith("//")
+    return kind in Comment and kind not in Comment.Preproc and kind not in Comment.PreprocFile
+
+
 def comments(path: Path, source: str) -> Iterator[Text]:
     """The comments and docstrings of a program; comments on consecutive lines are one text."""
     block: list[str] = []
     first = last = 0
     line = 1
     for kind, value in LEXERS[path.suffix](ensurenl=False, stripnl=False).get_tokens(source):
-        if kind in Comment and kind not in Comment.Preproc and kind not in Comment.PreprocFile:
+        if is_comment(kind, value):
             if block and line > last + 1:
                 yield Text(path, first, "\n".join(block))
                 block = []
@@ -149,15 +158,19 @@ def uses(root: Path, words: set[str], names: set[str]) -> Iterator[Use]:
 
 
 def sample(root: Path, number: int, seed: str) -> Iterator[str]:
-    """Random comments and docstrings, each with its place and the code behind it."""
+    """Random comments and docstrings, each with its place and the code around it."""
     programs = [path for path in sources(root) if path.suffix != ".md"]
     every = [text for path in programs for text in comments(path, (root / path).read_text())]
+    every = [text for text in every if not DIRECTIVE.match(text.text)]
     generator = random.Random(seed)
-    for number_of_text, text in enumerate(generator.sample(every, min(number, len(every))), 1):
+    for place, text in enumerate(generator.sample(every, min(number, len(every))), 1):
         lines = (root / text.path).read_text().splitlines()
-        end = text.line - 1 + text.text.count("\n") + 1
-        code = "\n".join(lines[end : end + CONTEXT_LINES])
-        yield f"--- {number_of_text}. {text.path}:{text.line}\n{text.text}\n{code}\n"
+        first = text.line - 1
+        end = first + text.text.strip("\n").count("\n") + 1
+        shown = [f"  {line}" for line in lines[max(0, first - LINES_BEFORE) : first]]
+        shown += [f"> {line}" for line in lines[first:end]]
+        shown += [f"  {line}" for line in lines[end : end + LINES_AFTER]]
+        yield f"--- {place}. {text.path}:{text.line}\n" + "\n".join(shown) + "\n\n"
 
 
 def write(counts: Path, words: dict[str, int], names: dict[str, int]) -> None:

@@ -33,7 +33,8 @@ OUTPUTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "update_checksum_with_payload": (2, ()),
     "mark_to_drop": (0, ("egress_spec",)),
 }
-"""The argument that an extern's method or function writes, and the field of it: v1model's; TNA's return a value."""
+"""By extern method or function of v1model: the argument that it writes, and which field of that argument. TNA's externs
+return a value instead."""
 REASONS = ("DropReason", "PuntReason")
 
 Tokens = Sequence[str]

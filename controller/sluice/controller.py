@@ -172,7 +172,7 @@ class Controller:
             await registers.close()
 
     async def _read_pinned(self, link: Link) -> None:
-        """Read which servers have connections: such a server may not move, and its number is not free."""
+        """Read which servers have pins: such a server must keep its address, and its number is not given to another."""
         now_s = asyncio.get_running_loop().time()
         self.world.pinned = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).pinned
 

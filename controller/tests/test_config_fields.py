@@ -1,5 +1,5 @@
-"""Every field of the configuration, found by walking its types: what is no value of its kind is named with line,
-field and remedy, whatever YAML, Python or pydantic would make of it."""
+"""Every field of the configuration, found by walking its types: an invalid value is reported with line, field and
+remedy, even where YAML, Python or pydantic would accept or convert it."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ SWEEP = {
 
 
 def seen(point: Point) -> Record | None:
-    """Return the record of a point as it was seen, before compression by k; None if it is none of SEEN or SWEEP."""
+    """Return a point's record, with rates not yet scaled by k; None if the point is in neither SEEN nor SWEEP."""
     parameters = point.parameters
     k, period_s = parameters["k"], parameters["period_s"]
 

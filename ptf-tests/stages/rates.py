@@ -36,7 +36,7 @@ def segment(source: Host, to: Host, payload: bytes) -> Packet:
 
 @dataclass
 class Twin:
-    """The model's content of a slot."""
+    """What the Python model of the response-rate estimator expects in a slot's registers."""
 
     last: int = 0
     content: int = 0

@@ -45,7 +45,7 @@ def limited(run: CrowdRun) -> dict[str, tuple[float, float]]:
 
 
 def lost(run: CrowdRun, begin_s: float) -> float:
-    """Part of the packets that the link dropped from then on."""
+    """Return the link's loss ratio from ``begin_s`` on: dropped / (sent + dropped)."""
     (_, first), (_, last) = next(one for one in run.link if one[0] >= begin_s), run.link[-1]
     dropped = last.dropped - first.dropped
     return dropped / (last.sent - first.sent + dropped)

@@ -47,7 +47,7 @@ def largest_rate(offer: Callable[[float], Trial]) -> float:
     flood = offer(0.0)
     if flood.whole:
         return flood.rate
-    # What comes out under overload is where the search begins.
+    # The search begins at the throughput under overload.
     guess, low, high, best = max(flood.rate, LOWEST), 0.0, 0.0, 0.0
     while not (low and high and high / low <= 1 + RESOLUTION):
         trial = offer(guess)

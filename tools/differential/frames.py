@@ -232,7 +232,7 @@ class Frames:
         client = rng.choice(CLIENTS), rng.choice(self.client_ports)
         vip, _, service_port = SERVICES[service]
         if rng.random() < 0.5:
-            # the server complains about what the client sent it
+            # the server sends an ICMP error about a packet of the client's
             inner, source, destination = ((client, (host, server_port)), host, client[0])
         else:
             inner, source, destination = (((vip, service_port), client), client[0], vip)

@@ -51,7 +51,7 @@ class Mininet:
         return True
 
     def receive(self, host: str, script: str = "./receive.py") -> str:
-        """Start a host's receiver in the background; the name of its log."""
+        """Start a host's receiver in the background; return the name of its log file."""
         log = f"{host}.log"
         self.say(f"{host} {script} > {log} 2>&1 &")
         listening = self.comes(lambda: "sniffing on" in self.log(log), LISTENING_S)

@@ -24,7 +24,7 @@ ROOT = dist.ROOT
 
 
 def required(name: str) -> dict[str, Distribution]:
-    """A distribution and all that it asks for, extras left out, as installed here."""
+    """Return an installed distribution and its transitive dependencies, without extras, by name."""
     found: dict[str, Distribution] = {}
     wanted = [name]
     while wanted:

@@ -244,7 +244,7 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
         with connected(lab) as client:
             client.say(get("/fast"))
             assert client.answer()[0] == 503
-        # One that does not wait for it leaves nothing behind.
+        # A client that resets its connection before the answer leaves no connection in an agent.
         with connected(lab) as client:
             client.say(get("/fast"))
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -38,7 +38,7 @@ BURSTS, MSS = 30, 1448
 
 
 class RoutedLab(TransfersLab):
-    """The lab with a router between server and switch, which forwards in the server's name."""
+    """The lab with a router between server and switch. Towards the switch the router has the server's addresses."""
 
     names: Sequence[str] = (SWITCH, "client", "server", "router")
 

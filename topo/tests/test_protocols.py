@@ -63,7 +63,7 @@ def connected(lab: ProtocolsLab, plan: ProtocolPlan) -> socket.socket:
 
 
 class Imap(imaplib.IMAP4):
-    """imaplib's client, at the lab's."""
+    """imaplib's client, with a socket in the lab's client namespace."""
 
     def __init__(self, lab: ProtocolsLab) -> None:
         self._lab = lab

@@ -62,7 +62,7 @@ class BaselineDetector:
         """Set when responses were first seen while the request rate was up already: the number of that interval, and
         the maximum request rate since, per second."""
         self._best = 0.0, 0.0
-        """The slow averages of AR and of the request rate at the time of the maximum of the former."""
+        """The slow averages of AR and of the request rate, both at the time when AR's slow average was highest."""
 
     def configure(self, options: NewsOptions) -> None:
         """Take over changed parameters; baseline and alarm stay."""

@@ -18,8 +18,8 @@ _DRAIN_WINDOWS = 6
 _REST_WINDOWS = 4
 """Measurement windows for which a limit stays after two moves down in a row: the queue of before is still draining."""
 _STRAINED = 0.9
-"""More lasting responses count as a full link only while AR is below this part of its reference, as both vary by
-chance."""
+"""A rise in the number of responses that last is taken for a full link only while AR is below this fraction of its
+reference, since AR and that number both vary by chance."""
 _CLIMB, _BEYOND = 0.5, 0.3
 """Parts of the largest step upward: where lasting responses show the capacity more closely than AR does, and beyond a
 limit that was too high."""

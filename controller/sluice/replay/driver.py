@@ -79,7 +79,7 @@ class _Turn:
 
     due: float
     at: float
-    """When it is made: when it is due or, if known, when it was made live."""
+    """The time of the decision in the replay: that of the live controller's decision if known, else the due time."""
 
     def following(self, period_s: float, now_s: float, live: Sequence[float], *, between: bool = False) -> _Turn:
         """Return the next turn after this one was taken at ``now_s``.

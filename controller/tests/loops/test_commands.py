@@ -135,7 +135,7 @@ async def test_a_drain_that_the_switch_refuses_is_taken_back_and_does_not_come_a
         if first == "undrain":
             await _ask(it.controller, command="drain", server="s1")
             weights, states = {2: 256}, ["draining", "in"]
-        switch.refuse_table = "servers"  # the weights, in the same request, it takes
+        switch.refuse_table = "servers"  # the switch accepts the weights in the same request
         with pytest.raises(Refused, match="table servers is full"):
             await _ask(it.controller, command=first, server="s1")
         switch.refuse_table = None

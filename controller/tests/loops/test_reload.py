@@ -1,4 +1,4 @@
-"""Reloads that come together, that the switch refuses, and that there is no room for."""
+"""Concurrent reloads, reloads that the switch refuses, and reloads that do not fit its tables."""
 
 from __future__ import annotations
 

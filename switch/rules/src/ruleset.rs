@@ -66,7 +66,8 @@ pub(crate) enum Action {
 pub(crate) struct Block {
     pub alts: Range<Alt>,
     pub indexes: HashMap<FieldId, Index>,
-    /// Alternatives that no value of the head finds, although their conditions are on the head or empty.
+    /// Alternatives that the indexes by the head's values cannot find, although their conditions concern only the head or
+    /// they have none. They are tried for every request.
     pub unindexed: Vec<Alt>,
     /// For each late field (of a body or dialogue), the first alternative that only values of this field find.
     pub late: Vec<(Alt, FieldId)>,

@@ -23,12 +23,12 @@ INSTALLATION = "SDE_INSTALL"
 CPU_PORT = 64
 """The Ethernet port that is meant for a CPU: PCIe's (320) is none that the gateway can add."""
 SPEED = "10G"
-"""Of every port; the model sends as fast as it can."""
+"""The speed configured for every port. The model ignores it, and sends as fast as it can."""
 BF_RUNTIME_PORT, STATUS_PORT = 50052, 7777
 LOADED_S = 120.0
 """The driver serves nothing before it has the program in the model."""
 ANSWERED = "the driver answers"
-"""In the gateway's log."""
+"""A text of the gateway's log."""
 LATE, ATTEMPTS = "ASSERTION FAILED", 3
 """In the log of a driver that gave the model up, which was late on a busy machine: it serves, and no packet passes."""
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")

@@ -62,7 +62,7 @@ async def share_once(world: World, link: Link, view: ResourcesView, stages: Stag
 
 
 def _with_caps(world: World, view: ResourcesView, servers: Collection[int]) -> State:
-    """Return the desired state of the defaults of some servers alone."""
+    """Return the desired table entries with the default caps of ``servers``, without those of other servers."""
     of_services = (
         (service, tuple(server for server in service.servers if server.id in servers))
         for service in world.plan.services

@@ -26,9 +26,9 @@ const UNSEEN_BYTES: u32 = 64 << 10;
 
 /// The sequence numbers of a former server: one that the connection has left.
 struct FormerServer {
-    /// The server's first number.
+    /// The server's initial sequence number.
     opened: Seq,
-    /// The number behind the last byte that the server may have sent.
+    /// The sequence number after the last byte that the server may have sent.
     end: Seq,
     /// The time at which the connection left the server.
     at: u64,

@@ -165,7 +165,8 @@ impl Client {
         true
     }
 
-    /// Ends a connection that no longer exists, or that another agent has taken.
+    /// Counts a failed order: the switch no longer has the connection, or another agent has it. Resets the client if the
+    /// beginning of its request is lost.
     fn lose_guess(&mut self, ctx: &mut Context<'_>) {
         self.terms.service.counters.orders_failed.add(1);
         if self.request.base().is_before(self.owned) {

@@ -15,7 +15,7 @@ use crate::state::Register;
 /// An array of the old engine, and its counterpart in the new engine; `None` if the new program does not have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Array {
-    /// A register. The cells of both arrays have the same width.
+    /// A register of the old and of the new program. Both have cells of the same width.
     Register(RegisterId, Option<RegisterId>),
     /// A counter.
     Counter(CounterId, Option<CounterId>),

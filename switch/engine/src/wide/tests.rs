@@ -372,7 +372,7 @@ fn expression_of(fields: &[(FieldRef, BigInt)]) -> impl Strategy<Value = Expr> +
     let amount = prop_oneof![
         8 => (0u32..600).prop_map(|k| Expr::Const(k.into())),
         8 => field.clone().prop_map(small),
-        // Any amount: negative ones, and larger than any value.
+        // Any shift amount: negative ones too, and ones larger than any operand's width in bits.
         1 => field,
         1 => any::<i64>().prop_map(|k| Expr::Const(k.into())),
     ];

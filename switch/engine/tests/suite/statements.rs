@@ -11,7 +11,7 @@ struct Packet {
     left: Option<[u8; 3]>,
     right: Option<[u8; 3]>,
     items: Vec<u8>,
-    /// The contents of `others`, `copy` and the checksum, which only a packet from the switch has.
+    /// The contents of the headers `others` and `copy` and of the checksum; only packets that the switch sent have them.
     others: Vec<u8>,
     bytes: Vec<u8>,
     copy: Vec<u8>,

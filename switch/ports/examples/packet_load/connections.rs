@@ -66,7 +66,7 @@ pub fn flags(frame: &[u8]) -> Option<u8> {
     (frame.len() >= HEADERS && frame[12..15] == [0x08, 0x00, 0x45] && frame[23] == 6).then(|| frame[FLAGS])
 }
 
-/// The sequence and acknowledgement number of a frame with these headers.
+/// A TCP frame's sequence number (upper 32 bits) and acknowledgement number (lower 32 bits).
 pub fn numbers(frame: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&frame[NUMBERS..NUMBERS + 8]);
