@@ -57,28 +57,28 @@ class Block:
 
 def without_comments(text: str) -> str:
     """The text with as many lines, but no comments and no strings."""
-    return COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
 def end_of(text: str, start: int) -> int:
     """Where the block ends whose opening brace is in front of `start`: its closing brace, or the text's end."""
     depth = 1
-    for found in re.finditer(r"[{}]", text[start:]):
-        depth += 1 if found[0] == "{" else -1
+    for brace in re.finditer(r"[{}]", text[start:]):
+        depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return start + found.start()
+            return start + brace.start()
     return len(text)
 
 
 def blocks(text: str) -> Iterator[Block]:
     """The apply blocks and actions of a source, in its order."""
     text = without_comments(text)
-    controls = [(found.start(), found[1]) for found in CONTROL.finditer(text)]
-    for found in BLOCK.finditer(text):
-        control = next((name for start, name in reversed(controls) if start < found.start()), "")
+    controls = [(match.start(), match[1]) for match in CONTROL.finditer(text)]
+    for match in BLOCK.finditer(text):
+        control = next((name for start, name in reversed(controls) if start < match.start()), "")
         # The line of the opening brace is the body's first: what follows the brace there belongs to the body.
-        line = text.count("\n", 0, found.end()) + 1
-        yield Block(control, found[1] or "", line, text[found.end() : end_of(text, found.end())])
+        line = text.count("\n", 0, match.end()) + 1
+        yield Block(control, match[1] or "", line, text[match.end() : end_of(text, match.end())])
 
 
 def broken(path: Path) -> Iterator[str]:

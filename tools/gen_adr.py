@@ -29,8 +29,8 @@ def decisions() -> list[Path]:
 
 def parts(text: str) -> dict[str, str]:
     """The parts of a decision by name, each a paragraph."""
-    found = re.findall(r"^\*\*(\w+):\*\* (.+?)\n(?:\n|\Z)", text, re.MULTILINE | re.DOTALL)
-    return {name: " ".join(body.split()) for name, body in found}
+    paragraphs = re.findall(r"^\*\*(\w+):\*\* (.+?)\n(?:\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(body.split()) for name, body in paragraphs}
 
 
 def title(text: str) -> str:

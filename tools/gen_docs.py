@@ -164,7 +164,7 @@ STATUS: dict[str, Any] = {
 
 def meanings(model: type) -> dict[str, str]:
     """The docstrings behind a class's fields, those that it inherits too."""
-    found: dict[str, str] = {}
+    meanings_by_field: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not base.__module__.startswith("sluice."):
             continue
@@ -173,10 +173,10 @@ def meanings(model: type) -> dict[str, str]:
         for field, behind in zip(tree.body, tree.body[1:], strict=False):
             match field, behind:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as text)):
-                    found[name] = " ".join(text.split()).replace("``", "`").replace("|", r"\|")
+                    meanings_by_field[name] = " ".join(text.split()).replace("``", "`").replace("|", r"\|")
                 case _:
                     pass
-    return found
+    return meanings_by_field
 
 
 def values(schema: Schema, definitions: Schema) -> str:
@@ -185,9 +185,11 @@ def values(schema: Schema, definitions: Schema) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return values(definitions[name], definitions) if "enum" in definitions[name] else "section"
     if "anyOf" in schema:
-        return " or ".join(values(one, definitions) for one in schema["anyOf"] if one.get("type") != "null")
+        return " or ".join(
+            values(alternative, definitions) for alternative in schema["anyOf"] if alternative.get("type") != "null"
+        )
     if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
+        return ", ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
         return "list"
     bounds = [
@@ -215,9 +217,9 @@ def default(name: str, schema: Schema, model: Schema) -> str:
 
 def first_sentence(schema: Schema, definitions: Schema) -> str:
     """What a key's own model says of itself first; "" for a key without one."""
-    for one in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
-        if "$ref" in one:
-            said = " ".join(definitions[one["$ref"].rpartition("/")[2]]["description"].split())
+    for candidate in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
+        if "$ref" in candidate:
+            said = " ".join(definitions[candidate["$ref"].rpartition("/")[2]]["description"].split())
             return said.partition(". ")[0].rstrip(".") + "."
     return ""
 

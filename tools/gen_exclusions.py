@@ -23,9 +23,12 @@ def page() -> str:
     sys.path.insert(0, str(TESTS))
     exclusions: Any = importlib.import_module("harness.exclusions")
     parts = [HEAD]
-    for target, found in exclusions.TESTS.items():
-        number = sum(len(one.tests) for one in found)
-        rows = [f"| {one.reason} | {', '.join(f'`{test}`' for test in one.tests)} |" for one in found]
+    for target, exclusion_list in exclusions.TESTS.items():
+        number = sum(len(exclusion.tests) for exclusion in exclusion_list)
+        rows = [
+            f"| {exclusion.reason} | {', '.join(f'`{test}`' for test in exclusion.tests)} |"
+            for exclusion in exclusion_list
+        ]
         parts.append("\n".join([f"## {target}: {number} tests\n", "| reason | tests |", "|---|---|", *rows]) + "\n")
         lacks = [f"| `{name.rsplit('.', 1)[-1]}` | {why} |" for name, why in exclusions.COUNTS[target].items()]
         parts.append("\n".join(["| counter | why it is not there |", "|---|---|", *lacks]) + "\n")

@@ -37,10 +37,10 @@ def word(value: object) -> str:
 
 def entry(rule: dict[str, Any], fields: dict[str, str]) -> str:
     """A rule as an entry of the table; RuleError for an unknown field."""
-    asked = {name: word(value) for name, value in rule.items() if name not in ("do", "only")}
-    if unknown := asked.keys() - fields.keys():
+    conditions = {name: word(value) for name, value in rule.items() if name not in ("do", "only")}
+    if unknown := conditions.keys() - fields.keys():
         raise RuleError(f"{RULES.name} has a rule for {rule['do']} that names no field: {', '.join(sorted(unknown))}")
-    line = f"            ({', '.join(asked.get(name, '_') for name in fields)}) : {rule['do']};"
+    line = f"            ({', '.join(conditions.get(name, '_') for name in fields)}) : {rule['do']};"
     return f"#if defined({rule['only']})\n{line}\n#endif" if "only" in rule else line
 
 

@@ -30,14 +30,14 @@ def rows(title: str, text: str, columns: str, lines: Iterable[tuple[object, ...]
     yield f"| {' | '.join(columns.split(', '))} |"
     yield f"|{'---|' * len(columns.split(', '))}"
     for line in lines:
-        yield f"| {' | '.join(str(one) for one in line)} |"
+        yield f"| {' | '.join(str(cell) for cell in line)} |"
 
 
 def reasons(enum: str) -> Iterator[tuple[object, ...]]:
     """Number, name and meaning of each reason but `none`."""
-    for one in p4_sources.enums(IDS)[enum]:
-        if one.value:
-            yield one.value, f"`{one.name}`", one.text
+    for reason in p4_sources.enums(IDS)[enum]:
+        if reason.value:
+            yield reason.value, f"`{reason.name}`", reason.text
 
 
 def stages() -> Iterator[tuple[object, ...]]:
@@ -53,8 +53,8 @@ def stages() -> Iterator[tuple[object, ...]]:
 
 def meaning(prefix: str, preamble: p4i.Preamble) -> str:
     """What ids.p4 says of an object; nothing of one that has no id there."""
-    found = p4_sources.ids().get(f"{prefix}_{preamble.alias.upper()}")
-    return found.text if found else ""
+    number = p4_sources.ids().get(f"{prefix}_{preamble.alias.upper()}")
+    return number.text if number else ""
 
 
 def bits(register: p4i.Register) -> str:
@@ -68,7 +68,10 @@ def registers(v1model: p4i.P4Info, tofino: p4i.P4Info) -> Iterator[tuple[object,
     order = [*p4_sources.ids()]
     known = (name for name in here | there if f"REGISTER_{last(name)}" in order)
     for name in sorted(known, key=lambda name: order.index(f"REGISTER_{last(name)}")):
-        sizes = (f"{one.size:,} x {bits(one)}" if (one := target.get(name)) else "" for target in (here, there))
+        sizes = (
+            f"{register.size:,} x {bits(register)}" if (register := target.get(name)) else ""
+            for target in (here, there)
+        )
         yield f"`{name}`", *sizes, meaning("REGISTER", (here.get(name) or there[name]).preamble)
 
 
@@ -82,10 +85,12 @@ def tables(info: p4i.P4Info) -> Iterator[tuple[object, ...]]:
     kinds = p4i.MatchField.MatchType
     actions = {each.preamble.id: each for each in info.actions}
     for each in info.tables:
-        key = ", ".join(f"{one.name} ({kinds.Name(one.match_type).lower()})" for one in each.match_fields)
-        calls = (actions[one.id] for one in each.action_refs)
-        said = (f"`{one.preamble.alias}({', '.join(each.name for each in one.params)})`" for one in calls)
-        yield f"`{each.preamble.name}`", key, ", ".join(said), each.size, meaning("TABLE", each.preamble)
+        key = ", ".join(f"{field.name} ({kinds.Name(field.match_type).lower()})" for field in each.match_fields)
+        calls = (actions[reference.id] for reference in each.action_refs)
+        signatures = (
+            f"`{action.preamble.alias}({', '.join(each.name for each in action.params)})`" for action in calls
+        )
+        yield f"`{each.preamble.name}`", key, ", ".join(signatures), each.size, meaning("TABLE", each.preamble)
 
 
 def sized(prefix: str, objects: Iterable[p4i.Counter | p4i.Meter | p4i.ActionProfile]) -> Iterator[tuple[object, ...]]:

@@ -42,8 +42,8 @@ class Build:
     @property
     def main(self) -> str:
         """The main file, from the repository's root."""
-        found = next((folder for folder in self.folders if (P4SRC / folder / self.file).exists()), self.folders[-1])
-        return f"p4src/{found}/{self.file}"
+        folder = next((folder for folder in self.folders if (P4SRC / folder / self.file).exists()), self.folders[-1])
+        return f"p4src/{folder}/{self.file}"
 
     @property
     def arguments(self) -> list[str]:
@@ -89,8 +89,8 @@ def files(build: Build, path: Path) -> Iterator[Path]:
     yield path
     for beside, named in INCLUDE.findall(path.read_text()):
         places = [path.parent / beside] if beside else [P4SRC / folder / named for folder in build.folders]
-        for found in [place for place in places if place.exists()][:1]:
-            yield from files(build, found.resolve())
+        for place in [place for place in places if place.exists()][:1]:
+            yield from files(build, place.resolve())
 
 
 def sources(*builds: Build, hashed: Callable[[Path], str] = sha256) -> dict[str, str]:
@@ -143,9 +143,9 @@ def build() -> None:
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def differences(recorded: dict[str, str], found: dict[str, str]) -> list[str]:
+def differences(recorded: dict[str, str], current: dict[str, str]) -> list[str]:
     """Paths that were added, removed or changed."""
-    return sorted(path for path in recorded.keys() | found.keys() if recorded.get(path) != found.get(path))
+    return sorted(path for path in recorded.keys() | current.keys() if recorded.get(path) != current.get(path))
 
 
 def check() -> None:

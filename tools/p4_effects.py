@@ -115,9 +115,9 @@ def end(tokens: Tokens, start: int) -> int:
     raise P4Error(f"no bracket closes {' '.join(tokens[start : start + 8])}")
 
 
-def find(tokens: Tokens, wanted: str, start: int = 0) -> int:
+def find(tokens: Tokens, token: str, start: int = 0) -> int:
     """The position of the first token `wanted` outside of brackets, or the number of tokens."""
-    while start < len(tokens) and tokens[start] != wanted:
+    while start < len(tokens) and tokens[start] != token:
         start = end(tokens, start) + 1 if tokens[start] in "([{" else start + 1
     return start
 

@@ -84,14 +84,14 @@ def chip(report: Path) -> Chip:
 
 def chain(said: str) -> dict[str, int]:
     """Stages that the longest chain of dependent tables needs in each gress, as far as p4c says it."""
-    found = {name: re.search(pattern, said, re.MULTILINE) for name, pattern in CHAIN.items()}
-    return {name: int(match[1]) + 1 for name, match in found.items() if match}
+    matches = {name: re.search(pattern, said, re.MULTILINE) for name, pattern in CHAIN.items()}
+    return {name: int(match[1]) + 1 for name, match in matches.items() if match}
 
 
 def placement(text: str) -> dict[str, int]:
     """Stages and the longest chain of dependent tables in the last round of a table_summary.log, as far as given."""
-    found = {name: re.findall(pattern, text) for name, pattern in FACTS.items()}
-    return {name: int(values[-1]) for name, values in found.items() if values}
+    matches = {name: re.findall(pattern, text) for name, pattern in FACTS.items()}
+    return {name: int(values[-1]) for name, values in matches.items() if values}
 
 
 def outcome(report: Path) -> dict[str, object]:
@@ -120,7 +120,10 @@ def containers(report: Path) -> dict[str, tuple[int, int]]:
     paths = sorted(report.rglob("phv.json"))
     if not paths:
         raise FileNotFoundError(f"no phv.json in {report}: p4c did not come to PHV allocation")
-    taken = [(one["container_type"], one["bit_width"]) for one in json.loads(paths[0].read_text())["containers"]]
+    taken = [
+        (container["container_type"], container["bit_width"])
+        for container in json.loads(paths[0].read_text())["containers"]
+    ]
     return {
         f"PHV containers of {width} bits" + ("" if kind == "normal" else f", {kind}"): (
             taken.count((kind, width)),

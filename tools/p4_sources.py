@@ -32,9 +32,9 @@ def lines_for(path: Path, *defined: str) -> Iterator[str]:
     taken, keeps = False, True
     inside = False
     for line in path.read_text().splitlines():
-        if found := CONDITION.match(line):
-            taken = taken if found[1] == "elif" else False
-            keeps, inside = not taken and (found[3] in defined) != bool(found[2]), True
+        if match := CONDITION.match(line):
+            taken = taken if match[1] == "elif" else False
+            keeps, inside = not taken and (match[3] in defined) != bool(match[2]), True
             taken = taken or keeps
         elif inside and line == "#else":
             keeps = not taken
@@ -46,11 +46,11 @@ def lines_for(path: Path, *defined: str) -> Iterator[str]:
 
 def constants(path: Path, *defined: str) -> dict[str, str]:
     """Constants as Python is to have them: a literal as it is written, a shift as its value. KeyError for others."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, expression in CONSTANT.findall("\n".join(lines_for(path, *defined))):
         left, _, right = expression.partition(" << ")
-        found[name] = str(int(left, 0) << int(found[right], 0)) if right else left.upper().replace("X", "x")
-    return found
+        values[name] = str(int(left, 0) << int(values[right], 0)) if right else left.upper().replace("X", "x")
+    return values
 
 
 def sizes(*defined: str) -> dict[str, int]:
@@ -60,8 +60,8 @@ def sizes(*defined: str) -> dict[str, int]:
 
 def ids() -> dict[str, Number]:
     """The ids of common/ids.p4, by name."""
-    found = ID.findall((P4SRC / "common/ids.p4").read_text())
-    return {name: Number(name, int(value, 0), text) for name, value, text in found}
+    matches = ID.findall((P4SRC / "common/ids.p4").read_text())
+    return {name: Number(name, int(value, 0), text) for name, value, text in matches}
 
 
 def enums(path: Path) -> dict[str, list[Number]]:
@@ -88,9 +88,9 @@ def stage(path: Path) -> Stage | None:
     parts: dict[str, str] = {}
     last = ""
     for line in lines:
-        if found := PART.match(line):
-            last = found[1]
-            parts[last] = found[2]
+        if match := PART.match(line):
+            last = match[1]
+            parts[last] = match[2]
         elif last and line.startswith("//          "):
             parts[last] += f"{' ' if parts[last].endswith(',') else '; '}{line[3:].strip()}"
         else:
@@ -108,5 +108,5 @@ def stages() -> list[Stage]:
     listed = INCLUDE.findall((P4SRC / "stages.p4").read_text())
     own = P4SRC / "v1model"
     paths = [own / "intake.p4", *(P4SRC / name if name.startswith("stages/") else own / name for name in listed)]
-    found = map(stage, [*paths, *(own / f"{name}.p4" for name in ("candidates", "moves", "verdict"))])
-    return [one for one in found if one]
+    heads = map(stage, [*paths, *(own / f"{name}.p4" for name in ("candidates", "moves", "verdict"))])
+    return [head for head in heads if head]

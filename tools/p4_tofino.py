@@ -108,14 +108,14 @@ def front_end_errors(said: str) -> list[str]:
 
 def check_front_end(program: Program) -> None:
     """Runs the front end; P4Error with p4c's own words when it refuses the program."""
-    found = headers()
-    if not shutil.which(COMPILER) or not found:
+    include = headers()
+    if not shutil.which(COMPILER) or not include:
         print(
             f"p4-tofino: {program.build.main} not type-checked "
             f"(needs {COMPILER} on PATH and TNA's headers, ${HEADERS_VARIABLE})"
         )
         return
-    command = [COMPILER, "-I", str(found), *(f"--Wdisable={kind}" for kind in NOT_SAID), "-o", os.devnull]
+    command = [COMPILER, "-I", str(include), *(f"--Wdisable={kind}" for kind in NOT_SAID), "-o", os.devnull]
     command += program.build.arguments
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     warnings = [line for line in done.stderr.splitlines() if "warning:" in line and OTHER_TARGET not in line]
@@ -132,9 +132,9 @@ def compile_command(program: Program, folder: Path) -> Sequence[str]:
             "and put the folder of it and of bfas on PATH"
         )
     p4info, bfrt = (str(folder / name) for name in DESCRIPTIONS)
-    found = headers()
-    core = found.parents[3] / "p4include" if found else None  # of p4c's sources; an installed p4c finds its own
-    includes = [str(each) for each in (found, core) if each and each.is_dir()]
+    include = headers()
+    core = include.parents[3] / "p4include" if include else None  # of p4c's sources; an installed p4c finds its own
+    includes = [str(each) for each in (include, core) if each and each.is_dir()]
     return [
         *(BACK_END, "--target", program.chip, "--arch", p4_resources.CHIPS[program.chip].architecture, "-g"),
         *p4_resources.CHIPS[program.chip].options,
@@ -233,8 +233,8 @@ def configuration(program: Program) -> dict[str, object]:
 def version() -> str:
     """Version of the back end on PATH."""
     done = subprocess.run([BACK_END, "--version"], check=False, capture_output=True, text=True)
-    found = [line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version")]
-    return found[0] if found else "unknown"
+    versions = [line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version")]
+    return versions[0] if versions else "unknown"
 
 
 def relative(path: Path) -> str:
@@ -249,8 +249,8 @@ def check_artefacts(program: Program) -> None:
         print(f"p4-tofino: nothing compiled in {where}")
         return
     manifest = json.loads(program.manifest.read_text())
-    found = {name: sha256(program.folder / name) for name in program.artefacts if (program.folder / name).exists()}
-    if changed := differences(manifest["artefacts"], found):
+    hashes = {name: sha256(program.folder / name) for name in program.artefacts if (program.folder / name).exists()}
+    if changed := differences(manifest["artefacts"], hashes):
         raise P4Error(f"edited by hand, or missing: {where}/{', '.join(changed)}: run `make p4 TARGET={program.name}`")
     changed = differences(manifest["sources"], sources(program.build, hashed=code_sha256))
     since = f"; changed since: {', '.join(changed)}" if changed else ", of these sources"

@@ -50,8 +50,8 @@ def index(operand: Any, local: Mapping[str, Index]) -> Index:
         return local.get(name, Index(name, frozenset([name])))
     if isinstance(operand, dict):
         parts = {key: index(value, local) for key, value in sorted(operand.items())}
-        text = " ".join(f"{key}:{part.text}" for key, part in parts.items())
-        return Index(f"({text})", frozenset().union(*(part.fields for part in parts.values())))
+        text = " ".join(f"{key}:{operand_index.text}" for key, operand_index in parts.items())
+        return Index(f"({text})", frozenset().union(*(operand_index.fields for operand_index in parts.values())))
     return Index(str(operand), frozenset())
 
 
@@ -88,8 +88,8 @@ class Action:
 
     def __init__(self, action: Json) -> None:
         self.primitives: list[Json] = action["primitives"]
-        self.registers = {accessed[0] for one in self.primitives if (accessed := access(one))}
-        self.changed = {field for one in self.primitives if (field := assigned(one)) is not None}
+        self.registers = {accessed[0] for primitive in self.primitives if (accessed := access(primitive))}
+        self.changed = {field for primitive in self.primitives if (field := assigned(primitive)) is not None}
 
 
 def executed(touch: Touch | None, register: str, action: Action, where: str) -> Touch | None:

@@ -189,32 +189,34 @@ Objects = Mapping[Where, Object]
 def differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) -> list[str]:
     """Differences that are not allowed, and allowances that are not needed, a line each."""
     said: list[str] = []
-    for one, others, allowed, target, other_target, of in (
+    for own, others, allowed, target, other_target, of in (
         (v1model, tofino, contract.only_v1model, "v1model", "Tofino", "ONLY_V1MODEL"),
         (tofino, v1model, contract.only_tofino, "Tofino", "v1model", "ONLY_TOFINO"),
     ):
         said += [
             f"{kind} {name}: not on {other_target}"
-            for kind, name in sorted(one.keys() - others.keys() - allowed.keys())
+            for kind, name in sorted(own.keys() - others.keys() - allowed.keys())
         ]
         said += [
             f"{kind} {name}: allowed to be on {target} only, and is not: take it from {of}"
             for kind, name in sorted(allowed)
-            if (kind, name) not in one or (kind, name) in others
+            if (kind, name) not in own or (kind, name) in others
         ]
     for where in sorted(v1model.keys() & tofino.keys()):
-        one, other = v1model[where], tofino[where]
+        ours, theirs = v1model[where], tofino[where]
         said += [
-            f"{one.kind} {one.name}: {what} {ours} on v1model, {theirs} on Tofino"
-            for what, ours, theirs in (
-                ("@id", hex(one.number), hex(other.number)),
-                ("size", one.size, other.size),
-                ("key", one.key, other.key),
+            f"{ours.kind} {ours.name}: {what} {on_v1model} on v1model, {on_tofino} on Tofino"
+            for what, on_v1model, on_tofino in (
+                ("@id", hex(ours.number), hex(theirs.number)),
+                ("size", ours.size, theirs.size),
+                ("key", ours.key, theirs.key),
             )
-            if ours != theirs and (what != "size" or where not in contract.other_size)
+            if on_v1model != on_tofino and (what != "size" or where not in contract.other_size)
         ]
-        if where in contract.other_size and one.size == other.size:
-            said.append(f"{one.kind} {one.name}: allowed another size on Tofino, and has none: take it from OTHER_SIZE")
+        if where in contract.other_size and ours.size == theirs.size:
+            said.append(
+                f"{ours.kind} {ours.name}: allowed another size on Tofino, and has none: take it from OTHER_SIZE"
+            )
     return said
 
 
@@ -283,25 +285,25 @@ def of_compiled(folder: Path, contract: Contract) -> list[str]:
 def main() -> int:
     """Compares each program for Tofino; returns the exit status."""
     said = [f"target-contract: {line}" for line in unlike()]
-    told: list[str] = []
+    notes: list[str] = []
     try:
         v1model = p4_objects.of_sources("v1model")
         for name, contract in CONTRACTS.items():
             folder = P4SRC / "build" / name
-            found = differences(v1model, p4_objects.of_program(p4.TOFINO_BUILDS[name]), contract)
+            lines = differences(v1model, p4_objects.of_program(p4.TOFINO_BUILDS[name]), contract)
             compiled = (folder / "sluice.p4info.txtpb").exists()
             if compiled:
-                found += [f"compiled: {line}" for line in of_compiled(folder, contract)]
-            said += [f"target-contract: {name}: {line}" for line in found]
+                lines += [f"compiled: {line}" for line in of_compiled(folder, contract)]
+            said += [f"target-contract: {name}: {line}" for line in lines]
             how = "sources, P4Info and bfrt.json" if compiled else "sources (the program is not compiled)"
-            told.append(
+            notes.append(
                 f"target-contract: {name}: {len(v1model)} objects, {len(contract.only_v1model)} of them on v1model "
                 f"only, {len(contract.only_tofino)} more and {len(contract.other_size)} of another size, by {how}"
             )
     except ObjectsError as error:
         print(f"target-contract: {error}", file=sys.stderr)
         return 1
-    print("\n".join(said or told), file=sys.stderr if said else sys.stdout)
+    print("\n".join(said or notes), file=sys.stderr if said else sys.stdout)
     return 1 if said else 0
 
 

@@ -35,7 +35,7 @@ def errors(packets: Packets, settled_s: float) -> list[float]:
     """Relative error after each packet from ``settled_s`` after the first on; after the last one in any case."""
     cell = last = 0
     content, front = 0.0, packets[0][0]
-    found: list[float] = []
+    relative_errors: list[float] = []
     for number, (time, size) in enumerate(packets, start=1):
         content = (content + size) * WINDOW_S / (time - front + WINDOW_S)
         front = time
@@ -43,8 +43,8 @@ def errors(packets: Packets, settled_s: float) -> list[float]:
         cell, last = window(cell, last, now, size, STEP), now
         if time - packets[0][0] >= settled_s or number == len(packets):
             (rate,) = decode(np.array([last], np.uint64), np.array([cell], np.uint64), STEP)
-            found.append(rate / (8 * content / WINDOW_S) - 1)
-    return found
+            relative_errors.append(rate / (8 * content / WINDOW_S) - 1)
+    return relative_errors
 
 
 # -- traffic; each train begins at a random time of the switch's clock
@@ -141,7 +141,7 @@ def cases() -> Iterator[Case]:
             yield case("response", label, size, lambda s, n=size, t=rtt: response(s, n, t), float("inf"))
 
 
-def plot(found: list[Case], path: Path) -> None:
+def plot(all_cases: list[Case], path: Path) -> None:
     """One panel a family: mean error, and a band from the 5th to the 95th percentile."""
     import matplotlib as mpl  # noqa: PLC0415 (heavy)
 
@@ -152,8 +152,8 @@ def plot(found: list[Case], path: Path) -> None:
     names = {"steady": "rate, bit/s", "on/off": "mean pause, s", "response": "size, bytes"}
     figure, axes = plt.subplots(1, len(names), figsize=(11, 3.4), sharey=True, constrained_layout=True)
     for axis, (family, label) in zip(axes, names.items(), strict=True):
-        for line in dict.fromkeys(item.label for item in found if item.family == family):
-            items = [item for item in found if (item.family, item.label) == (family, line)]
+        for line in dict.fromkeys(item.label for item in all_cases if item.family == family):
+            items = [item for item in all_cases if (item.family, item.label) == (family, line)]
             x = [item.x for item in items]
             low, high = np.array([np.percentile(item.percent, [5, 95]) for item in items]).T
             axis.plot(x, [np.mean(item.percent) for item in items], marker=".", label=line)
@@ -171,11 +171,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "tsw", help="folder to write to")
     out: Path = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    found = list(cases())
+    all_cases = list(cases())
     header = f"{'traffic':<10} {'':<22} {'x':>10} {'mean %':>8} {'sd %':>8} {'5th':>8} {'95th':>8}"
-    table = "\n".join([f"window {WINDOW_S:.4f} s in {STEPS} steps, seed {SEED}", header, *(item.row for item in found)])
+    table = "\n".join(
+        [f"window {WINDOW_S:.4f} s in {STEPS} steps, seed {SEED}", header, *(item.row for item in all_cases)]
+    )
     (out / "tsw_error.txt").write_text(table + "\n")
-    plot(found, out / "tsw_error.svg")
+    plot(all_cases, out / "tsw_error.svg")
     print(table)
     print(f"\nwrote {out / 'tsw_error.txt'} and tsw_error.svg")
     return 0

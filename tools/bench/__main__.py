@@ -35,18 +35,18 @@ FULL = Times(trial=1.0, latency=1.5, handshakes=1.5, idle=3.0)
 BRIEF = Times(trial=0.6, latency=0.8, handshakes=0.8, idle=2.0)
 
 
-def forwarders(asked: list[str]) -> list[str]:
+def forwarders(names: list[str]) -> list[str]:
     """Those asked for that this machine has."""
-    found: list[str] = []
-    for who in asked:
+    chosen: list[str] = []
+    for who in names:
         if who in NEEDS and shutil.which(NEEDS[who]) is None:
             print(f"{NEEDS[who]} is not on PATH: {who} is left out")
         else:
-            found.append(who)
-    return found
+            chosen.append(who)
+    return chosen
 
 
-def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
+def run(names: list[str], rounds: int, *, quick: bool) -> Found:
     """All measurements.
 
     A set-up that fails is named and left out, and the others are measured all the same.
@@ -56,34 +56,34 @@ def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
     def say(line: str) -> None:
         print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True)
 
-    found, times = Found(), BRIEF if quick else FULL
-    if "embedded" in asked:
-        found.engine_pps = engine.packets_per_second(times.trial)
-        found.engine_instructions = engine.instructions_per_packet()
-        say(f"engine alone: {found.engine_pps:,.0f} packets/s")
+    measurements, times = Found(), BRIEF if quick else FULL
+    if "embedded" in names:
+        measurements.engine_pps = engine.packets_per_second(times.trial)
+        measurements.engine_instructions = engine.instructions_per_packet()
+        say(f"engine alone: {measurements.engine_pps:,.0f} packets/s")
     with roomy_conntrack():
         for turn in range(rounds):
             began = time.monotonic()
             say(f"round {turn + 1} of {rounds}")
-            for who in asked:
+            for who in names:
                 for set_up in set_ups(who, quick=quick):
                     if set_up.large and who == "embedded" and not LARGE_BUILD.exists():
                         say(f"{LARGE_BUILD.relative_to(ROOT)} is not there: its cases are left out")
                         continue
-                    _measure(who, set_up, times, found, say)
+                    _measure(who, set_up, times, measurements, say)
             now = time.monotonic()
             if turn + 1 < rounds and now - started + (now - began) > LIMIT_S:
                 say(f"no time for another round: these are the figures of {turn + 1}")
                 break
-    return found
+    return measurements
 
 
-def _measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
+def _measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
     try:
-        measure(who, set_up, times, found, say)
+        measure(who, set_up, times, measurements, say)
     except (SetupError, subprocess.TimeoutExpired) as error:
         failure = f"{who}, {set_up.servers:,} servers: {error}"
-        found.failures.append(failure)
+        measurements.failures.append(failure)
         say(f"FAILED {failure}")
 
 
@@ -111,7 +111,9 @@ def main() -> int:
         try:
             require_prerequisites()
             setLogLevel("error")
-            found = run(forwarders(options.who), options.rounds or (1 if options.quick else 3), quick=options.quick)
+            measurements = run(
+                forwarders(options.who), options.rounds or (1 if options.quick else 3), quick=options.quick
+            )
         except SetupError as error:
             print(f"sluice bench: {error}", file=sys.stderr)
             return 1
@@ -121,11 +123,11 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 128 + interrupted.number
-    print(f"\n{table(found)}\n")
-    print("\n".join(verdicts(found)))
-    write(output, found, machine())
+    print(f"\n{table(measurements)}\n")
+    print("\n".join(verdicts(measurements)))
+    write(output, measurements, machine())
     print(f"\nwritten to {output}/: switch.json, details.json")
-    return 1 if found.failures else 0
+    return 1 if measurements.failures else 0
 
 
 if __name__ == "__main__":

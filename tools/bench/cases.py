@@ -65,5 +65,5 @@ def set_ups(who: str, *, quick: bool) -> tuple[SetUp, ...]:
     if who == "copy-forward":
         return (SetUp(QUICK[0].cases, handshakes=True),) if quick else (SetUp(FRAMES_ONLY.cases, handshakes=True),)
     if who == "bmv2":
-        return tuple(one for one in chosen if not one.large)
+        return tuple(set_up for set_up in chosen if not set_up.large)
     return chosen

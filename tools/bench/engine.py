@@ -29,10 +29,10 @@ def packets_per_second(seconds: float) -> float:
 
 def _trial(seconds: float) -> float:
     text = _run([str(EXAMPLE), str(PROGRAM), "--seconds", str(seconds)])
-    found = re.search(r"^engine_pps (\d+)", text, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^engine_pps (\d+)", text, re.MULTILINE)
+    if match is None:
         raise SetupError(f"{EXAMPLE.name} does not say engine_pps:\n{text}")
-    return float(found[1])
+    return float(match[1])
 
 
 def instructions_per_packet() -> float | None:
@@ -46,10 +46,10 @@ def _instructions(packets: int) -> int:
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
         tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", f"--toggle-collect={COUNTED}"]
         text = _run([*tool, str(EXAMPLE), str(PROGRAM), "--packets", str(packets)])
-    found = re.search(r"Collected : (\d+)", text)
-    if found is None:
+    match = re.search(r"Collected : (\d+)", text)
+    if match is None:
         raise SetupError(f"valgrind does not say how many instructions it collected:\n{text}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _run(command: list[str]) -> str:

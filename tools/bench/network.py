@@ -67,7 +67,7 @@ class Bench:
             self.switch.program(servers, entries)
         elif self.who in PIPELINES:
             assert isinstance(self.switch, ProcessSwitch)
-            told = order(
+            content = order(
                 servers=servers,
                 entries=entries,
                 thrift=self.switch.thrift,
@@ -75,7 +75,7 @@ class Bench:
                 fresh=not self.programmed,
             )
             path = self.directory / "order.json"
-            path.write_text(json.dumps(told))
+            path.write_text(json.dumps(content))
             run_in(self.switch.pid, [sys.executable, "-m", "tools.bench.program", str(path)], timeout_s=120)
         self.programmed = True
 

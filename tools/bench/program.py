@@ -68,10 +68,10 @@ def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fr
 
 def main() -> int:
     """Program the switch; returns the exit status."""
-    told = json.loads(Path(sys.argv[1]).read_text())
-    neighbours = {address: (port, mac) for address, (port, mac) in told["neighbours"].items()}
+    content = json.loads(Path(sys.argv[1]).read_text())
+    neighbours = {address: (port, mac) for address, (port, mac) in content["neighbours"].items()}
     try:
-        with Programmer(Config.model_validate(told["config"]), neighbours, fresh=told["fresh"]):
+        with Programmer(Config.model_validate(content["config"]), neighbours, fresh=content["fresh"]):
             pass
     except SwitchError as error:
         print(f"bench: {error}", file=sys.stderr)

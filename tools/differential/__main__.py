@@ -173,12 +173,12 @@ def run(
     worlds = [subject.world(Entities(info), random.Random(changes)) for info in infos]
     frames = subject.frames(rng)
     report = compare.Report(other=theirs.name)
-    started, sent, came, writes = time.monotonic(), 0, 0, 0
+    started, sent, received, writes = time.monotonic(), 0, 0, 0
     while sent < packets:
         updates = [world.change() if sent else world.start() for world in worlds]
         writes += len(updates[0])
         when = f"packets {sent} to {sent + round_packets}"
-        compare.codes(report, when, *(side.write(one) for side, one in zip(both, updates, strict=True)))
+        compare.codes(report, when, *(side.write(update) for side, update in zip(both, updates, strict=True)))
         batch = frames.take(min(round_packets, packets - sent))
         for side in both:
             side.send(batch, MARKER)
@@ -186,7 +186,7 @@ def run(
             side.await_quiet(lambda: require_running(both))
         frames_out, others_out = (subject.outputs(side.came()) for side in both)
         compare.outputs(report, when, frames_out, others_out)
-        came += sum(map(len, frames_out.values()))
+        received += sum(map(len, frames_out.values()))
         sent += len(batch)
         if sys.stderr.isatty():
             print(f"\r{sent} packets, {sum(report.counts.values())} differences ", end="", file=sys.stderr)
@@ -201,7 +201,7 @@ def run(
         "packets": sent,
         "seed": seed,
         "updates": writes,
-        "frames_out": came,
+        "frames_out": received,
         "register_cells": sum(map(len, states[0].registers.values())),
         "registers_not_zero": sum(len(cells) - cells.count(0) for cells in states[0].registers.values()),
         "counters_not_zero": {name: len(cells) for name, cells in states[0].counters.items()},

@@ -78,7 +78,7 @@ class Frames(frames.Frames):
         """So many frames with their ports."""
         made = super().take(count)
         stretches = [made[at : at + STRETCH] for at in range(0, len(made), STRETCH)]
-        return [frame for stretch in stretches for frame in sorted(stretch, key=lambda one: one[0])]
+        return [frame for stretch in stretches for frame in sorted(stretch, key=lambda item: item[0])]
 
 
 class World(world.World):

@@ -142,8 +142,8 @@ class Side:
 
 def enable_digests(client: Client, p4info: p4i.P4Info) -> None:
     """Have the switch send all of a program's digests, each message at once."""
-    wanted = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
-    client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in wanted)
+    digests = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
+    client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in digests)
 
 
 def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ CPU_PORT = 510
 
 def ipv4(text: str) -> int:
     """An address as a number."""
-    return int.from_bytes(bytes(int(part) for part in text.split(".")), "big")
+    return int.from_bytes(bytes(int(octet) for octet in text.split(".")), "big")
 
 
 def router_mac(port: int) -> int:

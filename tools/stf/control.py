@@ -85,9 +85,9 @@ class Control:
         value = octets if statement.unit == "bytes" else data.packet_count
         if _RELATIONS[statement.relation](value, statement.number):
             return None
-        wanted = f"{statement.relation} {statement.number}"
+        expected = f"{statement.relation} {statement.number}"
         return (
-            f"line {statement.line}: {statement.counter}({statement.index}) is {value} {statement.unit}, not {wanted}"
+            f"line {statement.line}: {statement.counter}({statement.index}) is {value} {statement.unit}, not {expected}"
         )
 
     def _counted(self, statement: CheckCounter) -> p4r.CounterData:

@@ -10,13 +10,13 @@ from .statements import Expect
 def matches(pattern: str, frame: bytes) -> bool:
     """Whether a frame begins with the pattern's digits, and ends there if the pattern has a `$`."""
     digits, strict = pattern.removesuffix("$"), pattern.endswith("$")
-    came = frame.hex()
-    if len(came) < len(digits) or (strict and len(came) > len(digits)):
+    received = frame.hex()
+    if len(received) < len(digits) or (strict and len(received) > len(digits)):
         return False
-    return all(wanted in ("*", digit) for wanted, digit in zip(digits, came, strict=False))
+    return all(expected in ("*", digit) for expected, digit in zip(digits, received, strict=False))
 
 
-def differences(expected: Iterable[Expect], came: Mapping[int, Sequence[bytes]]) -> list[str]:
+def differences(expected: Iterable[Expect], received: Mapping[int, Sequence[bytes]]) -> list[str]:
     """One line for each difference; none when everything is as expected.
 
     The number of packets has to be right on every port of `came`, but for those where whatever comes is right.
@@ -24,14 +24,14 @@ def differences(expected: Iterable[Expect], came: Mapping[int, Sequence[bytes]])
     wanted: dict[int, list[Expect]] = {}
     for expect in expected:
         wanted.setdefault(expect.port, []).append(expect)
-    found: list[str] = []
-    for port in sorted(wanted.keys() | came.keys()):
-        patterns, frames = wanted.get(port, []), came.get(port, [])
+    lines: list[str] = []
+    for port in sorted(wanted.keys() | received.keys()):
+        patterns, frames = wanted.get(port, []), received.get(port, [])
         if [expect.pattern for expect in patterns] == [None]:
             continue
         if len(patterns) != len(frames):
-            found.append(f"port {port}: {len(patterns)} packets are expected, {len(frames)} came")
+            lines.append(f"port {port}: {len(patterns)} packets are expected, {len(frames)} came")
         for expect, frame in zip(patterns, frames, strict=False):
             if expect.pattern is not None and not matches(expect.pattern, frame):
-                found.append(f"port {port}, line {expect.line}: expected {expect.pattern}, got {frame.hex()}")
-    return found
+                lines.append(f"port {port}, line {expect.line}: expected {expect.pattern}, got {frame.hex()}")
+    return lines

@@ -50,12 +50,12 @@ def run(test: Path, binary: Path) -> Result:
     with tempfile.TemporaryDirectory(prefix="stf-") as folder:
         try:
             statements = parse(test.read_text())
-            found = _run(statements, program_of(test, Path(folder)), binary, Path(folder))
-        except NotForV1model as other:
-            return Result(test.stem, Outcome.SKIPPED, f"for {other}, not v1model")
+            wrong = _run(statements, program_of(test, Path(folder)), binary, Path(folder))
+        except NotForV1model as architecture:
+            return Result(test.stem, Outcome.SKIPPED, f"for {architecture}, not v1model")
         except (StfError, CompileError, SetupError, Refused, CaptureError, OSError) as error:
             return Result(test.stem, Outcome.FAILED, str(error))
-    return Result(test.stem, Outcome.FAILED if found else Outcome.PASSED, "\n".join(found))
+    return Result(test.stem, Outcome.FAILED if wrong else Outcome.PASSED, "\n".join(wrong))
 
 
 def _run(statements: list[Statement], program: Program, binary: Path, folder: Path) -> list[str]:
@@ -72,7 +72,7 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
         try:
             client.push(program.p4info, program.json.read_bytes())
             control = Control(client, program.p4info)
-            found = _Script(in_order(statements), pipes, control, statistics, switch).play()
+            wrong = _Script(in_order(statements), pipes, control, statistics, switch).play()
             pipes.close()
             await_end(switch)
         finally:
@@ -80,9 +80,9 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
     finally:
         pipes.close()
         switch.end()
-    came = {port: captures.read(path) for port, path in switch.outputs.items()}
+    received = {port: captures.read(path) for port, path in switch.outputs.items()}
     expected = (statement for statement in statements if isinstance(statement, Expect))
-    return differences(expected, came) + found
+    return differences(expected, received) + wrong
 
 
 Step = Packet | Add | SetDefault | Command | CheckCounter
@@ -114,7 +114,7 @@ class _Script:
 
     def play(self) -> list[str]:
         """Carry out the script; what is wrong with counters."""
-        found: list[str] = []
+        wrong: list[str] = []
         for step in self._script:
             if isinstance(step, Packet):
                 # a second apart: the order of a capture is that of its times
@@ -125,10 +125,10 @@ class _Script:
                 self._pipes.close()
             self._await_packets()
             if isinstance(step, CheckCounter):
-                found.append(self._checked(step))
+                wrong.append(self._checked(step))
             else:
                 self._carry_out(step)
-        return [text for text in found if text]
+        return [text for text in wrong if text]
 
     def _checked(self, step: CheckCounter) -> str:
         try:

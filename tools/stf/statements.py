@@ -158,8 +158,8 @@ def _call(words: list[str]) -> tuple[list[str], Call, str | None]:
     if not match:
         raise ValueError("an action call is missing")
     arguments: dict[str, str] = {}
-    for argument in filter(None, (part.strip() for part in match["arguments"].split(","))):
-        name, colon, value = (part.strip() for part in argument.partition(":"))
+    for argument in filter(None, (argument.strip() for argument in match["arguments"].split(","))):
+        name, colon, value = (text.strip() for text in argument.partition(":"))
         if not colon:
             raise ValueError(f"an argument is NAME:VALUE, not {argument!r}")
         arguments[name] = value

@@ -85,8 +85,8 @@ class _Interrupted(BaseException):
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    for again in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(again, signal.SIG_IGN)  # the end takes a moment
+    for handled in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(handled, signal.SIG_IGN)  # Cleaning up takes a moment; a second signal must not cut it off.
     raise _Interrupted(number)
 
 

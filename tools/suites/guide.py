@@ -17,8 +17,8 @@ VETHS = "bin/veth_setup.sh"
 
 def scripts(folder: Path) -> list[str]:
     """The folders whose script is for this switch; others are for DPDK."""
-    found = (path for path in folder.rglob(SCRIPT) if ORIGINAL in path.read_text(errors="replace"))
-    return sorted(str(path.parent.relative_to(folder)) for path in found)
+    paths = (path for path in folder.rglob(SCRIPT) if ORIGINAL in path.read_text(errors="replace"))
+    return sorted(str(path.parent.relative_to(folder)) for path in paths)
 
 
 def run(place: Place, names: Sequence[str]) -> Iterator[Result]:

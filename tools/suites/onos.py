@@ -22,26 +22,26 @@ from .wired import wired
 
 def pipelines(folder: Path) -> list[Pipeline]:
     """BMv2's JSON below `p4c-out` with the P4Info beside it, where ONOS keeps both."""
-    found: list[Pipeline] = []
+    programs: list[Pipeline] = []
     for program in sorted(folder.glob("**/p4c-out/**/*.json")):
         own, common = program.with_name(f"{program.stem}_p4info.txt"), program.with_name("p4info.txt")
         if own.is_file():
-            found.append(Pipeline(program.stem, program, own))
+            programs.append(Pipeline(program.stem, program, own))
         elif common.is_file():  # NAME/bmv2/default/bmv2.json
-            found.append(Pipeline(program.parents[2].name, program, common))
-    return found
+            programs.append(Pipeline(program.parents[2].name, program, common))
+    return programs
 
 
 def run(folder: Path, binary: Path, names: Sequence[str]) -> Iterator[Result]:
     """Results of all pipelines, or of some. Raises SuiteError where there is none."""
-    found = pipelines(folder)
-    if not found:
+    selected = pipelines(folder)
+    if not selected:
         raise SuiteError(f"{folder} has no p4c-out/**/*.json: is it a clone of opennetworkinglab/onos?")
-    known = [pipeline.name for pipeline in found]
+    known = [pipeline.name for pipeline in selected]
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise SuiteError(f"there is no pipeline {', '.join(unknown)}, only {', '.join(known)}")
-    for pipeline in found:
+    for pipeline in selected:
         if not names or pipeline.name in names:
             yield _run(pipeline, binary, loads)
             for test in BASIC if pipeline.name == "basic" else ():

@@ -55,16 +55,18 @@ def flows(onos: Onos) -> None:
     onos.write(INSERT, *punts, first)
     onos.client.write([p4r.Update(type=DELETE, entity=first), p4r.Update(type=INSERT, entity=second)])
     frames = [_frame(number) for number in range(5)]
-    left = onos.switch.send(frames)
-    expect(left[3] == frames and not left[2], "frames do not follow the flow that replaced another one")
+    received = onos.switch.send(frames)
+    expect(received[3] == frames and not received[2], "frames do not follow the flow that replaced another one")
     read = onos.flows(TABLE)
     written = {matched(entity.table_entry) for entity in (*punts, second)}
     expect(read.keys() == written, f"{len(read)} flows are read, other ones than the {len(written)} that were written")
     counted = read[matched(second.table_entry)].counter_data
     sizes = (len(frames), sum(map(len, frames)))
-    found = (counted.packet_count, counted.byte_count)
-    expect(found == sizes, f"the flow counts {found} packets and bytes, not {sizes}")
-    number = next(one.preamble.id for one in onos.entities.p4info.counters if one.preamble.name.startswith("ingress"))
+    counts = (counted.packet_count, counted.byte_count)
+    expect(counts == sizes, f"the flow counts {counts} packets and bytes, not {sizes}")
+    number = next(
+        counter.preamble.id for counter in onos.entities.p4info.counters if counter.preamble.name.startswith("ingress")
+    )
     cells = onos.client.read([p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=number))])
     packets = {cell.counter_entry.index.index: cell.counter_entry.data.packet_count for cell in cells}
     expect(packets[FED] == len(frames), f"the port counts {packets[FED]} packets, not {len(frames)}")
@@ -78,31 +80,35 @@ def packet_io(onos: Onos) -> None:
     onos.write(INSERT, *(_flow(onos, TYPE, kind, PUNT) for kind in PUNTED.values()))
     frames = [_frame(number, kind) for number, kind in enumerate(PUNTED.values())]
     onos.switch.send(frames)
-    came: list[p4r.PacketIn] = []
+    packet_ins: list[p4r.PacketIn] = []
 
     def all_came() -> bool:
-        came.extend(onos.client.packets())
-        return len(came) >= len(frames)
+        packet_ins.extend(onos.client.packets())
+        return len(packet_ins) >= len(frames)
 
-    expect(comes(all_came), f"{len(came)} of {len(frames)} packet-ins have come")
-    expect([packet.payload for packet in came] == frames, "the packet-ins are other frames than those that were sent")
-    fields = [field for packet in came for field in packet.metadata if field.metadata_id == 1]
+    expect(comes(all_came), f"{len(packet_ins)} of {len(frames)} packet-ins have come")
+    expect(
+        [packet.payload for packet in packet_ins] == frames, "the packet-ins are other frames than those that were sent"
+    )
+    fields = [field for packet in packet_ins for field in packet.metadata if field.metadata_id == 1]
     ports = [int.from_bytes(field.value, "big") for field in fields]
     expect(ports == [FED] * len(frames), f"the packet-ins name the ports {ports}")
-    left: dict[int, list[bytes]] = {port: [] for port in OTHERS}
+    received: dict[int, list[bytes]] = {port: [] for port in OTHERS}
     for port in OTHERS:  # how ONOS floods
         onos.packet_out(frames[0], port)
 
     def all_left() -> bool:
-        found = onos.switch.left()
+        outputs = onos.switch.left()
         for port in OTHERS:
-            left[port] += found[port]
-        return all(left.values())
+            received[port] += outputs[port]
+        return all(received.values())
 
     if not comes(all_left):
         said = "; ".join(sorted(set(onos.client.stream_errors())))
-        raise UnmetError(f"packet-outs left by {[port for port in OTHERS if left[port]]} only. The switch says: {said}")
-    expect(all(left[port] == [frames[0]] for port in OTHERS), "other frames leave than those that were sent")
+        raise UnmetError(
+            f"packet-outs left by {[port for port in OTHERS if received[port]]} only. The switch says: {said}"
+        )
+    expect(all(received[port] == [frames[0]] for port in OTHERS), "other frames leave than those that were sent")
 
 
 def groups(onos: Onos) -> None:
@@ -121,15 +127,18 @@ def groups(onos: Onos) -> None:
     _follow(onos, [3, 4])
     pattern = p4r.ActionProfileGroup(action_profile_id=onos.profile())
     read = [entity.action_profile_group for entity in onos.client.read([p4r.Entity(action_profile_group=pattern)])]
-    found = {one.group_id: {member.member_id: member.weight for member in one.members} for one in read}
-    expect(found == {group: {2: 1, 3: 1}}, f"groups are read with these members and weights: {found}")
+    weights = {
+        group_entry.group_id: {member.member_id: member.weight for member in group_entry.members}
+        for group_entry in read
+    }
+    expect(weights == {group: {2: 1, 3: 1}}, f"groups are read with these members and weights: {weights}")
 
 
 def _follow(onos: Onos, slots: list[int]) -> None:
     """Each of many flows leaves by the port in the slot of its hash."""
     frames = [_frame(number) for number in range(FLOWS)]
-    left = onos.switch.send(frames)
-    taken = {frame: port for port, some in left.items() for frame in some}
+    outputs = onos.switch.send(frames)
+    taken = {frame: port for port, port_frames in outputs.items() for frame in port_frames}
     wrong = [frame for frame in frames if taken.get(frame) != slots[crc16(_five_tuple(frame)) % len(slots)]]
     expect(not wrong, f"{len(wrong)} of {FLOWS} flows do not leave by the port that their hash has in {slots}")
 
@@ -141,7 +150,7 @@ def meters(onos: Onos) -> None:
     onos.write(INSERT, host)
     host.table_entry.ClearField("action")
     # not the ingress one: what it drops, the flow's action sends all the same
-    port = next(one.preamble.id for one in onos.entities.p4info.meters if one.preamble.name.startswith("egress"))
+    port = next(meter.preamble.id for meter in onos.entities.p4info.meters if meter.preamble.name.startswith("egress"))
     # a byte a second: red from the first frame on, and for the whole test
     tight = p4r.MeterConfig(cir=1, cburst=1, pir=1, pburst=1)
     frames = [_frame(number) for number in range(8)]

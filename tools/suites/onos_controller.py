@@ -69,7 +69,7 @@ class Onos:
 
     def member(self, number: int, action: str, param: int) -> p4r.Entity:
         """A member of that profile whose action has one parameter."""
-        action_id = next(one.preamble.id for one in self.entities.p4info.actions if one.preamble.name == action)
+        action_id = next(each.preamble.id for each in self.entities.p4info.actions if each.preamble.name == action)
         params = [p4r.Action.Param(param_id=1, value=canonical(param))]
         member = p4r.ActionProfileMember(action_profile_id=self.profile(), member_id=number)
         member.action.CopyFrom(p4r.Action(action_id=action_id, params=params))

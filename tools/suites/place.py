@@ -55,7 +55,7 @@ class Place:
 
 
 @contextmanager
-def place(folder: Path, switch: Path | None, kept: Path | None = None) -> Generator[Place]:
+def place(folder: Path, switch: Path | None, copy_folder: Path | None = None) -> Generator[Place]:
     """A copy of a folder in which `simple_switch_grpc` and `simple_switch` are `switch`, or with None those on PATH.
 
     The copy is in `kept` and stays there, or goes in the end. Raises SuiteError.
@@ -72,7 +72,7 @@ def place(folder: Path, switch: Path | None, kept: Path | None = None) -> Genera
             (front / ORIGINAL).symlink_to(switch)
             for name in ("simple_switch", "simple_switch_CLI"):
                 (front / name).symlink_to(ROOT / "tools/bmv2" / name)
-        copy = (kept or Path(temporary)) / folder.resolve().name
+        copy = (copy_folder or Path(temporary)) / folder.resolve().name
         try:
             shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         except FileExistsError:

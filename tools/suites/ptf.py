@@ -39,14 +39,14 @@ def results(folder: str, said: str) -> list[Result]:
     tests = re.split(rf"^(?:{_DOUBLE}|{_LINE})$", said, maxsplit=1, flags=re.MULTILINE)[0]
     reasons = {name: _raised(traceback) for name, traceback in _REASON.findall(said)}
     _, *parts = _TEST.split(tests)
-    found = [
+    outcomes = [
         _result(f"{folder} {name}", text, reasons.get(name)) for name, text in zip(parts[::2], parts[1::2], strict=True)
     ]
     ran = sum(map(int, _RAN.findall(said)))
-    if not found or ran != len(found):
+    if not outcomes or ran != len(outcomes):
         tail = "\n".join(said.strip().splitlines()[-_TAIL_LINES:])
-        found.append(Result(folder, Outcome.FAILED, f"ptf ran {ran} tests; the end of what was said:\n{tail}"))
-    return found
+        outcomes.append(Result(folder, Outcome.FAILED, f"ptf ran {ran} tests; the end of what was said:\n{tail}"))
+    return outcomes
 
 
 def _raised(traceback: str) -> str:

@@ -57,24 +57,24 @@ def calc(net: Mininet) -> None:
     sums = {"1+1": 2, "7-3": 4, "12&10": 8, "12|10": 14, "12^10": 6}
     typed = "".join(f"{expression}\\n" for expression in sums)
     said = net.say(f"h1 printf '{typed}quit\\n' | python3 calc.py")
-    found = [int(line) for line in re.findall(r"^(\d+)\s*$", said, re.MULTILINE)]
-    expect(found == list(sums.values()), f"{', '.join(sums)} give {found}:\n{said}")
+    numbers = [int(line) for line in re.findall(r"^(\d+)\s*$", said, re.MULTILINE)]
+    expect(numbers == list(sums.values()), f"{', '.join(sums)} give {numbers}:\n{said}")
 
 
 def ecn(net: Mininet) -> None:
     """`tos` goes from 1 to 3 while the bottleneck's queue is long."""
-    found = [value for packet in _probes_beside_a_flow(net) for value in fields(packet, "tos")[:1]]
-    expect("0x1" in found, f"no packet had the tos 0x1: {found}")
-    expect("0x3" in found, f"no packet had the tos 0x3, which congestion is marked by: {found}")
+    marks = [value for packet in _probes_beside_a_flow(net) for value in fields(packet, "tos")[:1]]
+    expect("0x1" in marks, f"no packet had the tos 0x1: {marks}")
+    expect("0x3" in marks, f"no packet had the tos 0x3, which congestion is marked by: {marks}")
 
 
 def mri(net: Mininet) -> None:
     """Packets name the switches of their way and their queues, of which that before the bottleneck is long."""
-    found = _probes_beside_a_flow(net)
-    ways = {tuple(fields(packet, "swid")) for packet in found}
+    probes = _probes_beside_a_flow(net)
+    ways = {tuple(fields(packet, "swid")) for packet in probes}
     expect(ways == {("2", "1")}, f"the switches of the packets' ways are {ways}, not 2 and 1")
-    expect({count for packet in found for count in fields(packet, "count")} == {"2"}, "a packet's count is not 2")
-    depths = [int(fields(packet, "qdepth")[1]) for packet in found]
+    expect({count for packet in probes for count in fields(packet, "count")} == {"2"}, "a packet's count is not 2")
+    depths = [int(fields(packet, "qdepth")[1]) for packet in probes]
     expect(max(depths) > 0, "the queue before the bottleneck is always empty")
 
 
@@ -124,8 +124,8 @@ def link_monitor(net: Mininet) -> None:
     expect(sent > 0, "iperf from h1 to h4 does not come about")
 
     def measured() -> float:
-        found = re.findall(r"^Switch \d+ - Port \d+: ([\d.e+-]+) Mbps", net.log("probes.log"), re.MULTILINE)
-        return max(map(float, found))
+        rates = re.findall(r"^Switch \d+ - Port \d+: ([\d.e+-]+) Mbps", net.log("probes.log"), re.MULTILINE)
+        return max(map(float, rates))
 
     # the receiver looks at every packet of iperf, too, and lags behind
     agrees = net.comes(lambda: 0.5 < measured() / sent < 2, COMES_S)

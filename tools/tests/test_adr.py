@@ -44,12 +44,12 @@ def test_every_number_is_taken_once() -> None:
 
 @each
 def test_a_decision_has_a_title_and_its_parts_in_order(path: Path) -> None:
-    found = parts(path)
-    replaced = found.get("Status", "").startswith("superseded by")
+    sections = parts(path)
+    replaced = sections.get("Status", "").startswith("superseded by")
     assert title(path)
-    assert list(found) == (REPLACED if replaced else PARTS)
+    assert list(sections) == (REPLACED if replaced else PARTS)
     text = path.read_text()
-    assert len(text.strip().split("\n\n")) == len(found) + 1, "something stands outside of the parts"
+    assert len(text.strip().split("\n\n")) == len(sections) + 1, "something stands outside of the parts"
 
 
 @each

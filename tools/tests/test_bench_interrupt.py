@@ -18,15 +18,15 @@ def marked(mark: str) -> dict[int, str]:
 
     Not those that a command line gives away: tests that run beside this one start the same programs.
     """
-    found: dict[int, str] = {}
+    commands: dict[int, str] = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (place / "environ").read_bytes():
                 line = (place / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(place.name)] = line.decode(errors="replace")
+                commands[int(place.name)] = line.decode(errors="replace")
         except OSError:
             continue
-    return found
+    return commands
 
 
 def processes_of(mark: str) -> list[str]:

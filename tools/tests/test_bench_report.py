@@ -11,15 +11,15 @@ BASE_CASE = Case()
 
 def found() -> Found:
     """Two rounds of everybody, and more of the embedded switch."""
-    some = Found()
+    measurements = Found()
     for who, pps in zip(WHO, (500_000.0, 400_000.0, 20_000.0, 600_000.0), strict=True):
-        some.pps[who, BASE_CASE] = [pps, pps * 1.1, pps * 0.9]
-        some.p50[who, BASE_CASE], some.p99[who, BASE_CASE] = [10.04, 12.0, 11.0], [50.0, 60.0, 55.0]
-        some.connections[who] = [1000.4]
-    some.pps["embedded", Case(servers=1)] = [410_000.0]
-    some.pps["embedded", Case(servers=1_000)] = [330_000.0]
-    some.engine_pps, some.idle_cpu_percent, some.rss_mb = 2_100_000.4, 0.1, 40.0
-    return some
+        measurements.pps[who, BASE_CASE] = [pps, pps * 1.1, pps * 0.9]
+        measurements.p50[who, BASE_CASE], measurements.p99[who, BASE_CASE] = [10.04, 12.0, 11.0], [50.0, 60.0, 55.0]
+        measurements.connections[who] = [1000.4]
+    measurements.pps["embedded", Case(servers=1)] = [410_000.0]
+    measurements.pps["embedded", Case(servers=1_000)] = [330_000.0]
+    measurements.engine_pps, measurements.idle_cpu_percent, measurements.rss_mb = 2_100_000.4, 0.1, 40.0
+    return measurements
 
 
 def test_the_result_has_the_promised_form() -> None:
@@ -39,19 +39,19 @@ def test_the_result_has_the_promised_form() -> None:
 
 
 def test_what_was_not_measured_is_null() -> None:
-    few = Found()
-    few.pps["embedded", BASE_CASE] = [0.0]
-    assert result(few)["rows"][0]["latency_us"] is None
-    assert result(few)["engine_pps"] is None
-    assert "embedded" in table(few)
-    assert not [line for line in verdicts(few) if "reached" in line]
+    measurements = Found()
+    measurements.pps["embedded", BASE_CASE] = [0.0]
+    assert result(measurements)["rows"][0]["latency_us"] is None
+    assert result(measurements)["engine_pps"] is None
+    assert "embedded" in table(measurements)
+    assert not [line for line in verdicts(measurements) if "reached" in line]
 
 
 def test_ratios_fall_back_to_the_frame_length() -> None:
-    some = found()
-    assert ratio(some, "embedded", "copy-forward", Case(servers=1_000)) == 0.66
-    assert ratio(some, "embedded", "bmv2", BASE_CASE) == 20.0
-    assert ratio(some, "embedded", "bmv2", Case(frame=512)) is None
+    measurements = found()
+    assert ratio(measurements, "embedded", "copy-forward", Case(servers=1_000)) == 0.66
+    assert ratio(measurements, "embedded", "bmv2", BASE_CASE) == 20.0
+    assert ratio(measurements, "embedded", "bmv2", Case(frame=512)) is None
 
 
 def test_the_table_has_a_line_for_each_row() -> None:
@@ -78,7 +78,7 @@ def test_everybody_is_measured_at_the_base() -> None:
     for who in WHO:
         for quick in (True, False):
             assert BASE.cases[0] in set_ups(who, quick=quick)[0].cases
-    assert not any(one.large for one in set_ups("bmv2", quick=False))
-    for one in set_ups("embedded", quick=False):
-        assert [case.connections for case in one.cases] == sorted(case.connections for case in one.cases)
-        assert len({case.servers for case in one.cases}) == 1
+    assert not any(set_up.large for set_up in set_ups("bmv2", quick=False))
+    for set_up in set_ups("embedded", quick=False):
+        assert [case.connections for case in set_up.cases] == sorted(case.connections for case in set_up.cases)
+        assert len({case.servers for case in set_up.cases}) == 1

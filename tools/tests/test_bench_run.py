@@ -22,12 +22,12 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_set_up_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
+    def measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
         del times, say
         if who == "bmv2":
             raise SetupError("it has died")
         for case in set_up.cases:
-            found.pps.setdefault((who, case), []).append(1.0)
+            measurements.pps.setdefault((who, case), []).append(1.0)
 
     monkeypatch.setattr(run_module, "measure", measure)
     monkeypatch.setattr(run_module, "forwarders", list)

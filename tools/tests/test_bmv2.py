@@ -38,12 +38,12 @@ def test_p4info_is_the_compilers_but_for_ids(program: Path) -> None:
     compilers = text_format.Parse(program.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
     assert made.pkg_info.arch == compilers.pkg_info.arch, "a program may have nothing else, and no P4Info is empty"
     for objects in ("counters", "meters", "registers"):
-        shapes = [{one.preamble.name: one.size for one in getattr(info, objects)} for info in (made, compilers)]
+        shapes = [{item.preamble.name: item.size for item in getattr(info, objects)} for info in (made, compilers)]
         assert shapes[0] == shapes[1]
     tables = {table.preamble.name: table for table in made.tables}
-    wanted = [table for table in compilers.tables if not table.implementation_id]
-    assert {table.preamble.name for table in wanted} <= set(tables)
-    for table in wanted:
+    direct = [table for table in compilers.tables if not table.implementation_id]
+    assert {table.preamble.name for table in direct} <= set(tables)
+    for table in direct:
         mine = tables[table.preamble.name]
         assert keys(mine) == keys(table)
         assert actions(mine, made) == actions(table, compilers)

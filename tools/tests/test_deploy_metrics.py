@@ -59,8 +59,8 @@ built = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is n
 class Given(Collector):
     """Families as they are."""
 
-    def __init__(self, found: Iterable[Metric]) -> None:
-        self._found = list(found)
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._found = list(metrics)
 
     def collect(self) -> Iterator[Metric]:
         return iter(self._found)
@@ -69,15 +69,15 @@ class Given(Collector):
 def objections(text: bytes) -> str:
     """What ``promtool check metrics`` finds wrong with a served text; "" when nothing."""
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
-    found = (done.stdout + done.stderr).decode()
-    assert done.returncode == 0 or found, "promtool fails and prints nothing"
-    return found
+    output = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0 or output, "promtool fails and prints nothing"
+    return output
 
 
-def served(found: Iterable[Metric]) -> bytes:
+def served(metrics: Iterable[Metric]) -> bytes:
     """The text in which the controller serves families."""
     registry = CollectorRegistry()
-    registry.register(Given(found))
+    registry.register(Given(metrics))
     return generate_latest(registry)
 
 
@@ -92,9 +92,9 @@ async def check_served(port: int) -> str:
     promtool reads the text format, the client library's strict parser reads OpenMetrics.
     """
     address = f"http://127.0.0.1:{port}/metrics"
-    text, other = [await asyncio.to_thread(fetch, address, accept) for accept in ("*/*", OPENMETRICS)]
+    text, openmetrics = [await asyncio.to_thread(fetch, address, accept) for accept in ("*/*", OPENMETRICS)]
     assert objections(text.encode()) == ""
-    names = [family.name for family in text_string_to_metric_families(other)]
+    names = [family.name for family in text_string_to_metric_families(openmetrics)]
     assert len(names) == len(set(names)) > 0
     return text
 
@@ -106,10 +106,10 @@ def alerts() -> list[dict[str, Any]]:
 def queries() -> list[str]:
     """Those of the dashboard, its variables replaced by what "All" stands for."""
     board = json.loads(DASHBOARD.read_text())
-    found = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
     for name, value in {"$__rate_interval": "5s", "$job": ".*", "$service": ".*"}.items():
-        found = [query.replace(name, value) for query in found]
-    return found
+        queries = [query.replace(name, value) for query in queries]
+    return queries
 
 
 def named(texts: Iterable[str]) -> set[str]:
@@ -169,9 +169,9 @@ async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
 @asynccontextmanager
 async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[None]:
     """A controller that has something to say of everything, with its metrics at a port."""
-    async with FakeAgent(folder / "a1.sock") as one, FakeAgent(folder / "a2.sock") as other:
-        one.hits = other.hits = {"big": 3}
-        text = content(address, control=str(folder / "s.sock"), agents=(one.control, other.control))
+    async with FakeAgent(folder / "a1.sock") as first_agent, FakeAgent(folder / "a2.sock") as second_agent:
+        first_agent.hits = second_agent.hits = {"big": 3}
+        text = content(address, control=str(folder / "s.sock"), agents=(first_agent.control, second_agent.control))
         head, plain = text.split("- name: plain")
         plain = plain.replace("  servers:", f"  resources: {RESOURCES}\n  servers:")
         path = folder / "sluice.yaml"
@@ -214,14 +214,14 @@ async def ask(api: str, path: str, **query: str) -> Any:
         return None
 
 
-async def without_data(api: str, wanted: list[str]) -> list[str]:
+async def without_data(api: str, queries: list[str]) -> list[str]:
     """Queries that give nothing for a minute."""
     deadline = time.monotonic() + PATIENCE_S
-    while wanted and time.monotonic() < deadline:
+    while queries and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
-        answers = [await ask(api, "query", query=query) for query in wanted]
-        wanted = [query for query, answer in zip(wanted, answers, strict=True) if not (answer and answer["result"])]
-    return wanted
+        answers = [await ask(api, "query", query=query) for query in queries]
+        queries = [query for query, answer in zip(queries, answers, strict=True) if not (answer and answer["result"])]
+    return queries
 
 
 @prometheus

@@ -42,14 +42,14 @@ def settings(unit: str) -> dict[str, str]:
 @pytest.fixture
 def units(tmp_path: Path) -> list[Path]:
     """The units of an installation elsewhere, an agent's at eth0: systemd looks whether programs exist."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for unit in UNITS:
-        found.append(tmp_path / unit.name.replace("@", "@eth0"))
+        paths.append(tmp_path / unit.name.replace("@", "@eth0"))
         text = unit.read_text()
         for name, program in PROGRAMS.items():
             text = re.sub(rf"{INSTALLED}/{name}(?= )", str(program), text)
-        found[-1].write_text(text)
-    return found
+        paths[-1].write_text(text)
+    return paths
 
 
 @systemd
@@ -98,7 +98,7 @@ def in_namespace(public: Path, unit: str, options: str, before: str) -> list[str
 
 def started(public: Path, unit: str, capabilities: list[str], options: str) -> str:
     """What a unit's program says in three seconds, as nobody with these capabilities."""
-    caps = ",".join(["-all", *(f"+{one.removeprefix('CAP_').lower()}" for one in capabilities)])
+    caps = ",".join(["-all", *(f"+{capability.removeprefix('CAP_').lower()}" for capability in capabilities)])
     drop = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs"
     drop += f" --inh-caps={caps} --ambient-caps={caps} --bounding-set={caps}"
     command = in_namespace(public, unit, options, f"timeout 3 {drop}")
@@ -187,9 +187,9 @@ async def test_an_abstract_socket_and_one_that_goes_away() -> None:
         await systemd.hears("WATCHDOG=1")
         systemd.close()
         await asyncio.sleep(2 * WATCHDOG_S)
-        again = Systemd(name)
-        await again.hears("WATCHDOG=1")
-        again.close()
+        second = Systemd(name)
+        await second.hears("WATCHDOG=1")
+        second.close()
 
 
 @built

@@ -183,12 +183,12 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
 def two_switches(tmp_path: Path) -> Generator[tuple[Side, Side]]:
     """Two switches that run sluice."""
     with (
-        Side("one", EMBEDDED, tmp_path / "one", PORTS, CPU_PORT) as one,
-        Side("other", EMBEDDED, tmp_path / "other", PORTS, CPU_PORT) as other,
+        Side("one", EMBEDDED, tmp_path / "one", PORTS, CPU_PORT) as first,
+        Side("other", EMBEDDED, tmp_path / "other", PORTS, CPU_PORT) as second,
     ):
-        for each in (one, other):
+        for each in (first, second):
             each.load(P4INFO, (ROOT / "p4src/build/sluice.json").read_bytes())
-        yield one, other
+        yield first, second
 
 
 def within_a_minute(act: Callable[[], None]) -> SetupError | None:
@@ -223,13 +223,13 @@ def test_a_switch_that_dies_is_named_at_once_with_its_last_words(
 
         def a_round() -> None:
             os.kill(process.pid, signal.SIGKILL)
-            for one in sides if when == "packets" else ():
-                one.send(frames, b"\xff" * 14)
-            for one in sides if when == "packets" else ():
-                one.await_quiet(lambda: require_running(sides))
+            for side in sides if when == "packets" else ():
+                side.send(frames, b"\xff" * 14)
+            for side in sides if when == "packets" else ():
+                side.await_quiet(lambda: require_running(sides))
             with last_words(sides):
-                for one in sides:
-                    one.write(updates)
+                for side in sides:
+                    side.write(updates)
 
         error = within_a_minute(a_round)
         assert error is not None, "it waits"
@@ -315,8 +315,8 @@ def test_a_tofino_is_sent_nothing_that_it_takes_otherwise_by_design() -> None:
     echo = frames.icmp(8, 0, bytes(4) + wrong)
     assert not model.has_wrong_checksum_inside(framed(frames.packet(client[0], service[0], 1, echo)))
     about_udp = [
-        error(frames.packet(service[0], client[0], UDP, frames.udp(service, client, b"", summed=one)))
-        for one in (True, False)
+        error(frames.packet(service[0], client[0], UDP, frames.udp(service, client, b"", summed=flag)))
+        for flag in (True, False)
     ]
     assert about_udp[0] != about_udp[1]
     assert model.comparable_frame(about_udp[0]) == model.comparable_frame(about_udp[1])

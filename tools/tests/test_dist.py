@@ -25,15 +25,17 @@ ROOT = dist.ROOT
 
 def required(name: str) -> dict[str, Distribution]:
     """A distribution and all that it asks for, extras left out, as installed here."""
-    found: dict[str, Distribution] = {}
-    wanted = [name]
-    while wanted:
-        one = distribution(wanted.pop())
-        if one.name not in found:
-            found[one.name] = one
-            asked = map(Requirement, one.requires or ())
-            wanted += [need.name for need in asked if need.marker is None or need.marker.evaluate({"extra": ""})]
-    return found
+    distributions: dict[str, Distribution] = {}
+    pending = [name]
+    while pending:
+        package = distribution(pending.pop())
+        if package.name not in distributions:
+            distributions[package.name] = package
+            requirements = map(Requirement, package.requires or ())
+            pending += [
+                need.name for need in requirements if need.marker is None or need.marker.evaluate({"extra": ""})
+            ]
+    return distributions
 
 
 def installed(folder: Path, wheels: Iterable[Path]) -> Path:
@@ -43,11 +45,11 @@ def installed(folder: Path, wheels: Iterable[Path]) -> Path:
     """
     venv.create(folder, with_pip=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for name, one in required("sluice").items():
-        tops = {file.parts[0] for file in one.files or () if file.parts[0] not in ("..", "__pycache__")}
+    for name, package in required("sluice").items():
+        tops = {file.parts[0] for file in package.files or () if file.parts[0] not in ("..", "__pycache__")}
         for top in tops if name != "sluice" else ():
             if not (packages / top).exists():
-                (packages / top).symlink_to(Path(str(one.locate_file(top))))
+                (packages / top).symlink_to(Path(str(package.locate_file(top))))
     command = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
     subprocess.run([*command, *wheels], check=True, cwd=folder)
     return folder / "bin"

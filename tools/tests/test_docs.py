@@ -24,7 +24,9 @@ each = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative
 @each
 def test_no_paragraph_is_long(page: Path) -> None:
     long = [
-        f"{words(part)} words: {part[:60]}..." for part in paragraphs(page.read_text()) if words(part) > PARAGRAPH_WORDS
+        f"{words(paragraph)} words: {paragraph[:60]}..."
+        for paragraph in paragraphs(page.read_text())
+        if words(paragraph) > PARAGRAPH_WORDS
     ]
     assert long == []
 
@@ -79,7 +81,7 @@ def test_generated_pages_are_what_their_sources_say() -> None:
 
 def claims(row: str) -> list[tuple[str, str]]:
     """What shows a line of the compliance table: files below `switch` and functions there ("": the file alone)."""
-    found = []
+    broken = []
     file = ""
     for word in re.findall(r"[\w:/.]+", row.rsplit("|", 2)[1]):
         if word.startswith("src/"):
@@ -89,12 +91,12 @@ def claims(row: str) -> list[tuple[str, str]]:
         elif "::" in word:
             module, name = word.split("::")
             file = f"p4runtime/tests/suite/{module}.rs"
-            found.append((file, name))
+            broken.append((file, name))
         elif "/" in word:
-            found.append((f"p4runtime/{word}", ""))
+            broken.append((f"p4runtime/{word}", ""))
         elif "_" in word:
-            found.append((file, word))
-    return found
+            broken.append((file, word))
+    return broken
 
 
 def test_every_line_of_the_compliance_table_has_tests_that_exist() -> None:
@@ -102,9 +104,9 @@ def test_every_line_of_the_compliance_table_has_tests_that_exist() -> None:
     rows = [row for row in text.splitlines() if row.startswith("| ") and not row.startswith(("| **", "| requirement "))]
     assert len(rows) > 60
     for row in rows:
-        found = claims(row)
-        assert any(name for _, name in found), f"no test: {row}"
-        for file, name in found:
+        claimed = claims(row)
+        assert any(name for _, name in claimed), f"no test: {row}"
+        for file, name in claimed:
             source = (ROOT / "switch" / file).read_text()
             test = rf"#\[(tokio::)?test\b[^\]]*\]\s*(#\[[^\]]*\]\s*)*(async )?fn {name}\("
             assert not name or re.search(test, source), f"{file} has no test {name}: {row}"

@@ -152,8 +152,8 @@ class TestTwoVeths:
     def test_once_both_servers_answer(self, world: World) -> None:
         status, output = world.run(ROOT, "--once")
         assert status == 0, output
-        found = re.search(r"of 20 requests s1 answered (\d+), s2 (\d+)", output)
-        assert found and all(int(number) for number in found.groups())
+        match = re.search(r"of 20 requests s1 answered (\d+), s2 (\d+)", output)
+        assert match and all(int(number) for number in match.groups())
         assert output.endswith("ended; its processes, namespaces and files are gone\n")
         assert world.left() == []
 
@@ -169,8 +169,8 @@ class TestTwoVeths:
         assert world.shell(ask).split() == ["20", "this", "is", "s2"]
         world.shell(undrain)
 
-        again, refused = world.run(ROOT, "--once")
-        assert again == 1 and "it runs already (processes " in refused
+        output, refused = world.run(ROOT, "--once")
+        assert output == 1 and "it runs already (processes " in refused
         assert "this is" in world.shell(ask), "a second run has touched the first"
 
         assert "its processes, namespaces and files are gone" in interrupt(process)
@@ -272,11 +272,11 @@ def test_it_says_that_it_needs_root() -> None:
     ],
     ids=["at its start", "later"],
 )
-def test_a_switch_that_ends_is_a_failure_with_its_log(world: World, checkout: Path, switch: str, says: str) -> None:
+def test_a_switch_that_ends_is_a_failure_with_its_log(world: World, checkout: Path, switch: str, message: str) -> None:
     script(checkout / "switch/target/release/sluice-switch", switch)
     script(checkout / ".venv/bin/python3", "echo Serving HTTP; exec sleep 600")
     script(checkout / ".venv/bin/sluice", "echo sluice: ready; exec sleep 600")
     status, output = world.run(checkout)
-    assert status == 1 and says in output
+    assert status == 1 and message in output
     assert "farewell" in output or "no program" in output
     assert world.left() == []

@@ -72,6 +72,6 @@ def test_two_at_once_wait_for_each_other(tmp_path: Path) -> None:
         )
         for _ in range(2)
     ]
-    said = [one.communicate(timeout=60) for one in both]
-    assert ([one.returncode for one in both], [errors for _, errors in said]) == ([0, 0], ["", ""])
+    said = [process.communicate(timeout=60) for process in both]
+    assert ([process.returncode for process in both], [errors for _, errors in said]) == ([0, 0], ["", ""])
     assert len((tmp_path / "apt-get.log").read_text().splitlines()) == len(both)

@@ -121,8 +121,8 @@ def test_the_last_round_of_placement_counts(tmp_path: Path) -> None:
         "  Number of stages for ingress table allocation: 38\n"
         "  Number of stages for egress table allocation: 15\n"
     )
-    found = p4_resources.outcome(tmp_path)
-    assert found == {
+    outcome = p4_resources.outcome(tmp_path)
+    assert outcome == {
         "stages": 38,
         "ingress_stages": 38,
         "egress_stages": 15,
@@ -165,8 +165,8 @@ def test_the_chain_is_told_before_any_allocation(tmp_path: Path) -> None:
         "error: PHV allocation was not successful\n"
         "      INGRESS: 49\n      EGRESS: 11\n"
     )
-    found = p4_resources.outcome(tmp_path)
-    assert found == {"ingress_chain": 51, "egress_chain": 13}
+    outcome = p4_resources.outcome(tmp_path)
+    assert outcome == {"ingress_chain": 51, "egress_chain": 13}
 
 
 def stage(**taken: int) -> dict[str, dict[str, list[object]]]:

@@ -165,9 +165,9 @@ def test_captures_survive_the_round_trip(tmp_path: Path) -> None:
 
 def test_commands_come_in_their_place_or_first_where_several_ports_send() -> None:
     lines = ["packet 1 00", "add t a()", "packet {} 01", "setdefault t b()", "expect 1"]
-    one, two = (in_order(parse("\n".join(lines).format(port))) for port in (1, 2))
-    assert [statement.line for statement in one] == [1, 2, 3, 4]
-    assert [statement.line for statement in two] == [2, 4, 1, 3]
+    first, second = (in_order(parse("\n".join(lines).format(port))) for port in (1, 2))
+    assert [statement.line for statement in first] == [1, 2, 3, 4]
+    assert [statement.line for statement in second] == [2, 4, 1, 3]
 
 
 FORWARDING = """

@@ -143,16 +143,16 @@ def logarithms(name: str) -> list[tuple[int, int, int]]:
 def test_the_logarithms_cover_17_bits_once_and_are_near() -> None:
     entries = logarithms("lighter")
     for number in [*range(4096), *range(4096, 1 << 17, 61), (1 << 17) - 1]:
-        (found,) = [result for value, mask, result in entries if number & mask == value]
-        assert abs(found - 32 * math.log2(number + 1)) < 3.3
+        (matched,) = [result for value, mask, result in entries if number & mask == value]
+        assert abs(matched - 32 * math.log2(number + 1)) < 3.3
     assert not [entry for entry in entries if (1 << 17) & entry[1] == entry[0]]
 
 
 def test_the_logarithms_of_weights_cover_16_bits_once_and_are_near() -> None:
     entries = logarithms("weights")
     for weight in [*range(4096), *range(4096, 1 << 16, 61), (1 << 16) - 1]:
-        (found,) = [result for value, mask, result in entries if weight & mask == value]
-        assert abs(found - 32 * math.log2(max(weight, 1))) < 3.3
+        (matched,) = [result for value, mask, result in entries if weight & mask == value]
+        assert abs(matched - 32 * math.log2(max(weight, 1))) < 3.3
 
 
 def test_widths_and_what_bf_runtime_is_told() -> None:

@@ -25,7 +25,7 @@ SPLICED = 0x8000
 ENUMS = [enums(P4SRC / f"common/{source}.p4") for source in ("constants", "metadata", "ids")]
 CONSTANTS = {"GRANTED": 2, "GRANTED_BEFORE": 4, "SAME": 2, "REFUSED": 3, "ONLY_FIRST": 2, "ONLY_SECOND": 4, "BOTH": 8}
 LOOKS = {"LOOK_ANY": 0, "LOOK_LIVE": 1, "LOOK_CLAIM": 2}
-MEMBERS = {f"{enum}.{each.name}": each.value for found in ENUMS for enum, members in found.items() for each in members}
+MEMBERS = {f"{enum}.{each.name}": each.value for enums in ENUMS for enum, members in enums.items() for each in members}
 NAMED = MEMBERS | CONSTANTS | LOOKS
 AGENT, OTHER_AGENT, SERVER, OTHER_SERVER = 7, 9, 100, 101
 ADDRESS, DELTA = 0x0A000902, 0xFFFFFF00
@@ -48,7 +48,7 @@ class Table:
         """The action of the first entry that fits."""
         values = [fields[name] for name in self.fields]
         for matches, action in self.entries:
-            if all(value & mask == wanted for value, (wanted, mask) in zip(values, matches, strict=True)):
+            if all(value & mask == pattern for value, (pattern, mask) in zip(values, matches, strict=True)):
                 return action
         return self.default
 
@@ -109,20 +109,29 @@ class Slot:
         """One packet, in one pass."""
         syn, order = packet.event == "syn", packet.path == "order"
         claims = syn and not self.live and packet.passed == "claim" and packet.content == "agent"
-        look = "LOOK_CLAIM" if claims else "LOOK_LIVE" if syn else "LOOK_ANY"
-        before, held = self.state, int(self.live or claims)
+        lookup = "LOOK_CLAIM" if claims else "LOOK_LIVE" if syn else "LOOK_ANY"
+        before, has_slot = self.state, int(self.live or claims)
         if claims:
             self.live, self.server, self.state = True, SERVER, "pending"
-        packet.to = self.server if held else 0
+        packet.to = self.server if has_slot else 0
         fields = {
             **{"path": NAMED[f"Path.{packet.path}"], "content": NAMED[f"Content.{packet.content}"]},
             **{"event": NAMED[f"Event.{packet.event}"], "pass": NAMED[f"Pass.{packet.passed}"]},
-            **{"look": NAMED[look], "result": NAMED["ONLY_SECOND" if claims else "ONLY_FIRST" if held else "BOTH"]},
-            **{"held": held, "claimed": int(claims), "pinned": int(held and packet.pinned), "granted": 0, "drop": 0},
+            **{
+                "look": NAMED[lookup],
+                "result": NAMED["ONLY_SECOND" if claims else "ONLY_FIRST" if has_slot else "BOTH"],
+            },
+            **{
+                "held": has_slot,
+                "claimed": int(claims),
+                "pinned": int(has_slot and packet.pinned),
+                "granted": 0,
+                "drop": 0,
+            },
             **{"turn": SPLICED | (packet.shift & 31) << 10 | packet.agent if order else 0, "draining": 0},
             **{"refused": 0, "choice": SERVER, "state": NAMED[f"PinState.{before}"], "value": 0},
         }
-        if held or self.way == 2:  # way 1 is asked only if it has the connection
+        if has_slot or self.way == 2:  # way 1 is asked only if it has the connection
             self.touch_turn(TABLES[f"turn_{self.way}"].apply(fields), packet.agent, fields)
         fields["difference"] = fields["turn"] ^ packet.agent
         match TABLES["whose"].apply(fields):
@@ -132,7 +141,7 @@ class Slot:
                 packet.to = packet.preferred
             case _:
                 pass
-        if held:
+        if has_slot:
             self.touch_value(TABLES[f"value_{self.way}"].apply(fields), packet, fields)
         packet.said += [action for name in ("unheard", "renew") if (action := TABLES[name].apply(fields)) != "neither"]
         if order:
