@@ -1,4 +1,4 @@
-"""Commands and options of `sluice`, from its parser (docs/reference/cli.md); `tools.gen_docs` writes it."""
+"""Generates docs/reference/cli.md, `sluice`'s commands and options, from its parser, for `tools.gen_docs`."""
 
 import argparse
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ COMMON = {"--help", "--config", "--socket", "--json"}
 
 
 def page() -> str:
-    """The text of cli.md."""
+    """Return the text of cli.md."""
     return PAGE + "\n".join(rows("sluice", make_parser())) + "\n"
 
 
 def rows(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
-    """A line for each command below one."""
+    """Yield a row for each subcommand of a command, at any depth."""
     for action in command._actions:
         if not isinstance(action.choices, dict):
             continue
@@ -35,7 +35,7 @@ def rows(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def row(name: str, text: str, command: argparse.ArgumentParser) -> str:
-    """A command, its arguments, what it does, and each of its options with its meaning."""
+    """Return a row: a command, its arguments, what it does, and each of its options with its help text."""
     shown = (action for action in command._actions if action.help is not argparse.SUPPRESS)
     usual = [action for action in shown if not COMMON & set(action.option_strings)]
     arguments = [str(action.metavar or action.dest.upper()) for action in usual if not action.option_strings]

@@ -19,16 +19,16 @@ from tools import p4, p4_sources
 from tools.p4_sources import P4SRC
 
 LOW = 0xFFFFFF
-"""An id without its kind's prefix, which is another one for TNA's own externs."""
+"""Mask of an id without the kind's prefix: TNA's own externs have other prefixes than P4Runtime's."""
 
 
 class ObjectsError(Exception):
-    """A source that cannot be read, and what is wrong with it."""
+    """A source that cannot be parsed; the text states what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class Object:
-    """One object. `key` is a table's fields as `name:kind`, with selectors' fields left out, as P4Info does."""
+    """A named object. `key` lists a table's fields as `name:kind`; as in P4Info, fields of a selector are left out."""
 
     kind: str
     number: int
@@ -59,7 +59,7 @@ KEY_FIELD = re.compile(r':\s*(\w+)\s+@name\("(\w+)"\)')
 
 
 def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
-    """The objects of one source; ObjectsError for an id or a size without a name."""
+    """Yield the objects that a source declares. Raises ObjectsError for an unknown id or size."""
     for declaration in DECLARATION.finditer(text):
         kind, name = KINDS[declaration["kind"]], declaration["name"]
         number = numbered(declaration[1], name)
@@ -79,14 +79,14 @@ def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
 
 
 def numbered(word: str, name: str) -> int:
-    """An id as a number."""
+    """Return an id's number by its name in ids.p4. Raises ObjectsError."""
     if number := p4_sources.ids().get(word):
         return number.value
     raise ObjectsError(f"{name} has the id {word!r}: write a name of p4src/common/ids.p4")
 
 
 def sized(word: str, name: str, sizes: dict[str, int]) -> int:
-    """A size as a number."""
+    """Return a size's number by its name in sizes.p4, or from digits. Raises ObjectsError."""
     if word.isdigit():
         return int(word)
     if word in sizes:
@@ -95,7 +95,7 @@ def sized(word: str, name: str, sizes: dict[str, int]) -> int:
 
 
 def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object]:
-    """The objects of a target's program by kind and name: those of the stages and its own."""
+    """Return the objects of a target's program by kind and name: those of the stages and the target's own."""
     defined = "TOFINO" if target == "tna" else "CONTENT"
     sizes = p4_sources.sizes(defined)
     paths = [path for folder in ("stages", target) for path in sorted((p4src / folder).rglob("*.p4"))]
@@ -108,7 +108,7 @@ INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
 
 
 def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
-    """The objects of a program by kind and name: of the controls that its own two instantiate, and those of theirs."""
+    """Return a program's objects by kind and name, from all controls instantiated below its ingress and egress."""
     defined = [flag.removeprefix("-D") for flag in build.flags]
     sizes = p4_sources.sizes(*defined)
     texts = {path: "\n".join(p4_sources.lines_for(path, *defined)) for path in p4.files(build, p4.ROOT / build.main)}
@@ -128,7 +128,7 @@ def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
 
 
 def full_names(path: Path) -> set[str]:
-    """The full names of what a compiled program has, as a controller looks it up; digests, too, which have no @id."""
+    """Return the full names by which a controller looks up a compiled program's objects; digests have no @id."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
     lists = (
         *(info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles),
@@ -138,7 +138,7 @@ def full_names(path: Path) -> set[str]:
 
 
 def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
-    """The objects of a compiled program by kind and name."""
+    """Return the objects of a compiled program by kind and name."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
     objects = [Object("action", each.preamble.id & LOW, last(each.preamble.name)) for each in info.actions]
     for table in info.tables:
@@ -156,12 +156,12 @@ def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
 
 
 Shapes = dict[str, tuple[str, ...]]
-"""By kind and full name: of a table the fields of its key (name, kind, bits), of an action its parameters (name, bits),
-of a digest its fields (name, bits), of everything else its size."""
+"""Shapes by kind and full name: a table's key fields (name, kind, bits), an action's parameters (name, bits),
+a digest's fields (name, bits), and the size of every other object."""
 
 
 def shapes_of_p4info(path: Path) -> Shapes:
-    """The shapes of a compiled program, as P4Runtime is told them."""
+    """Return the shapes of a compiled program that its P4Info describes."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
     match = p4i.MatchField.MatchType
     shapes: Shapes = {}
@@ -191,7 +191,7 @@ BFRT_KINDS = {"Register": "register", "Counter": "counter", "Meter": "meter", "A
 
 
 def shapes_of_bfrt(path: Path) -> Shapes:
-    """The shapes of a program compiled for Tofino, as the driver is told them; what it has for itself is left out."""
+    """Return the shapes that a Tofino program's bfrt.json describes, without BF Runtime's own `$` fields and tables."""
     shapes: Shapes = {}
     bfrt = json.loads(path.read_text())
     for digest in bfrt.get("learn_filters", ()):
@@ -215,7 +215,7 @@ def shapes_of_bfrt(path: Path) -> Shapes:
 
 
 def by_name(declared: list[Object]) -> dict[tuple[str, str], Object]:
-    """By kind and name; ObjectsError where two have the same."""
+    """Return the objects by kind and name. Raises ObjectsError where two share both."""
     objects = {(each.kind, each.name): each for each in declared}
     if len(objects) != len(declared):
         twice = sorted(each.name for each in declared if objects[each.kind, each.name] is not each)
@@ -224,5 +224,5 @@ def by_name(declared: list[Object]) -> dict[tuple[str, str], Object]:
 
 
 def last(name: str) -> str:
-    """The last component of a name."""
+    """Return the last component of a name."""
     return name.rsplit(".", 1)[-1]

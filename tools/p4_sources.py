@@ -1,4 +1,4 @@
-"""What p4src says: sizes, constants, enums and ids in numbers, and what the head of each stage says of it."""
+"""Reads p4src: sizes, constants, enums and ids as numbers, and the lists in the head comment of each stage."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MEMBER = re.compile(r"(\w+)\s*=\s*(\d+),?\s*(?://\s*(.*))?")
 
 @dataclass(frozen=True)
 class Number:
-    """A name with its number, and what the source says of it."""
+    """A name with its number and the source's comment about it."""
 
     name: str
     value: int
@@ -28,7 +28,7 @@ class Number:
 
 
 def lines_for(path: Path, *defined: str) -> Iterator[str]:
-    """The lines of a source that a preprocessor leaves with some names defined: `#if [!]defined(NAME)`, not nested."""
+    """Yield the lines that a preprocessor keeps with `defined` defined; `#if [!]defined(NAME)` must not be nested."""
     taken, keeps = False, True
     inside = False
     for line in path.read_text().splitlines():
@@ -45,7 +45,7 @@ def lines_for(path: Path, *defined: str) -> Iterator[str]:
 
 
 def constants(path: Path, *defined: str) -> dict[str, str]:
-    """Constants as Python is to have them: a literal as it is written, a shift as its value. KeyError for others."""
+    """Return constants as Python source: a literal as written, a shift as its value. Raises KeyError for others."""
     values: dict[str, str] = {}
     for name, expression in CONSTANT.findall("\n".join(lines_for(path, *defined))):
         left, _, right = expression.partition(" << ")
@@ -54,18 +54,18 @@ def constants(path: Path, *defined: str) -> dict[str, str]:
 
 
 def sizes(*defined: str) -> dict[str, int]:
-    """The sizes of common/sizes.p4 by name, for a build: LARGE, TOFINO or none."""
+    """Return the sizes of common/sizes.p4 by name; `defined` names the build's macros, such as LARGE or TOFINO."""
     return {name: int(value, 0) for name, value in constants(P4SRC / "common/sizes.p4", *defined).items()}
 
 
 def ids() -> dict[str, Number]:
-    """The ids of common/ids.p4, by name."""
+    """Return the ids of common/ids.p4 by name."""
     matches = ID.findall((P4SRC / "common/ids.p4").read_text())
     return {name: Number(name, int(value, 0), text) for name, value, text in matches}
 
 
 def enums(path: Path) -> dict[str, list[Number]]:
-    """The members of each serializable enum of a source."""
+    """Return the members of each serializable enum of a source, by the enum's name."""
     return {
         name: [Number(member, int(value), text) for member, value, text in MEMBER.findall(body)]
         for name, body in ENUM.findall(path.read_text())
@@ -74,7 +74,7 @@ def enums(path: Path) -> dict[str, list[Number]]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage as the head of its file describes it: what it is for, and what it reads, writes and so on."""
+    """A stage as the head of its file describes it: its purpose and its lists, such as `reads` and `writes`."""
 
     name: str
     text: str
@@ -82,7 +82,7 @@ class Stage:
 
 
 def stage(path: Path) -> Stage | None:
-    """What a file's head says; None of a file that reads, writes and drops nothing."""
+    """Return the stage that a file's head describes; None where the head has no lists."""
     lines = path.read_text().partition("\n#")[0].splitlines()
     head = HEAD.match(" ".join(line.removeprefix("// ") if number else line for number, line in enumerate(lines)))
     parts: dict[str, str] = {}
@@ -99,12 +99,12 @@ def stage(path: Path) -> Stage | None:
 
 
 def has_lists(path: Path) -> bool:
-    """Whether a file begins with a comment that has a list."""
+    """Return whether a file begins with a comment that has a list."""
     return any(PART.match(line) for line in path.read_text().partition("\n#")[0].splitlines())
 
 
 def stages() -> list[Stage]:
-    """v1model's stages in the order of stages.p4, and those of its own."""
+    """Return the stages in the order of stages.p4, followed by v1model's own."""
     listed = INCLUDE.findall((P4SRC / "stages.p4").read_text())
     own = P4SRC / "v1model"
     paths = [own / "intake.p4", *(P4SRC / name if name.startswith("stages/") else own / name for name in listed)]

@@ -30,13 +30,13 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 NEEDS = {"bmv2": "simple_switch_grpc", "kernel-dnat": "iptables-restore"}
 LIMIT_S = 22 * 60.0
-"""No further round begins when it would end later than this."""
+"""Seconds after which no further round may end; a round that would take longer is not begun."""
 FULL = Times(trial=1.0, latency=1.5, handshakes=1.5, idle=3.0)
 BRIEF = Times(trial=0.6, latency=0.8, handshakes=0.8, idle=2.0)
 
 
 def forwarders(names: list[str]) -> list[str]:
-    """Those asked for that this machine has."""
+    """Return the named forwarders that this machine can run; print a line for each of the others."""
     chosen: list[str] = []
     for who in names:
         if who in NEEDS and shutil.which(NEEDS[who]) is None:
@@ -47,9 +47,9 @@ def forwarders(names: list[str]) -> list[str]:
 
 
 def run(names: list[str], rounds: int, *, quick: bool) -> Found:
-    """All measurements.
+    """Measure the named forwarders in rounds; return all measurements.
 
-    A set-up that fails is named and left out, and the others are measured all the same.
+    A set-up that fails is reported and skipped; the others are still measured.
     """
     started = time.monotonic()
 
@@ -88,7 +88,7 @@ def _measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Ca
 
 
 def machine() -> dict[str, object]:
-    """Where the figures come from."""
+    """Return a description of the machine and the software versions, for the results."""
     return {
         "program": f"{names.PROGRAM} {names.VERSION}",
         "kernel": platform.release(),
@@ -98,7 +98,7 @@ def machine() -> dict[str, object]:
 
 
 def main() -> int:
-    """Run from the command line; return the exit code."""
+    """Measure, print and write the results; return the exit status, 1 when a set-up failed."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer cases, one short round: about two minutes")
     parser.add_argument("--rounds", type=int, help="how often the forwarders take their turn, at most [3; quick: 1]")

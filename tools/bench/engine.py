@@ -1,4 +1,4 @@
-"""The engine alone: packets per second by the clock, instructions per packet by callgrind."""
+"""Measures the engine without ports: packets per second by the clock, instructions per packet by callgrind."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "switch/target/release/examples/bench"
 PROGRAM = ROOT / "p4src/build/sluice.json"
 PHASES = 4
-"""The example runs so many packets of each: data, answers, both in turn, new connections."""
+"""The example's phases, with equal numbers of packets: data, answers, both in turn, new connections."""
 FEW, MANY = 10_000, 20_000
 TRIALS = 9
 COUNTED = "sluice_engine::engine::Engine::receive*"
-"""Instructions of this function and all that it calls: not those that make the frames."""
+"""Function whose instructions are counted, with all that it calls; making the frames is not counted."""
 
 
 def packets_per_second(seconds: float) -> float:
-    """Data and answers in turn, on one core: the median of some trials; SetupError when the example fails."""
+    """Return the median packets per second on one core, data and answers in turn. Raises SetupError on failure."""
     return statistics.median(_trial(seconds) for _ in range(TRIALS))
 
 
@@ -36,7 +36,7 @@ def _trial(seconds: float) -> float:
 
 
 def instructions_per_packet() -> float | None:
-    """The mean over the kinds of packets, by the difference of two runs; None without valgrind."""
+    """Return the mean over all phases, from the difference of two runs; None without valgrind."""
     if shutil.which("valgrind") is None:
         return None
     return (_instructions(MANY) - _instructions(FEW)) / (PHASES * (MANY - FEW))

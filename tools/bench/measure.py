@@ -1,4 +1,4 @@
-"""Takes the measurements of one set-up of one forwarder."""
+"""Measures a set-up of a forwarder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tools.bench.usage import idle_cpu_percent
 from topo.testbed.processes import process_usage
 
 WINDOW = 64
-"""Handshakes under way at a time."""
+"""Number of handshakes under way at a time."""
 MAX_RATE = 2_000_000
-"""Frames per second that no load generator here exceeds: how many fresh connections a trial may take."""
+"""Frames per second that no load generator here exceeds; also the fresh connections reserved for a trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds."""
+    """Duration of each measurement in seconds."""
 
     trial: float
     latency: float
@@ -29,7 +29,7 @@ class Times:
 
 
 def measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
-    """Measure every case of a set-up, and add what was found."""
+    """Measure every case of a set-up, and add the results to `measurements`."""
     with bench(who) as forwarder:
         for case in set_up.cases:
             forwarder.program(case.servers, case.entries, large=set_up.large)
@@ -37,7 +37,7 @@ def measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Cal
             _measure_case(forwarder, case, times, measurements, say)
             if who == "embedded" and case == set_up.cases[0]:
                 _measure_usage(forwarder, set_up, times, measurements, say)
-        # Last, for what it leaves in the tables.
+        # New connections come last, because their entries stay in the tables.
         if set_up.handshakes:
             _measure_connections(forwarder, times, measurements, say)
 
@@ -64,7 +64,7 @@ def _measure_case(forwarder: Bench, case: Case, times: Times, measurements: Foun
 
 
 def _measure_connections(forwarder: Bench, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
-    """Whole handshakes, then SYNs alone, each of a connection that was never seen before."""
+    """Measure complete handshakes, then SYNs alone, each of a connection that the forwarder has not seen."""
     syn = forwarder.frame(Case(), "S")
     opened = forwarder.load.handshakes(syn, forwarder.take_fresh(MAX_RATE), WINDOW, times.handshakes)
     rate = opened.count / opened.seconds

@@ -1,4 +1,4 @@
-"""Rows, the table with its ratios, the verdicts and the files."""
+"""Turns measurements into rows, a table with ratios, verdicts on the goals, and result files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOAL_BMV2, GOAL_CEILING, GOAL_ENGINE, GOAL_FLAT = 10.0, 0.8, 2e6, 0.15
 
 @dataclass(slots=True)
 class Found:
-    """All measurements, by forwarder and case; one value for each round."""
+    """All measurements by forwarder and case, with a value for each round."""
 
     pps: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
     p50: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
@@ -34,16 +34,16 @@ class Found:
     rss_mb: float | None = None
     rss_large_mb: float | None = None
     failures: list[str] = field(default_factory=lambda: [])
-    """Set-ups that could not be measured, and why."""
+    """Messages about set-ups that could not be measured, with the reason."""
 
     def rate(self, who: str, case: Case) -> float | None:
-        """Median over the rounds."""
+        """Return the median packets per second over the rounds; None when the case was not measured."""
         rates = self.pps.get((who, case))
         return median(rates) if rates else None
 
 
 def rows(measurements: Found) -> list[dict[str, Any]]:
-    """One for each forwarder and case, in order of measurement."""
+    """Return a row for each forwarder and case, in order of measurement."""
 
     def row(who: str, case: Case, rates: list[float]) -> dict[str, Any]:
         p50, p99 = measurements.p50.get((who, case)), measurements.p99.get((who, case))
@@ -62,7 +62,7 @@ def rows(measurements: Found) -> list[dict[str, Any]]:
 
 
 def result(measurements: Found) -> dict[str, Any]:
-    """The content of results/bench/switch.json."""
+    """Return the content of results/bench/switch.json."""
     return {
         "rows": rows(measurements),
         "connections_per_s": {who: round(median(rates)) for who, rates in measurements.connections.items()},
@@ -73,7 +73,7 @@ def result(measurements: Found) -> dict[str, Any]:
 
 
 def details(measurements: Found, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of results/bench/details.json: what the other file has no place for."""
+    """Return the content of results/bench/details.json: figures that switch.json lacks, such as each round's."""
     return {
         "machine": dict(machine),
         "pps_rounds": [
@@ -105,14 +105,14 @@ def _rounded(value: float | None) -> int | None:
 
 
 def ratio(measurements: Found, who: str, reference: str, case: Case) -> float | None:
-    """How much of another's rate; where that was not measured in this case, of its rate at this frame length."""
+    """Return a forwarder's rate over the reference's in this case, else over the reference's at this frame length."""
     mine = measurements.rate(who, case)
     theirs = measurements.rate(reference, case) or measurements.rate(reference, Case(frame=case.frame))
     return mine / theirs if mine is not None and theirs else None
 
 
 def table(measurements: Found) -> str:
-    """The rows as text."""
+    """Return the rows as a text table."""
     lines = [HEAD]
     for row, (who, case) in zip(rows(measurements), measurements.pps, strict=True):
         latency = row["latency_us"] or {"p50": None, "p99": None}
@@ -146,7 +146,7 @@ def _text(value: float | None, form: str) -> str:
 
 
 def verdicts(measurements: Found) -> list[str]:
-    """What was to be reached, and what was."""
+    """Return lines that compare the goals with the measured values."""
     base = Case(SMALL)
     lines: list[str] = []
 
@@ -187,7 +187,7 @@ def verdicts(measurements: Found) -> list[str]:
 
 
 def write(folder: Path, measurements: Found, machine: Mapping[str, Any]) -> None:
-    """Write both files, each whole or not at all."""
+    """Write both result files, each atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (("switch.json", result(measurements)), ("details.json", details(measurements, machine))):
         beside = folder / f".{name}.new"
