@@ -34,7 +34,7 @@ CONF, CONTEXT = "sluice.conf", "pipe/context.json"
 HEADERS_VARIABLE = "TNA_INCLUDE"
 NO_BACK_END = "main package  match the expected model"
 OTHER_TARGET = "the main package should be called V1Switch"
-"""Text of the error, and of a warning, that p4c-bm2-ss (1.2.5.16) prints after its front end for other architectures."""
+"""Text of the error, and a warning, by which p4c-bm2-ss (1.2.5.16) refuses other architectures after its front end."""
 NOT_SAID = ("uninitialized-use", "uninitialized-out-param", "unused")
 """Warnings that are suppressed. A RegisterAction reads variables that are set before it is executed, not before it is
 declared; Tofino zeroes metadata (`pa_auto_init_metadata`); some constants and functions are v1model's."""

@@ -20,7 +20,7 @@ from tools.bench.cases import WHO, SetUp, set_ups
 from tools.bench.conntrack import roomy_conntrack
 from tools.bench.measure import Times, measure
 from tools.bench.network import LARGE_BUILD
-from tools.bench.report import Found, table, verdicts, write
+from tools.bench.report import Measurements, table, verdicts, write
 from topo.testbed.errors import SetupError
 from topo.testbed.interrupts import Interrupted, interruptible
 from topo.testbed.mininet import setLogLevel
@@ -46,7 +46,7 @@ def forwarders(names: list[str]) -> list[str]:
     return chosen
 
 
-def run(names: list[str], rounds: int, *, quick: bool) -> Found:
+def run(names: list[str], rounds: int, *, quick: bool) -> Measurements:
     """Measure the named forwarders in rounds; return all measurements.
 
     A set-up that fails is reported and skipped; the others are still measured.
@@ -56,7 +56,7 @@ def run(names: list[str], rounds: int, *, quick: bool) -> Found:
     def say(line: str) -> None:
         print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True)
 
-    measurements, times = Found(), BRIEF if quick else FULL
+    measurements, times = Measurements(), BRIEF if quick else FULL
     if "embedded" in names:
         measurements.engine_pps = engine.packets_per_second(times.trial)
         measurements.engine_instructions = engine.instructions_per_packet()
@@ -78,7 +78,7 @@ def run(names: list[str], rounds: int, *, quick: bool) -> Found:
     return measurements
 
 
-def _measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
+def _measure(who: str, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]) -> None:
     try:
         measure(who, set_up, times, measurements, say)
     except (SetupError, subprocess.TimeoutExpired) as error:

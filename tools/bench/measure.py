@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.bench.cases import Case, SetUp
 from tools.bench.network import Bench, bench
-from tools.bench.report import Found
+from tools.bench.report import Measurements
 from tools.bench.search import Trial, largest_rate
 from tools.bench.usage import idle_cpu_percent
 from topo.testbed.processes import process_usage
@@ -28,7 +28,7 @@ class Times:
     idle: float
 
 
-def measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
+def measure(who: str, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]) -> None:
     """Measure every case of a set-up, and add the results to `measurements`."""
     with bench(who) as forwarder:
         for case in set_up.cases:
@@ -42,7 +42,9 @@ def measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Cal
             _measure_connections(forwarder, times, measurements, say)
 
 
-def _measure_case(forwarder: Bench, case: Case, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
+def _measure_case(
+    forwarder: Bench, case: Case, times: Times, measurements: Measurements, say: Callable[[str], None]
+) -> None:
     frame = forwarder.frame(case, "A")
 
     def offer(rate: float) -> Trial:
@@ -63,7 +65,9 @@ def _measure_case(forwarder: Bench, case: Case, times: Times, measurements: Foun
     )
 
 
-def _measure_connections(forwarder: Bench, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
+def _measure_connections(
+    forwarder: Bench, times: Times, measurements: Measurements, say: Callable[[str], None]
+) -> None:
     """Measure complete handshakes, then SYNs alone, each of a connection that the forwarder has not seen."""
     syn = forwarder.frame(Case(), "S")
     opened = forwarder.load.handshakes(syn, forwarder.take_fresh(MAX_RATE), WINDOW, times.handshakes)
@@ -79,7 +83,7 @@ def _measure_connections(forwarder: Bench, times: Times, measurements: Found, sa
 
 
 def _measure_usage(
-    forwarder: Bench, set_up: SetUp, times: Times, measurements: Found, say: Callable[[str], None]
+    forwarder: Bench, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]
 ) -> None:
     memory = process_usage(forwarder.pid)[1] / 1e6
     if set_up.large:

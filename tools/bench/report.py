@@ -20,7 +20,7 @@ GOAL_BMV2, GOAL_CEILING, GOAL_ENGINE, GOAL_FLAT = 10.0, 0.8, 2e6, 0.15
 
 
 @dataclass(slots=True)
-class Found:
+class Measurements:
     """All measurements by forwarder and case, with a value for each round."""
 
     pps: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
@@ -42,7 +42,7 @@ class Found:
         return median(rates) if rates else None
 
 
-def rows(measurements: Found) -> list[dict[str, Any]]:
+def rows(measurements: Measurements) -> list[dict[str, Any]]:
     """Return a row for each forwarder and case, in order of measurement."""
 
     def row(who: str, case: Case, rates: list[float]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def rows(measurements: Found) -> list[dict[str, Any]]:
     return [row(who, case, rates) for (who, case), rates in measurements.pps.items()]
 
 
-def result(measurements: Found) -> dict[str, Any]:
+def result(measurements: Measurements) -> dict[str, Any]:
     """Return the content of results/bench/switch.json."""
     return {
         "rows": rows(measurements),
@@ -72,7 +72,7 @@ def result(measurements: Found) -> dict[str, Any]:
     }
 
 
-def details(measurements: Found, machine: Mapping[str, Any]) -> dict[str, Any]:
+def details(measurements: Measurements, machine: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of results/bench/details.json: figures that switch.json lacks, such as each round's."""
     return {
         "machine": dict(machine),
@@ -104,14 +104,14 @@ def _rounded(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
-def ratio(measurements: Found, who: str, reference: str, case: Case) -> float | None:
+def ratio(measurements: Measurements, who: str, reference: str, case: Case) -> float | None:
     """Return a forwarder's rate over the reference's in this case, else over the reference's at this frame length."""
     mine = measurements.rate(who, case)
     theirs = measurements.rate(reference, case) or measurements.rate(reference, Case(frame=case.frame))
     return mine / theirs if mine is not None and theirs else None
 
 
-def table(measurements: Found) -> str:
+def table(measurements: Measurements) -> str:
     """Return the rows as a text table."""
     lines = [HEAD]
     for row, (who, case) in zip(rows(measurements), measurements.pps, strict=True):
@@ -145,7 +145,7 @@ def _text(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def verdicts(measurements: Found) -> list[str]:
+def verdicts(measurements: Measurements) -> list[str]:
     """Return lines that compare the goals with the measured values."""
     base = Case(SMALL)
     lines: list[str] = []
@@ -186,7 +186,7 @@ def verdicts(measurements: Found) -> list[str]:
     return lines
 
 
-def write(folder: Path, measurements: Found, machine: Mapping[str, Any]) -> None:
+def write(folder: Path, measurements: Measurements, machine: Mapping[str, Any]) -> None:
     """Write both result files, each atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (("switch.json", result(measurements)), ("details.json", details(measurements, machine))):

@@ -90,11 +90,11 @@ def options(rng: random.Random) -> bytes:
 class Frames(frames.Frames):
     """Half of them the content service's."""
 
-    def one(self) -> tuple[int, bytes]:
+    def next_frame(self) -> tuple[int, bytes]:
         """A frame: three in four as they should be, the rest mutilated."""
         kinds: tuple[Callable[[], tuple[int, bytes]], ...] = (self._client, self._client, self._agent, self._said)
         if self.rng.random() < 0.5:
-            return super().one()
+            return super().next_frame()
         port, frame = self.rng.choice((*kinds, self._server, self._server, self._order))()
         return port, self.mutilated(frame) if self.rng.random() < 0.15 else frame
 

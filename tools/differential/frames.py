@@ -112,9 +112,9 @@ class Frames:
 
     def take(self, count: int) -> list[tuple[int, bytes]]:
         """So many frames."""
-        return [self.one() for _ in range(count)]
+        return [self.next_frame() for _ in range(count)]
 
-    def one(self) -> tuple[int, bytes]:
+    def next_frame(self) -> tuple[int, bytes]:
         """A frame: three in four as they should be, the rest mutilated."""
         port, frame = self.rng.choice(self._KINDS)(self)
         if self.rng.random() < 0.25:

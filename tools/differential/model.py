@@ -59,7 +59,7 @@ class Frames(frames.Frames):
     _blocks: list[int] = field(default_factory=list[int])
     """First client port of each block to come, each once."""
 
-    def one(self) -> tuple[int, bytes]:
+    def next_frame(self) -> tuple[int, bytes]:
         """A frame of the block's connections that meets no difference by design."""
         if self._made % BLOCK == 0:
             if not self._blocks:
@@ -69,7 +69,7 @@ class Frames(frames.Frames):
             self.client_ports = range(first, first + PORTS_A_BLOCK)
         self._made += 1
         while True:
-            port, frame = super().one()
+            port, frame = super().next_frame()
             frame = frame.ljust(LEAST_FRAME, b"\0")
             if not any(by_design(frame) for by_design in BY_DESIGN):
                 return port, frame

@@ -10,7 +10,7 @@ import pytest
 from tools.bench import __main__ as run_module
 from tools.bench.cases import SetUp
 from tools.bench.measure import Times
-from tools.bench.report import Found
+from tools.bench.report import Measurements
 from topo.testbed.errors import SetupError
 
 
@@ -22,7 +22,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_set_up_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def measure(who: str, set_up: SetUp, times: Times, measurements: Found, say: Callable[[str], None]) -> None:
+    def measure(who: str, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]) -> None:
         del times, say
         if who == "bmv2":
             raise SetupError("it has died")
