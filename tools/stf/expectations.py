@@ -1,4 +1,4 @@
-"""What came out, held against what the test expects: per port, in order."""
+"""Compares the output packets with a test's expectations, per port and in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .statements import Expect
 
 
 def matches(pattern: str, frame: bytes) -> bool:
-    """Whether a frame begins with the pattern's digits, and ends there if the pattern has a `$`."""
+    """Return whether a frame begins with the pattern's digits, and ends there if the pattern ends in `$`."""
     digits, strict = pattern.removesuffix("$"), pattern.endswith("$")
     received = frame.hex()
     if len(received) < len(digits) or (strict and len(received) > len(digits)):
@@ -17,9 +17,9 @@ def matches(pattern: str, frame: bytes) -> bool:
 
 
 def differences(expected: Iterable[Expect], received: Mapping[int, Sequence[bytes]]) -> list[str]:
-    """One line for each difference; none when everything is as expected.
+    """Return a line for each difference; none when all packets are as expected.
 
-    The number of packets has to be right on every port of `came`, but for those where whatever comes is right.
+    The number of packets must match on every port of `received`, except where the test accepts any packet.
     """
     wanted: dict[int, list[Expect]] = {}
     for expect in expected:
