@@ -103,7 +103,7 @@ class FakeAgent:
             services=[
                 make(
                     "ServiceStatus",
-                    name=one.name,
+                    name=response.name,
                     handshakes=10,
                     spliced=8,
                     by_default=5,
@@ -113,10 +113,10 @@ class FakeAgent:
                     rules=[make("RuleStatus", name=name, hits=hits) for name, hits in self.hits.items()],
                     groups=[
                         make("GroupStatus", name=name, opened=4, failed=1, ability=self.learned.get(name))
-                        for name in one.groups
+                        for name in response.groups
                     ],
                     refused={"403": 2},
                 )
-                for one in served
+                for response in served
             ],
         )

@@ -149,8 +149,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         data = p4d.P4Data(struct=p4d.P4StructLike(members=members))
         primary = self._primary()
         assert primary is not None
-        told = p4r.DigestList(digest_id=digest.id, list_id=1, data=[data])
-        primary.outbox.put_nowait(p4r.StreamMessageResponse(digest=told))
+        message = p4r.DigestList(digest_id=digest.id, list_id=1, data=[data])
+        primary.outbox.put_nowait(p4r.StreamMessageResponse(digest=message))
 
     # -- arbitration
 
@@ -365,8 +365,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             case "table_entry":
                 entry = wanted.table_entry
                 return [
-                    p4r.Entity(table_entry=found)
-                    for key, found in self.tables.items()
+                    p4r.Entity(table_entry=stored)
+                    for key, stored in self.tables.items()
                     if entry.table_id in (0, key[0]) and key[1] == entry.is_default_action
                 ]
             case "register_entry":

@@ -35,7 +35,7 @@ def test_a_number_that_its_width_does_not_hold_is_none() -> None:
 
 def test_addresses_of_both_versions_are_sorted() -> None:
     written = ["10.0.0.9", "10.0.0.100", "::1", "2001:db8::"]
-    assert [str(one) for one in sorted(map(from_text, reversed(written)), key=order)] == written
+    assert [str(address) for address in sorted(map(from_text, reversed(written)), key=order)] == written
 
 
 def test_a_connection_is_hashed_by_all_bytes_of_its_addresses() -> None:

@@ -87,7 +87,7 @@ def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]
     """Every field below a type."""
     arms = [hint]
     while any(get_origin(arm) in (Annotated, Union, UnionType) and arm not in NAMED.values() for arm in arms):
-        arms = [part for arm in arms for part in _parts(arm)]
+        arms = [alternative for arm in arms for alternative in _parts(arm)]
     optional = optional or NoneType in arms
     arms = [arm for arm in arms if arm is not NoneType]
     sections = [arm for arm in arms if isinstance(arm, type) and (issubclass(arm, BaseModel) or is_dataclass(arm))]
@@ -134,7 +134,7 @@ def of_kind(*kinds: str) -> list[Leaf]:
 
 
 def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
-    found = {str(leaf): leaf for leaf in LEAVES}
+    leaves = {str(leaf): leaf for leaf in LEAVES}
     for name, kind in {
         "switch.device_id": int,
         "switch.thrift": "HostPort",
@@ -150,7 +150,7 @@ def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
         "services[1].content.limits.head": "Size",
         "services[1].content.rules[0].else.refuse": "Refusal",
     }.items():
-        assert kind in found[name].kinds
+        assert kind in leaves[name].kinds
     checked = [*NUMBERS, *BOOLEANS, *WORDS, *ADDRESSES, *of_kind(*NAMED)]
     assert {leaf for leaf in LEAVES if leaf not in checked} == set(), "give it a kind, of types if it is text"
 
@@ -160,14 +160,14 @@ def complaints(bad: str, of: list[Leaf]) -> dict[str, str]:
     document = copy.deepcopy(DOCUMENT)
     for number, leaf in enumerate(of):
         section: Any = document
-        for part in leaf.path[:-1]:
-            section = section.setdefault(part, {}) if isinstance(section, dict) else section[part]
+        for name in leaf.path[:-1]:
+            section = section.setdefault(name, {}) if isinstance(section, dict) else section[name]
         section[leaf.path[-1]] = f"<{number}>"
     text = yaml.safe_dump(document, default_flow_style=False, sort_keys=False, allow_unicode=True)
     lines = {
-        str(of[int(found[1])]): number
+        str(of[int(match[1])]): number
         for number, line in enumerate(text.splitlines(), 1)
-        if (found := re.search(r"<(\d+)>", line))
+        if (match := re.search(r"<(\d+)>", line))
     }
     try:
         parse(re.sub(r"<\d+>", lambda _: bad, text))
@@ -322,7 +322,7 @@ def test_nothing_is_a_value_of_optional_fields_only() -> None:
     for nothing in ("", "~", "null", "NULL"):
         said = complaints(nothing, list(LEAVES))
         assert {leaf for leaf in LEAVES if str(leaf) in said} == {leaf for leaf in LEAVES if not leaf.optional}
-        assert all("; write " in one or "must be '" in one for one in said.values())
+        assert all("; write " in message or "must be '" in message for message in said.values())
 
 
 @pytest.mark.parametrize(
@@ -350,8 +350,8 @@ def with_value(path: Path, written: str) -> Config:
     """The document with one value as it is written."""
     document = copy.deepcopy(DOCUMENT)
     section: Any = document
-    for part in path[:-1]:
-        section = section[part]
+    for name in path[:-1]:
+        section = section[name]
     section[path[-1]] = "<0>"
     return parse(yaml.safe_dump(document, sort_keys=False).replace("<0>", written))
 

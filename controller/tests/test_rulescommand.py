@@ -40,7 +40,7 @@ def test_problems_of_rules_have_the_lines_of_the_file(
         "rules[2].match[1].method.exact: no method",
         "limits.head: too small",
     )
-    _program(tmp_path, monkeypatch, f"printf '%s\\n' {' '.join(repr(one) for one in said)} >&2; exit 1")
+    _program(tmp_path, monkeypatch, f"printf '%s\\n' {' '.join(repr(word) for word in said)} >&2; exit 1")
     assert cli.main(["check", "-c", config]) == 1
     lines = content().splitlines()
     big, admin, limits = (

@@ -265,7 +265,7 @@ def test_it_says_that_it_needs_root() -> None:
 @pytest.mark.root
 @as_root
 @pytest.mark.parametrize(
-    ("switch", "says"),
+    ("switch", "message"),
     [
         ("echo no program; exit 1", "two-veths: switch has ended; its log says: no program"),
         ("echo serving P4Runtime; sleep 3; echo farewell", "a process has ended; the ends of all logs are above"),

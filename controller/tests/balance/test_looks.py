@@ -52,7 +52,7 @@ def test_the_model_sees_whom_the_switch_sees(looks: int, seed: int) -> None:
 
 def test_a_decision_changes_few_members_of_a_large_pool() -> None:
     weights = dict.fromkeys(range(1, 1001), 16)
-    before, after = (list(seen_together(some, 4)) for some in (weights, weights | {500: 8}))
+    before, after = (list(seen_together(weight_map, 4)) for weight_map in (weights, weights | {500: 8}))
     assert len(before) == len(weights), "a member a server"
     assert [servers for _, servers in before] == [servers for _, servers in after]
 

@@ -72,10 +72,10 @@ def test_rises_and_sums_are_of_the_readings_since_they_were_taken() -> None:
 
 
 def test_samples_alias_with_no_whole_number_of_cycles_a_period() -> None:
-    assert len(SAMPLE_TIMES) == READINGS - 1 and all(0 < part < 1 for part in SAMPLE_TIMES)
+    assert len(SAMPLE_TIMES) == READINGS - 1 and all(0 < fraction < 1 for fraction in SAMPLE_TIMES)
     assert list(SAMPLE_TIMES) == sorted(SAMPLE_TIMES)
     for times in range(1, 101):
-        phases = sorted(part * times % 1 for part in (*SAMPLE_TIMES, 1.0))
+        phases = sorted(fraction * times % 1 for fraction in (*SAMPLE_TIMES, 1.0))
         assert max(later - earlier for earlier, later in pairwise((*phases, phases[0] + 1))) < 0.55, times
 
 

@@ -36,7 +36,7 @@ class Pool:
 
     def __post_init__(self) -> None:
         self.plane = DataPlane(Memory(), LIFETIMES, dict.fromkeys(self.weights, False))
-        others = {one: {i: weight for i, weight in self.weights.items() if i != one} for one in self.weights}
+        others = {server: {i: weight for i, weight in self.weights.items() if i != server} for server in self.weights}
         draws = Draws(self.weights, others, sum(self.weights.values()), self.looks)
         self.service = Service(1, draws, sought_idle(self.weights))
         self.open: list[tuple[int, Connection]] = []

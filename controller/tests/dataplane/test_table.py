@@ -28,14 +28,14 @@ def pinned(state: PinState, age: int = 1) -> tuple[Memory, ConnectionTable]:
 def test_a_slot_is_kept_for_the_time_of_its_state(state: PinState) -> None:
     for late in (0, 1):
         memory, table = pinned(state, TIMES[state] + late)
-        found = table.syn(NOW, PLACE)
+        slot = table.syn(NOW, PLACE)
         if late or state >= CLOSED:  # a SYN on closed or reset is a new connection at once
-            assert found == 1
+            assert slot == 1
             table.claim(NOW, PLACE, 1, OTHER)
             assert memory.of(Register.PIN_SERVER_1)[PLACE.slot_1] == OTHER
             assert memory.of(Register.LOAD_EVICTED)[SERVER] == is_open(state)
         else:
-            assert isinstance(found, Pin) and found.server == SERVER
+            assert isinstance(slot, Pin) and slot.server == SERVER
 
 
 @pytest.mark.parametrize("state", PinState)

@@ -40,12 +40,12 @@ def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
     """And no more is offered than the cap that was asked for last lets, or was offered before."""
     client, server = handshake(7, start, scale)
     offered, unit = client.edge, (1 << client.scale) - 1
-    for (sent, part, back, window), cap in steps:
+    for (sent, payload, back, window), cap in steps:
         room = max(0, (client.edge - server.next + WRAP // 2) % WRAP - WRAP // 2)
         length = min(sent, room, 0xFFFF - 40)
         server.sends(client, Segment(server.next, 8, 1, length), 0)
         flight = (server.next - client.acked) % WRAP
-        acknowledgement = (client.acked + flight * part // 256 - back + (part == 300)) % WRAP
+        acknowledgement = (client.acked + flight * payload // 256 - back + (payload == 300)) % WRAP
         before = replace(client)
         own = (acknowledgement + (window << client.scale)) % WRAP
         got = client.sends(server, Segment(8, acknowledgement, window), cap)
@@ -78,9 +78,9 @@ def test_a_duplicate_stays_one_whatever_the_cap_becomes(start: int, shift: int, 
         for size in sizes:
             server.sends(client, Segment(server.next, 8, 1, size), 0)
             ack = Segment(8, server.next, 0xFFFF)
-            one, *others = (client.sends(server, ack, each) for each in (cap, 1, 0, NO_CAP))
-            assert others == [one] * 3
-            seen.append(one)
+            window, *others = (client.sends(server, ack, each) for each in (cap, 1, 0, NO_CAP))
+            assert others == [window] * 3
+            seen.append(window)
         windows.append(seen)
     assert windows[0] == windows[1]
 
@@ -114,8 +114,8 @@ def test_a_window_is_no_smaller_than_its_cap(scale: int, units: int) -> None:
 
 
 def test_a_scale_that_one_side_does_not_give_is_none() -> None:
-    for one, other in ((7, None), (None, 7)):
-        client, server = agreed(HandshakeSegment(0, 1, 1460, one), HandshakeSegment(0, 1, 1460, other), 1)
+    for send_cap, receive_cap in ((7, None), (None, 7)):
+        client, server = agreed(HandshakeSegment(0, 1, 1460, send_cap), HandshakeSegment(0, 1, 1460, receive_cap), 1)
         assert (client.scale, server.scale) == (0, 0)
 
 

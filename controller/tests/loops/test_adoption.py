@@ -52,8 +52,8 @@ def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> No
 
 def test_a_server_that_was_ejected_stays_so_until_it_answers() -> None:
     world = world_of(parse(web(period_s=10, window_s=20).replace("mode: paper", "mode: production")))
-    found = replace(holding(world, {"s1": 1, "s2": 2}, {1: 250, 2: 6}), ejected=frozenset({2}))
-    adopt(world, found, BOOTED_S)
+    readback = replace(holding(world, {"s1": 1, "s2": 2}, {1: 250, 2: 6}), ejected=frozenset({2}))
+    adopt(world, readback, BOOTED_S)
     assert world[Balance].ejected == world.state().ejected == {2}
     balancer = world[Balance].views[1].balancer
     balancer.observe(BOOTED_S, {1: Counts(), 2: Counts()})

@@ -56,7 +56,7 @@ async def test_agents_are_configured(config: Path, agents: tuple[FakeAgent, Fake
     (shop,) = first.services
     assert (shop.name, shop.address, shop.port, shop.agent_port, shop.guess) == ("shop", "10.0.0.100", 80, 80, False)
     assert dict(shop.groups) == {"all": "10.9.0.1:80", "fast": "10.9.0.2:8080"}
-    assert {name: list(one.ids) for name, one in shop.servers.items()} == {"all": [X1, X2], "fast": [X2, X3]}
+    assert {name: list(server.ids) for name, server in shop.servers.items()} == {"all": [X1, X2], "fast": [X2, X3]}
     rules = json.loads(shop.content)
     assert [rule["name"] for rule in rules["rules"]] == ["big", "perl", "admin"]
     assert "agents" not in rules
@@ -198,17 +198,17 @@ async def test_status_and_metrics_show_agents_and_rules(
         await until(lambda: A2 in it.controller.world[Content].state.away.absent, "the second to be missed")
         shown = await gather(it.controller)
         shop = shown["services"][0]
-        assert [(one["name"], one["state"], one["ratio"]) for one in shop["servers"]] == [
+        assert [(server["name"], server["state"], server["ratio"]) for server in shop["servers"]] == [
             ("a1", "in", 1),
             ("a2", "absent", 0),
         ]
-        told = shop["content"]
-        assert told["rules"] == {"big": 3, "perl": 0, "(default)": 5}
-        assert told["groups"]["fast"] == {"opened": 4, "failed": 1, "servers": None}
-        assert told["refused"] == {"403": 2}
-        assert told["counts"]["handshakes"] == 10
-        assert [told["counts"][f"guesses_{what}"] for what in ("right", "wrong", "reset")] == [7, 2, 1]
-        assert [(one["answers"], one["waiting"]) for one in told["agents"]] == [(True, 2), (False, 0)]
+        content = shop["content"]
+        assert content["rules"] == {"big": 3, "perl": 0, "(default)": 5}
+        assert content["groups"]["fast"] == {"opened": 4, "failed": 1, "servers": None}
+        assert content["refused"] == {"403": 2}
+        assert content["counts"]["handshakes"] == 10
+        assert [content["counts"][f"guesses_{what}"] for what in ("right", "wrong", "reset")] == [7, 2, 1]
+        assert [(agent["answers"], agent["waiting"]) for agent in content["agents"]] == [(True, 2), (False, 0)]
         assert "content" not in shown["services"][1]
         text = render(shown)
         assert "agents: a1 3 connections, 2 waiting, 4096 bytes; a2 does not answer" in text
@@ -293,7 +293,7 @@ def _services(switch: FakeSwitch) -> dict[int, int]:
     params = [
         {p.param_id: int.from_bytes(p.value, "big") for p in c.params} for c in calls if c.action_id == to_content
     ]
-    return {one[1]: one[2] for one in params}
+    return {param[1]: param[2] for param in params}
 
 
 def _admits_nobody(switch: FakeSwitch) -> bool:
@@ -352,13 +352,13 @@ async def test_without_agents_a_group_gets_clients_unread(
         shown = await gather(it.controller)
         assert shown["services"][0]["content"]["without_agents"] == "fast"
         assert "no agent is left: new connections go to fast unread" in render(shown)
-        told = {
+        status = {
             tuple(sample.labels.values())
             for family in metrics.families(shown)
             for sample in family.samples
             if sample.name == "sluice_content_without_agents"
         }
-        assert told == {("shop", "fast")}
+        assert status == {("shop", "fast")}
     async with running(config) as it:
         assert it.controller.world[Content].state.rules.generation == generation, "the rules are the same"
         await agents[1].start()

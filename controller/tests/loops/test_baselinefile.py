@@ -177,8 +177,8 @@ def test_a_file_of_another_user_is_not_taken_over(path: Path, caplog: pytest.Log
 def known(news: str, socket: Path) -> NewsView:
     """Flash-crowd control that has learned what is usual."""
     view = fresh(news, socket)
-    one = Average(40.0, 1.0, 64)
-    view.restore(Usual(Average(2e5, 1e3, 64), one, {b"": one}))
+    average = Average(40.0, 1.0, 64)
+    view.restore(Usual(Average(2e5, 1e3, 64), average, {b"": average}))
     return view
 
 
@@ -196,17 +196,17 @@ def test_a_crowd_teaches_nothing_but_keeps_the_file_young(path: Path) -> None:
     assert before.view.usual is not None
     long = Run(options(path), crowd, baseline=BaselineFile(clock(BEGAN_S + 60))).until(60)
     assert long.decisions[-1].limits
-    kept = json.loads(path.read_text())
-    assert kept["unix_s"] > BEGAN_S + 60 + 60 - 2 * EVERY_S
-    assert kept["requests_per_s"]["average"] == pytest.approx(40, rel=0.2)
+    saved = json.loads(path.read_text())
+    assert saved["unix_s"] > BEGAN_S + 60 + 60 - 2 * EVERY_S
+    assert saved["requests_per_s"]["average"] == pytest.approx(40, rel=0.2)
 
 
 def write(path: Path, file: dict[str, Any], *at: str, value: object) -> None:
     """Change one place."""
-    part = file
+    node = file
     for name in at[:-1]:
-        part = part[name]
-    part[at[-1]] = value
+        node = node[name]
+    node[at[-1]] = value
     path.write_text(json.dumps(file))
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_does_not_fit_is_said_and_ignored(
     write(path, file, *at, value=value)
     run = restart(path)
     assert not alarms(run)
-    (record,) = [one for one in caplog.records if one.message == IGNORED]
+    (record,) = [entry for entry in caplog.records if entry.message == IGNORED]
     assert record.levelno == logging.WARNING
     assert reason in vars(record)["error"]
     assert vars(record)["file"] == str(path)
@@ -251,7 +251,7 @@ def test_a_file_of_long_ago_or_of_another_clock_is_ignored(
 ) -> None:
     learn(path)
     assert not alarms(restart(path, after_s=after_s))
-    (record,) = [one for one in caplog.records if one.message == IGNORED]
+    (record,) = [entry for entry in caplog.records if entry.message == IGNORED]
     assert reason in vars(record)["error"]
 
 
@@ -294,7 +294,7 @@ def test_another_programs_file_is_neither_read_nor_written_over(
     assert run.view.usual is not None
     assert path.read_text() == content
     assert caplog.messages.count(IGNORED) == caplog.messages.count(NOT_KEPT) == 1
-    said = [vars(one)["error"] for one in caplog.records if one.message == NOT_KEPT]
+    said = [vars(entry)["error"] for entry in caplog.records if entry.message == NOT_KEPT]
     assert said == ["there is a file that is no baseline: remove it, or name another news: baseline_file"]
 
 
@@ -342,7 +342,7 @@ def test_a_full_disk_leaves_the_old_file_whole(
     monkeypatch.setattr(os, "open", full)
     run = learn(path)
     monkeypatch.undo()
-    (record,) = [one for one in caplog.records if one.message == NOT_KEPT]
+    (record,) = [entry for entry in caplog.records if entry.message == NOT_KEPT]
     assert os.strerror(errno.ENOSPC) in vars(record)["error"]
     assert path.read_text() == old
     assert not any(path.parent.glob("*.new"))

@@ -89,8 +89,8 @@ async def test_the_longest_idle_connection_is_asked_in_its_clients_name(
         assert view is not None
         idling = view.idling[S1]
         await until(lambda: idling.closings.closed == 5 and idling.connections == 2, "what became of it")
-        told = await shown(it)
-        assert (told["closed"], told["taken_back"], told["raced"], told["asked"]) == (5, 3, 2, 1)
+        status = await shown(it)
+        assert (status["closed"], status["taken_back"], status["raced"], status["asked"]) == (5, 3, 2, 1)
         assert tickles_left(switch) == 0
 
 
@@ -98,7 +98,7 @@ def tickles_left(switch: FakeSwitch) -> int:
     """Tickles that nobody has looked at."""
     header = switch.schema.controller_packet_metadata["packet_out"]
     left = [switch.packets_out.get_nowait() for _ in range(switch.packets_out.qsize())]
-    return sum(header.decode(one.metadata)["egress_port"] == INTO_PIPELINE for one in left)
+    return sum(header.decode(packet.metadata)["egress_port"] == INTO_PIPELINE for packet in left)
 
 
 async def test_a_switch_that_begins_anew_gets_its_clone_session_again(
@@ -132,10 +132,10 @@ async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, mon
         made.append(plan)
         return services_of(plan)
 
-    told: list[tuple[int, tuple[Address, int]]] = []
+    reported: list[tuple[int, tuple[Address, int]]] = []
 
     async def tickle_of(flow: int, service: tuple[Address, int], least_age_s: float) -> None:
-        told.append((flow, service))
+        reported.append((flow, service))
 
     def fake(*_: object) -> SimpleNamespace:
         return SimpleNamespace(tickle=tickle_of)
@@ -144,10 +144,10 @@ async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, mon
     monkeypatch.setattr(closing, "Closing", fake)
     world = world_of(load(write_config()))
     stages = SwitchStages(world, cast(Link, SimpleNamespace(session=None, registers=None)))
-    one = Candidate(flow=7, server=S1, idle_s=9.0)
+    candidate = Candidate(flow=7, server=S1, idle_s=9.0)
     for port in (80, 81):
         world.plan = make_plan(parse(write_config().read_text().replace("port: 80\n", f"port: {port}\n", 1)))
         for _ in range(3):
-            await stages.probe(one, LEAST_AGE_S)
-    assert told == [(7, (from_text("10.0.0.100"), port)) for port in (80, 81) for _ in range(3)]
+            await stages.probe(candidate, LEAST_AGE_S)
+    assert reported == [(7, (from_text("10.0.0.100"), port)) for port in (80, 81) for _ in range(3)]
     assert len(made) == 3, "at the start, and once for each plan"

@@ -103,8 +103,8 @@ def test_the_desired_state_has_each_features_part() -> None:
     world = World.of(parse(web()), (*FEATURES, Greedy))
     assert world.state().caps == CAPS and world.state().weights == world_of(parse(web())).state().weights
     (service,) = world.plan.services
-    part = world.state(service)
-    assert not part.is_complete and part.plan.services == (service,) and part.caps == CAPS
+    state = world.state(service)
+    assert not state.is_complete and state.plan.services == (service,) and state.caps == CAPS
 
 
 def test_a_feature_holds_weights_and_is_named_where_servers_get_no_connections() -> None:

@@ -85,7 +85,7 @@ def test_what_is_counted_under_another_number_meanwhile_is_no_difference() -> No
     others, strangers = ("10.0.2.71", "10.0.2.73"), {"10.0.2.71": 10.0, "10.0.2.73": 90.0}
     reloads = {9.0: options(others[0]), 10.0: options("10.0.2.70", others[1], others[0])}
     run = Run(options(*others), lambda now: usual(now) | strangers, reloads=reloads).until(20.5)
-    before, after = run.decisions[1].target.offered, [one.target.offered for one in run.decisions[2:]]
+    before, after = run.decisions[1].target.offered, [decision.target.offered for decision in run.decisions[2:]]
     assert len(after) == 3 and max(after) < 1.2 * before
 
 
@@ -139,9 +139,9 @@ def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest
     assert min(crowd.flow_share for crowd in switch.writes) <= 1 / 8
     written = switch.touched()[Table.RATE_SETTINGS]
     assert written[0] < 7 and written[-1] < 1.8 * ONSET
-    before = [one.measurement for one in run.decisions if ONSET - 5 < one.time_s < ONSET]
-    assert all(RATE_FLOWS / 10 < one.flows < RATE_FLOWS / 2.5 for one in before), "in four intervals"
-    assert all(one.ar == pytest.approx(FAST_BPS, rel=0.12) for one in before)
+    before = [decision.measurement for decision in run.decisions if ONSET - 5 < decision.time_s < ONSET]
+    assert all(RATE_FLOWS / 10 < measurement.flows < RATE_FLOWS / 2.5 for measurement in before), "in four intervals"
+    assert all(measurement.ar == pytest.approx(FAST_BPS, rel=0.12) for measurement in before)
     assert "another share of responses is measured" in caplog.messages
 
 
@@ -171,15 +171,15 @@ def two_services(end_s: float, *, at: str = WEB, silent: dict[int, float] | None
     return run.until(end_s)
 
 
-@pytest.mark.parametrize(("at", "held", "free"), [(WEB, "web", "api"), (API, "api", "web")])
-def test_a_crowd_at_one_service_holds_that_ones_weights_only(at: str, held: str, free: str) -> None:
+@pytest.mark.parametrize(("at", "frozen", "free"), [(WEB, "web", "api"), (API, "api", "web")])
+def test_a_crowd_at_one_service_holds_that_ones_weights_only(at: str, frozen: str, free: str) -> None:
     early, late = two_services(ONSET + 15, at=at), two_services(ONSET + 35, at=at)
     moved = {
         name: late.world[Balance].views[number].weight_changes - early.world[Balance].views[number].weight_changes
         for number, name in ((1, "web"), (2, "api"))
     }
-    assert late.view.frozen == [held] and said(late).endswith(f"; the weights of {held} are frozen.")
-    assert moved[held] == 0
+    assert late.view.frozen == [frozen] and said(late).endswith(f"; the weights of {frozen} are frozen.")
+    assert moved[frozen] == 0
     assert moved[free] > 5
 
 

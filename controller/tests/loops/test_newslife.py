@@ -102,9 +102,9 @@ async def test_controller_takes_over_what_an_earlier_one_left(
 ) -> None:
     """At its start, and when flash-crowd control is configured later."""
     config = load(write_config(more=NEWS))
-    kept, origin = Average(2e5, 1e3, 99), world_of(config)[CrowdControl].view
+    saved, origin = Average(2e5, 1e3, 99), world_of(config)[CrowdControl].view
     assert origin is not None
-    origin.restore(Usual(kept, kept, {}))
+    origin.restore(Usual(saved, saved, {}))
     BaselineFile().keep(origin)
     async with running(write_config(more="" if reloads else NEWS)) as it:
         if reloads:
@@ -113,7 +113,7 @@ async def test_controller_takes_over_what_an_earlier_one_left(
         view = it.controller.world[CrowdControl].view
         assert view is not None
         usual = view.usual
-        assert usual is not None and usual.ar == kept
+        assert usual is not None and usual.ar == saved
 
 
 async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -239,7 +239,7 @@ async def test_a_controller_that_leads_again_goes_on_from_what_the_other_left(
         await until(lambda: again.ready(2), "the first to lead again")
         assert buckets(switch, "destination_limit") == ({1: (80, 20)} if left else {})
         limits = (await status.gather(again.controller))["news"]["limits"]
-        assert [one["limit_per_s"] for one in limits] == ([left] if left else [])
+        assert [limit["limit_per_s"] for limit in limits] == ([left] if left else [])
 
 
 async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:

@@ -82,7 +82,7 @@ def live(mode: str, registers: Watched, periods: int = PERIODS) -> Kept:
     return trace
 
 
-ALL = [PERIOD_S * (period + part) for period in range(PERIODS) for part in (0.0, *SAMPLE_TIMES)]
+ALL = [PERIOD_S * (period + fraction) for period in range(PERIODS) for fraction in (0.0, *SAMPLE_TIMES)]
 
 
 def test_loads_are_read_eight_times_a_period_and_decided_from_once() -> None:
@@ -106,7 +106,7 @@ def test_a_reading_that_is_late_for_the_next_is_left_out_and_decisions_keep_thei
     live("production", registers)
     assert registers.ledger == pytest.approx([0.0, 2.0, 4.0], abs=0.55)
     assert 3 * PERIODS <= len(registers.loads) <= 5 * PERIODS
-    assert all(later - one > 0.54 for one, later in zip(registers.loads, registers.loads[1:], strict=False))
+    assert all(later - earlier > 0.54 for earlier, later in zip(registers.loads, registers.loads[1:], strict=False))
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_a_replay_reads_them_when_the_controller_does() -> None:
 )
 def test_a_decision_that_is_late_has_none_right_behind_it(mode: str, periods: float, expected: list[float]) -> None:
     """Nor in a replay, which is told how late it was, or when everything was decided."""
-    late, told, traced = Watched(stall_s=periods * PERIOD_S), Watched(), Watched()
+    late, restored, traced = Watched(stall_s=periods * PERIOD_S), Watched(), Watched()
     times = live(mode, late, 2 * PERIODS).times
     assert times == pytest.approx(expected)
-    assert min(later - one for one, later in pairwise(times)) >= PERIOD_S / 2
-    assert replayed(mode, told, {4.0: 4.0 + periods * PERIOD_S}) == pytest.approx(times)
+    assert min(later - earlier for earlier, later in pairwise(times)) >= PERIOD_S / 2
+    assert replayed(mode, restored, {4.0: 4.0 + periods * PERIOD_S}) == pytest.approx(times)
     assert replayed(mode, traced, {}, LiveTimes({"web": times})) == pytest.approx(times)
     assert bool(late.loads) is (mode == "production")
-    assert told.loads == traced.loads == pytest.approx(late.loads)
+    assert restored.loads == traced.loads == pytest.approx(late.loads)
 
 
 @given(

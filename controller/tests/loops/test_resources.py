@@ -78,8 +78,8 @@ class Lab:
     """As the switch's notes are: of what has ended, too, until somebody looks."""
 
     def link(self) -> Link:
-        found = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
-        return Link(cast(Session, self.updates), cast(Registers, self.registers), found)
+        readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        return Link(cast(Session, self.updates), cast(Registers, self.registers), readback)
 
     def open(self, server: int, many: int, **what: Any) -> None:
         for _ in range(many):
@@ -89,12 +89,12 @@ class Lab:
     async def transfers(self) -> Columns:
         """A slot each, and one that is empty."""
         every = list(self.connections.items())
-        flight = [min(one.wants, one.send or 1e9) for _, one in every]
+        flight = [min(connection.wants, connection.send or 1e9) for _, connection in every]
         return Seen(
             flow=np.array([*self.connections, NONE]),
-            server=np.array([*(one.server for _, one in every), 0]),
+            server=np.array([*(connection.server for _, connection in every), 0]),
             fingerprint=np.array([*(flow * 7 for flow, _ in every), 0]),
-            sent=np.array([*(one.sent for _, one in every), 0]),
+            sent=np.array([*(connection.sent for _, connection in every), 0]),
             flight=np.array([*flight, 0.0]),
         )
 
@@ -111,23 +111,29 @@ class Lab:
         self.prepared += 1
 
     def _idle(self) -> Sequence[Candidate]:
-        return [Candidate(flow, one.idle_s, one.server) for flow, one in self.connections.items() if one.idle_s > 0]
+        return [
+            Candidate(flow, connection.idle_s, connection.server)
+            for flow, connection in self.connections.items()
+            if connection.idle_s > 0
+        ]
 
     async def idle(self, now_s: float) -> IdleFlows:
         await asyncio.sleep(self.slow_s)
-        self.noted |= {one.flow: one for one in self._idle()}
-        found = [self.noted[flow] for flow in sorted(self.noted)]
+        self.noted |= {candidate.flow: candidate for candidate in self._idle()}
+        candidates = [self.noted[flow] for flow in sorted(self.noted)]
         return IdleFlows(
-            np.array([one.flow for one in found], np.int64),
-            np.array([one.server for one in found], np.int64),
-            np.array([one.idle_s for one in found], np.float64),
+            np.array([candidate.flow for candidate in candidates], np.int64),
+            np.array([candidate.server for candidate in candidates], np.int64),
+            np.array([candidate.idle_s for candidate in candidates], np.float64),
         )
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        found = [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
-        for flow in set(flows) - {one.flow for one in found} - self.lies:
+        candidates = [
+            candidate for candidate in self._idle() if candidate.flow in flows and candidate.flow not in self.lies
+        ]
+        for flow in set(flows) - {candidate.flow for candidate in candidates} - self.lies:
             self.noted.pop(flow, None)
-        return found
+        return candidates
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
         assert self.prepared and candidate.idle_s >= least_age_s
@@ -168,8 +174,8 @@ def closing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], No
 
     def older(now_s: float) -> None:
         meanwhile(now_s)
-        for one in lab.connections.values():
-            one.idle_s += 0.05 if one.idle_s else 0.0
+        for connection in lab.connections.values():
+            connection.idle_s += 0.05 if connection.idle_s else 0.0
 
     async def run() -> None:
         task = asyncio.create_task(resources.close(lab.link(), view_of(it), lab))
@@ -199,12 +205,12 @@ def test_caps_follow_the_needs_every_second_and_settle() -> None:
     lab.open(S1, 1, wants=900e3)
     lab.open(S2, 1, wants=80e3)
     sharing(it, lab, 6)
-    caps = [one.send for one in lab.connections.values()]
+    caps = [connection.send for connection in lab.connections.values()]
     assert caps == [200_000, 200_000, 600_000, 160_000], "the last has a server of its own"
     assert all(time_s % 1 == pytest.approx(0, abs=1e-6) for time_s in lab.capped)
     assert len(lab.capped) <= 4, "nothing new is nothing to write"
-    told = view_of(it).decision
-    assert told is not None and told.send[S1].capped == 1 and told.send[S2].capped == 0
+    decision = view_of(it).decision
+    assert decision is not None and decision.send[S1].capped == 1 and decision.send[S2].capped == 0
 
 
 def test_the_defaults_go_to_the_table_and_nothing_else_does() -> None:
@@ -251,7 +257,7 @@ def test_a_reload_keeps_what_is_known_of_transfers() -> None:
     assert len(lab.capped) == writes, "they are what they were"
     reconfigure(it, world("{send: {budget: 500kB, needs: paper}}").config, 4.0)
     sharing(it, lab, 2)
-    assert [one.send for one in lab.connections.values()] == [250_000] * 2
+    assert [connection.send for connection in lab.connections.values()] == [250_000] * 2
     reconfigure(it, parse(web()), 6.0)
     assert it[Resources].view is None and it.state().caps == {}
 
@@ -405,7 +411,10 @@ def test_a_server_can_have_a_limit_of_its_own() -> None:
     lab.open(S1, 50, idle_s=5.0)
     lab.open(S2, 50, idle_s=5.0)
     closing(it, lab, 2)
-    assert [sum(one.server == server for one in lab.connections.values()) for server in (S1, S2)] == [50, 7]
+    assert [sum(connection.server == server for connection in lab.connections.values()) for server in (S1, S2)] == [
+        50,
+        7,
+    ]
 
 
 # -- the table
@@ -415,8 +424,8 @@ async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         it = world(f"{{send: {SEND}, sampling: 2, idle: {IDLE}}}")
         await session.push_pipeline()
-        found = await read_back(session)
-        await reconcile(session, found, it.state())
+        readback = await read_back(session)
+        await reconcile(session, readback, it.state())
         rows = {
             int.from_bytes(entry.match[0].exact.value, "big"): [
                 int.from_bytes(param.value, "big") for param in entry.action.action.params
@@ -426,5 +435,5 @@ async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_
         assert rows == {S1: [1, 2, 1, 1_000_000, 0], S2: [1, 2, 1, 1_000_000, 0]}
         assert (await read_back(session)).caps == {S1: Defaults(1_000_000, 0), S2: Defaults(1_000_000, 0)}
         reconfigure(it, parse(web()), 0.0)
-        await reconcile(session, found, it.state())
+        await reconcile(session, readback, it.state())
         assert switch.entries("resources") == []

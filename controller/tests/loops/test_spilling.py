@@ -60,7 +60,7 @@ async def shown(it: Running) -> dict[str, Any]:
 
 
 def states(service: dict[str, Any]) -> list[str]:
-    return [one["state"] for one in service["servers"]]
+    return [server["state"] for server in service["servers"]]
 
 
 def told(it: Running) -> list[str]:
@@ -99,7 +99,9 @@ async def test_when_all_are_full_new_connections_are_refused_until_there_is_room
         why = explained(await explain(it.controller, "10.0.1.77:40000"))
         assert "a new SYN goes nowhere: every server is full, and the switch refuses it" in why
         collector = StatusCollector(it.controller, asyncio.get_running_loop())
-        families = {one.name: one.samples for one in await asyncio.to_thread(lambda: list(collector.collect()))}
+        families = {
+            family.name: family.samples for family in await asyncio.to_thread(lambda: list(collector.collect()))
+        }
         assert [sample.value for sample in families["sluice_service_refuses"]] == [1]
         assert [sample.value for sample in families["sluice_server_max_connections"]] == [8, 4]
         full = [s.labels["server"] for s in families["sluice_server_state"] if s.labels["state"] == "full" and s.value]
@@ -207,7 +209,7 @@ async def test_the_trace_has_the_weights_in_force(switch: FakeSwitch, write_conf
         await settled(it)
         await until(lambda: it.decisions()[-1]["servers"]["s1"]["full"], "a decision since")
         servers = it.decisions()[-1]["servers"]
-        assert {name: one["weight"] for name, one in servers.items()} == {"s1": 0, "s2": 256}
+        assert {name: server["weight"] for name, server in servers.items()} == {"s1": 0, "s2": 256}
         assert servers["s1"]["ratio"] == 0.5
 
 
@@ -218,8 +220,8 @@ async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_le
     memory, updates = Memory(), Updates()
     link = Link(cast(Session, updates), cast(Any, memory), Readback({}, {meter: {} for meter in Meter}, rounded=False))
     await link.apply(world.state())
-    both = [s for s in world.plan.services if any(one.name == "x2" for one in s.servers)]
-    (x2,) = {one.id for s in both for one in s.servers if one.name == "x2"}
+    both = [s for s in world.plan.services if any(server.name == "x2" for server in s.servers)]
+    (x2,) = {server.id for s in both for server in s.servers if server.name == "x2"}
     assert len(both) == 2 and all(s.caps == {x2: 5} for s in both)
     await memory.write(Register.LOAD_FIRST, x2, 5)
     updates.written.clear()

@@ -73,7 +73,10 @@ async def test_a_full_server_is_not_taken_for_a_drained_one(tofino: TofinoSwitch
         tofino.hold("load_first", 1, 8)
         await until(lambda: set(tofino.weights(1)) == {2}, "the full one to be left out")
     async with running(config) as again:
-        assert [one["state"] for one in (await gather(again.controller))["services"][0]["servers"]] == ["full", "in"]
+        assert [server["state"] for server in (await gather(again.controller))["services"][0]["servers"]] == [
+            "full",
+            "in",
+        ]
         tofino.hold("load_first", 2, 8)
         admission = tofino.schema.meters[Meter.ADMISSION].id
         await until(lambda: tofino.meters[admission, 1].cir == 0, "nothing to be admitted")

@@ -7,7 +7,7 @@ from sluice.names import Table
 
 
 def test_servers_and_capacities_are_looked_at_only_when_somebody_is_ejected_or_comes_back() -> None:
-    nobody, one = frozenset[int](), frozenset({3})
-    assert touched(nobody, nobody) == touched(one, one) == {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS}
+    nobody, single = frozenset[int](), frozenset({3})
+    assert touched(nobody, nobody) == touched(single, single) == {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS}
     moved = {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS, Table.CHOOSE_STABLE, Table.SERVERS}
-    assert touched(nobody, one) == touched(one, nobody) == moved
+    assert touched(nobody, single) == touched(single, nobody) == moved

@@ -122,7 +122,7 @@ PINS = {
 class Switch:
     """The stages that flash-crowd control reads and sets, one tick at a time; it is the controller's link too."""
 
-    apart = True
+    spaced = True
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
     crowd: Crowd = field(default_factory=Crowd)
@@ -303,7 +303,7 @@ class Run:
             for service in self._deciding()
         ]
         loops.append(control(self.world, link, self.view, trace, self.baseline))
-        return [asyncio.create_task(one) for one in loops]
+        return [asyncio.create_task(loop) for loop in loops]
 
 
 class _Keep(NewsTrace):

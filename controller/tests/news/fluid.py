@@ -90,7 +90,7 @@ class Bottleneck:
         return self.decisions
 
     def utilisation(self, start_s: float) -> float:
-        return float(np.mean([part for time, part in self.carried if time >= start_s]))
+        return float(np.mean([share for time, share in self.carried if time >= start_s]))
 
     def _arrive(self, destination: Packed, fresh: int, again: dict[int, int]) -> int:
         """New and returning requests meet admission; the number that passes."""
@@ -176,7 +176,7 @@ class Bottleneck:
         alive = (size - remaining) / np.maximum(age, STEP_S)
         rates = np.concatenate([*self.finished, alive[(alive > 0) & self._measured(size)]]) * 8
         drawn = self.random.random(len(self.samples)) < 0.125
-        sampled = [self.samples[one] for one in np.flatnonzero(drawn)]
+        sampled = [self.samples[index] for index in np.flatnonzero(drawn)]
         self.finished, self.samples = [], []
         decision = self.news.observe(Observation(self.now, rates, dict(self.counts), samples=sampled))
         assert decision is not None

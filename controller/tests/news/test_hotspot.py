@@ -18,7 +18,7 @@ def slots(table: HotSpotTable) -> dict[int, tuple[int, int]]:
 
 def add(table: HotSpotTable, time_s: float, numbers: Sequence[int]) -> None:
     """Samples, by the addresses' numbers."""
-    table.add(time_s, [packed(one, IPV4_BITS) for one in numbers])
+    table.add(time_s, [packed(number, IPV4_BITS) for number in numbers])
 
 
 def test_slot_is_the_address_modulo_the_size() -> None:

@@ -99,8 +99,8 @@ def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share:
     """A crowd that goes on, of whose 200 responses a second so many last."""
     limits = list[float]()
     for _ in range(seconds):
-        some = Portion(lasting, 200)
-        target.observe(Health(ar_share, healthy=True, degraded=False, busier=True, lasting=some), BINDING, 1.0)
+        portion = Portion(lasting, 200)
+        target.observe(Health(ar_share, healthy=True, degraded=False, busier=True, lasting=portion), BINDING, 1.0)
         assert target.rate is not None
         limits.append(target.rate)
     return limits

@@ -24,19 +24,19 @@ def test_those_seen_before_are_counted_once_however_often_that_was() -> None:
 
 
 @given(PORTIONS, PORTIONS)
-def test_portions_add_up_and_stay_parts_of_one(one: Portion, other: Portion) -> None:
-    both = one + other
-    assert both == other + one
+def test_portions_add_up_and_stay_parts_of_one(first: Portion, second: Portion) -> None:
+    both = first + second
+    assert both == second + first
     assert 0 < both.share < 1
-    low, high = sorted((one.share, other.share))
+    low, high = sorted((first.share, second.share))
     assert both.share < high + 1 / (both.of + 2) and both.share > low - 1 / (both.of + 2)
 
 
 @given(PORTIONS, PORTIONS, SHARES)
-def test_evidence_adds_up_as_responses_come(one: Portion, other: Portion, usual: float) -> None:
+def test_evidence_adds_up_as_responses_come(first: Portion, second: Portion, usual: float) -> None:
     more = usual * 1.25
-    assert evidence(one + other, usual, more) == approx(
-        evidence(one, usual, more) + evidence(other, usual, more), abs=1e-6
+    assert evidence(first + second, usual, more) == approx(
+        evidence(first, usual, more) + evidence(second, usual, more), abs=1e-6
     )
 
 

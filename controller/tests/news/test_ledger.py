@@ -59,7 +59,7 @@ def test_all_servers_at_once_are_each_by_itself(
             reading = {server: Counts(*counters[server]) for server in step}
             window.push(reading)
             each.push(reading)
-            assert window.sums == {server: one.total for server, one in each.windows.items()}
+            assert window.sums == {server: window.total for server, window in each.windows.items()}
 
 
 def test_a_shorter_window_keeps_the_newest() -> None:

@@ -205,9 +205,9 @@ def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
             d.counts.setdefault(HOST, Requests(cumulative, cumulative))
         elif HOST not in (d.news.limits or {}):
             d.counts.pop(HOST, None)
-        for part in (0.3, 0.6) if early else ():
-            more = cumulative + round(part * requests_per_s)
-            decision = d.news.sampled(d.time + part, [HOST] * 27 + [HOT] * 3, {HOST: Requests(more, more)})
+        for fraction in (0.3, 0.6) if early else ():
+            more = cumulative + round(fraction * requests_per_s)
+            decision = d.news.sampled(d.time + fraction, [HOST] * 27 + [HOT] * 3, {HOST: Requests(more, more)})
             made += [decision] if decision else []
         cumulative += requests_per_s
         if HOST in d.counts:

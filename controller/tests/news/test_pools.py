@@ -107,11 +107,11 @@ def test_what_a_server_answers_is_held_against_the_ratios_of_the_whole_window() 
     pools = Pools({1: Pool()}, gain=0.9, intervals=2)
     weak = {1: FINE, 2: Counts(syn=150, synack=50, completed=49)}
     ratios = [{1: 0.5, 2: 0.5}] * (2 * LASTING_WINDOWS + 1) + [{1: 0.7, 2: 0.3}] * 2
-    found: list[tuple[int, ...]] = []
-    for one in ratios:
-        pools.examine(weak, 1.0, (), {1: one})
-        found.append(pools.judge(crowds=[None], slower=True)[1].servers)
-    assert found[-3:] == [(2,), (2,), ()]
+    limited: list[tuple[int, ...]] = []
+    for ratio in ratios:
+        pools.examine(weak, 1.0, (), {1: ratio})
+        limited.append(pools.judge(crowds=[None], slower=True)[1].servers)
+    assert limited[-3:] == [(2,), (2,), ()]
 
 
 def test_what_failing_servers_clients_repeat_is_counted_and_a_starved_service_refutes_a_crowd() -> None:

@@ -51,8 +51,8 @@ def test_a_crowd_of_any_ramp_on_a_site_of_any_size_raises_an_alarm_or_is_reporte
     onset_s = 600.0
     load = ramp(usual, usual * times, onset_s, ramp_s)
     made = decisions(load, lambda t: min(1.0, 2 * usual / load(t)), round(onset_s + ramp_s + 300), seed)
-    crowd = [one.detection for one in made if one.time_s >= onset_s]
-    assert any(one.alarm or one.unprotected for one in crowd)
+    crowd = [decision.detection for decision in made if decision.time_s >= onset_s]
+    assert any(detection.alarm or detection.unprotected for detection in crowd)
 
 
 def test_a_small_sites_hundredfold_crowd_raises_an_alarm_and_is_limited() -> None:
@@ -111,7 +111,7 @@ def test_what_is_first_seen_of_responses_while_requests_are_up_is_reported() -> 
     """A request in 100 s tells nothing of the responses; then 20 come a second, and stay or go."""
     load = ramp(0.01, 20.0, 900.0, 1.0)
     made = decisions(lambda t: load(t) if t < 1100 else 0.01, lambda _: 1.0, 1600)
-    reported = {round(one.time_s): one.detection.unprotected for one in made}
+    reported = {round(decision.time_s): decision.detection.unprotected for decision in made}
     assert reported[899] is Unprotected.UNKNOWN
     assert {reported[1000], reported[1090]} == {Unprotected.RISEN}
     assert reported[1590] is Unprotected.UNKNOWN, "they are to be seen anew"

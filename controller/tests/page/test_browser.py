@@ -125,7 +125,7 @@ async def ask(config: Path, *arguments: str) -> Any:
 
 def hosts(chrome: Chrome) -> set[str]:
     """Whom the browser has asked since the last look."""
-    messages = [json.loads(cast(str, one["message"]))["message"] for one in chrome.get_log("performance")]
+    messages = [json.loads(cast(str, entry["message"]))["message"] for entry in chrome.get_log("performance")]
     urls = [
         message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
     ]
@@ -134,9 +134,11 @@ def hosts(chrome: Chrome) -> set[str]:
 
 def frames(chrome: Chrome) -> list[str]:
     """What the browser got over the page's socket since the last look."""
-    messages = [json.loads(cast(str, one["message"]))["message"] for one in chrome.get_log("performance")]
-    got = [one["params"]["response"] for one in messages if one["method"] == "Network.webSocketFrameReceived"]
-    return [str(one["payloadData"]) for one in got]
+    messages = [json.loads(cast(str, entry["message"]))["message"] for entry in chrome.get_log("performance")]
+    got = [
+        message["params"]["response"] for message in messages if message["method"] == "Network.webSocketFrameReceived"
+    ]
+    return [str(response["payloadData"]) for response in got]
 
 
 async def test_values_drain_and_a_controller_that_restarts(
@@ -159,14 +161,18 @@ async def test_values_drain_and_a_controller_that_restarts(
                 await link.registers.write(register, 1, count)
             await link.registers.write(Register.LOAD_FIRST, 2, 7)
             await seen(chrome, "1000 SYNs", lambda it: table(it, "servers")[0]["SYN"] == "1000")
-            (told,) = (await ask(config, "status"))["services"]
-            for row, one in zip(table(chrome, "servers"), told["servers"], strict=True):
-                assert (row["server"], row["state"], row["address"]) == (one["name"], one["state"], one["address"])
-                assert (row["ratio"], row["weight"]) == (f"{one['ratio']:.4f}", str(one["weight"]))
+            (status,) = (await ask(config, "status"))["services"]
+            for row, server in zip(table(chrome, "servers"), status["servers"], strict=True):
+                assert (row["server"], row["state"], row["address"]) == (
+                    server["name"],
+                    server["state"],
+                    server["address"],
+                )
+                assert (row["ratio"], row["weight"]) == (f"{server['ratio']:.4f}", str(server["weight"]))
                 assert [row[key] for key in ("SYN", "SYN-ACK", "open")] == [
-                    str(one[key]) for key in ("syn", "synack", "open")
+                    str(server[key]) for key in ("syn", "synack", "open")
                 ]
-            assert told["servers"][1]["open"] == 7
+            assert status["servers"][1]["open"] == 7
             assert chrome.execute_script("return document.querySelectorAll('.nicegui-echart canvas').length") >= 5
             await control_by_the_page(chrome, config, token)
             assert hosts(chrome) == {f"127.0.0.1:{unused_tcp_port}"}, "nothing comes from elsewhere"
@@ -223,8 +229,8 @@ async def test_100_services_of_10_servers_and_what_other_sites_send(
     config = tmp_path / "sluice.yaml"
     config.write_text(web(control=str(tmp_path / "s.sock")))
     services = [
-        service(f"web{one}", *(server(f"s{number}", ratio=0.1, syn=one) for number in range(10)), offered=one)
-        for one in range(100)
+        service(f"web{number}", *(server(f"s{number}", ratio=0.1, syn=number) for number in range(10)), offered=number)
+        for number in range(100)
     ]
     async with (
         controlled(tmp_path / "s.sock", FakeControl(status(*services))),
@@ -346,15 +352,17 @@ async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: in
         fake.status = early
         await seen(chrome, "the sentence", lambda it: text(it, "crowd").startswith("Flash crowd at web (10.0.0.100): "))
         fake.status = late
-        (one,) = (one for one in late["news"]["destinations"] if one["name"].startswith("web "))
-        shown = {"destination": one["name"], "offered": str(one["offered"])}
+        (destination,) = (
+            destination for destination in late["news"]["destinations"] if destination["name"].startswith("web ")
+        )
+        shown = {"destination": destination["name"], "offered": str(destination["offered"])}
         await seen(
             chrome, "the requests", lambda it: [r for r in table(it, "destinations") if shown.items() <= r.items()]
         )
-        (row,) = (row for row in table(chrome, "destinations") if row["destination"] == one["name"])
+        (row,) = (row for row in table(chrome, "destinations") if row["destination"] == destination["name"])
         counts = ("offered", "admitted", "refused", "returning")
-        assert {key: row[key] for key in counts} == {key: str(one[key]) for key in counts}
-        assert one["offered"] > one["admitted"] > 0 < one["refused"]
+        assert {key: row[key] for key in counts} == {key: str(destination[key]) for key in counts}
+        assert destination["offered"] > destination["admitted"] > 0 < destination["refused"]
         ((limit,), news) = (late["news"]["limits"], late["news"])
         assert row["limit/s"] == view.quantity(limit["limit_per_s"])
         offered, admitted, refused = (float(row[f"{key}/s"].replace(",", "")) for key in counts[:3])

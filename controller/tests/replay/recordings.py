@@ -39,7 +39,7 @@ def recorded(frame: bytes, time: float = 1.0, *, beyond: int = 0) -> bytes:
 
 
 def write(path: Path, packets: Sequence[Packet]) -> Path:
-    path.write_bytes(HEADER + b"".join(recorded(frame(one), one[0], beyond=one[6]) for one in packets))
+    path.write_bytes(HEADER + b"".join(recorded(frame(packet), packet[0], beyond=packet[6]) for packet in packets))
     return path
 
 

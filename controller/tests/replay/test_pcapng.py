@@ -114,7 +114,7 @@ def test_both_byte_orders_and_what_an_interface_says_of_its_times(tmp_path: Path
         interface(228),
         packet(12_500_000, FRAME[14:]),
     )
-    assert [(one.time_s, one.source_port) for one in read_capture(file)] == [
+    assert [(segment.time_s, segment.source_port) for segment in read_capture(file)] == [
         (9.5, 5000),
         (10.5, 5000),
         (11.5, 5000),
@@ -125,7 +125,7 @@ def test_both_byte_orders_and_what_an_interface_says_of_its_times(tmp_path: Path
 def test_the_block_for_packets_of_old_is_read(tmp_path: Path) -> None:
     body = struct.pack("<HHIIII", 0, 7, 0, 9_500_000, len(FRAME), len(FRAME)) + FRAME
     file = written(tmp_path / "c.pcapng", section(), interface(), block(2, body))
-    assert [one.time_s for one in read_capture(file)] == [9.5]
+    assert [segment.time_s for segment in read_capture(file)] == [9.5]
 
 
 HEAD = section() + interface()
@@ -172,7 +172,7 @@ def test_a_capture_that_grows_is_read_on(tmp_path: Path) -> None:
     assert [time_s for _, time_s, *_ in capture] == [1.0]
     with file.open("ab") as more:
         more.write(WHOLE[20:] + packet(2_000_000))
-    assert [(one[1], one[4].link) for one in capture] == [(1.0, 1), (2.0, 1)]
+    assert [(packet[1], packet[4].link) for packet in capture] == [(1.0, 1), (2.0, 1)]
     assert list(capture) == []
 
 

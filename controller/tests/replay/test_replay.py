@@ -126,8 +126,8 @@ async def test_a_candidate_that_answers_again_is_no_second_answer(tmp_path: Path
 
 
 async def swept(world: World, memory: Memory) -> None:
-    slots, kept = await kept_slots(world, memory, SwitchClock(memory.units), 0.0)
-    await correct_loads(world, memory, slots, kept)
+    slots, unexpired = await kept_slots(world, memory, SwitchClock(memory.units), 0.0)
+    await correct_loads(world, memory, slots, unexpired)
 
 
 @pytest.mark.parametrize("mode", ["production", "paper"])
@@ -171,22 +171,26 @@ def test_a_reading_is_as_late_as_it_was_live(tmp_path: Path) -> None:
     moments = list(Replay(parse(web(period_s=1, window_s=5))).run(read_capture(file), 999.99, live))
     assert [moment.time_s for moment in moments] == pytest.approx([1000.99, 1002.29, 1004.19, 1004.99])
     seen = [
-        sum(one.syn for one in m.event.decision.differences.values()) for m in moments if isinstance(m.event, Balanced)
+        sum(difference.syn for difference in m.event.decision.differences.values())
+        for m in moments
+        if isinstance(m.event, Balanced)
     ]
     assert seen == [20, 26, 38, 16]
 
 
 def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
     config = parse(web(period_s=1, window_s=5, more="news: {mode: paper, period_s: 4}"))
-    inner = [one for one in load(12, lost=4) if VIP not in (one[1], one[3])]
-    whole, part = Replay(config), Replay(config)
+    inner = [packet for packet in load(12, lost=4) if VIP not in (packet[1], packet[3])]
+    whole, inner_only = Replay(config), Replay(config)
     both = [
         list(replay.run(read_capture(write(tmp_path / name, packets)), start_s=999.99))
-        for replay, name, packets in ((whole, "whole.pcap", load(12, lost=4)), (part, "inner.pcap", inner))
+        for replay, name, packets in ((whole, "whole.pcap", load(12, lost=4)), (inner_only, "inner.pcap", inner))
     ]
-    ratios = [[m.event.decision.ratios for m in one if isinstance(m.event, Balanced)] for one in both]
+    ratios = [[m.event.decision.ratios for m in run_moments if isinstance(m.event, Balanced)] for run_moments in both]
     assert ratios[0] == ratios[1]
-    crowds = [[m.event.decision.measurement for m in one if isinstance(m.event, Controlled)] for one in both]
+    crowds = [
+        [m.event.decision.measurement for m in run_moments if isinstance(m.event, Controlled)] for run_moments in both
+    ]
     assert len(crowds[0]) == 2
     assert crowds[0] == crowds[1]
     # 20 connections a second, and 4 of them answered by nobody; each answer is one packet of 1,040 bytes.
@@ -204,7 +208,7 @@ STEADY: Mapping[str, tuple[float, float]] = {}
 class Counting:
     """The switch of a live controller: it counts the packets of a capture as they pass, and takes every write."""
 
-    apart = True
+    spaced = True
 
     def __init__(self, world: World, now: Callable[[], float], stalls: Mapping[str, tuple[float, float]]) -> None:
         self.switch, self.units, self._now = SwitchModel(world), MICROSECONDS, now
@@ -290,14 +294,14 @@ def test_replay_decides_as_the_controllers_own_tasks_did(
     packets: list[Packet] = []
     for second in range(30):
         lost = 4 if second < 10 else 10 if second < 16 else 0
-        packets += [(one[0] + second, *one[1:]) for one in load(1, lost)]
-    packets = [renumbered(one, 10_000 + 20 * int(one[0] - 1000)) for one in packets]
+        packets += [(packet[0] + second, *packet[1:]) for packet in load(1, lost)]
+    packets = [renumbered(packet, 10_000 + 20 * int(packet[0] - 1000)) for packet in packets]
     file, config = write(tmp_path / "c.pcap", packets), tmp_path / "sluice.yaml"
     config.write_text(web(mode=mode, period_s=1, window_s=5))
     trace, _ = live(config, file, monkeypatch, {"ledger": (START_S + 5, stall_s)})
     decided = [json.loads(line) for line in trace.read_text().splitlines()]
     assert len(decided) == 29 - math.floor(stall_s + 0.5) and decided[-1]["weight_changes"] > 5
-    assert any(one["servers"]["s2"]["ejected"] for one in decided) is (mode == "production")
+    assert any(decision["servers"]["s2"]["ejected"] for decision in decided) is (mode == "production")
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
     assert f"the same decisions; {len(decided)} compared, 0 without a reading" in capsys.readouterr().out
     config.write_text(web(mode="fixed", period_s=1, window_s=5))
@@ -314,12 +318,12 @@ def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
         *seen, fin = connection(begin, 10_000 + n, server)
         unseen = server == S2 and 5 <= begin - 1000 < 15
         packets += seen[:2] if unseen else [*seen, (fin[0] + 0.2, *fin[1:])]
-    file = write(tmp_path / "c.pcap", sorted(packets, key=lambda one: one[0]))
+    file = write(tmp_path / "c.pcap", sorted(packets, key=lambda packet: packet[0]))
     config = tmp_path / "sluice.yaml"
     config.write_text(web(mode="production", period_s=1, window_s=5))
     trace, _ = live(config, file, monkeypatch)
     decided = [json.loads(line) for line in trace.read_text().splitlines()]
-    second = {round(one["time"] - 1000): one["servers"]["s2"] for one in decided}
+    second = {round(decision["time"] - 1000): decision["servers"]["s2"] for decision in decided}
     assert second[50]["ratio"] < 0.05 and second[50]["work"]["open_sum"] > 4000
     assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4  # swept at 60 s, read for five
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
@@ -349,7 +353,7 @@ def crowd(quiet_s: int, crowd_s: int) -> list[Packet]:
                 (at + 0.0001, VIP, 80, CLIENT, port, ACK, 1000),
             ]
         packets.append((finished[0] + 5 * gap, *finished[1:]))
-    return sorted(packets, key=lambda one: one[0])
+    return sorted(packets, key=lambda packet: packet[0])
 
 
 CONTROL = {
@@ -370,11 +374,11 @@ def test_replay_limits_as_the_controllers_own_task_did(
     options, interval_s = CONTROL[mode], {"paper": 4, "production": 1}[mode]
     config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {options}"))
     ratios, trace = live(config, file, monkeypatch, {"flows": (START_S + 16, late * interval_s)})
-    found = intervals(trace.read_text())
-    assert any(one.alarm and one.limit_per_s > 0 for one in found) and not found[0].alarm
+    rows = intervals(trace.read_text())
+    assert any(row.alarm and row.limit_per_s > 0 for row in rows) and not rows[0].alarm
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
     out = capsys.readouterr().out
-    assert f"the same decisions; {len(found)} compared, 0 without a reading" in out
+    assert f"the same decisions; {len(rows)} compared, 0 without a reading" in out
     assert "alarms differ in 0, limits in 0; at most 0.0% of AR, 0.0% of the requests offered" in out
     assert main(["replay", str(file), "--config", str(config), "--trace", str(ratios)]) == 0
     changed = options.replace("period_s: 4", "period_s: 4, tolerance: 0.9")
@@ -391,13 +395,13 @@ def test_replay_begins_anew_behind_a_late_reading_within_an_interval(
     options = CONTROL["production"].replace("rate_window_s", "poll_s: 0.125, rate_window_s")
     config.write_text(web(mode="production", period_s=1, window_s=5, more=f"news: {options}"))
     _, trace = live(config, file, monkeypatch, {"flows": (START_S + 36.1, 0.6)})
-    found = intervals(trace.read_text())
-    (late,) = [one for one in found if one.late_s]
+    rows = intervals(trace.read_text())
+    (late,) = [row for row in rows if row.late_s]
     assert late.time_s == pytest.approx(START_S + 38) and late.bases_s == pytest.approx([START_S + 37])
     assert late.late_s == pytest.approx([START_S + 36.725])
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
     out = capsys.readouterr().out
-    assert f"the same decisions; {len(found)} compared, 0 without a reading" in out
+    assert f"the same decisions; {len(rows)} compared, 0 without a reading" in out
     assert "alarms differ in 0, limits in 0; at most 0.0% of AR, 0.0% of the requests offered and 0.0% of those" in out
 
 

@@ -40,8 +40,8 @@ def reading(
 
 def need(how: Needs, *readings: Reading) -> float:
     estimator = Estimator(1)
-    for one in readings:
-        estimator.observe(one)
+    for item in readings:
+        estimator.observe(item)
     return float(estimator.needs(how, np.zeros(1, np.int64))[0])
 
 
@@ -74,10 +74,10 @@ def test_the_sawtooths_largest_flight_is_no_need() -> None:
 
 def test_a_transfer_that_keeps_more_in_flight_ignores_losses() -> None:
     """12.06 segments by the model: a mean of 17 may be Reno's, one of 30 is not."""
-    kept = [reading(40 * MSS, under_way=flight * MSS, losses=1e3) for flight in (17, 30)]
-    assert need(Needs.PRODUCTION, kept[0]) == pytest.approx(12.06286 * MSS, rel=1e-6)
-    assert need(Needs.PRODUCTION, kept[1]) == 30 * MSS
-    assert need(Needs.PAPER, kept[1]) == need(Needs.PAPER, kept[0])
+    lossy = [reading(40 * MSS, under_way=flight * MSS, losses=1e3) for flight in (17, 30)]
+    assert need(Needs.PRODUCTION, lossy[0]) == pytest.approx(12.06286 * MSS, rel=1e-6)
+    assert need(Needs.PRODUCTION, lossy[1]) == 30 * MSS
+    assert need(Needs.PAPER, lossy[1]) == need(Needs.PAPER, lossy[0])
 
 
 def test_one_high_flight_is_not_believed_and_many_are_not_forgotten_at_once() -> None:
@@ -149,9 +149,9 @@ def test_shares_settle_though_losses_scatter() -> None:
 def test_another_servers_losses_do_not_count() -> None:
     """Equal rates by chance of 30 transfers; those of a second server are ten times as high."""
     estimator, random = Estimator(30), np.random.default_rng(1)
-    one = reading(90 * MSS)
-    many = replace(one, **{name: np.full(30, getattr(one, name)[0]) for name in Reading.__slots__})
+    single = reading(90 * MSS)
+    many = replace(single, **{name: np.full(30, getattr(single, name)[0]) for name in Reading.__slots__})
     seen = replace(many, segments=np.full(30, 1e3), losses=np.r_[random.poisson(2, 15), random.poisson(20, 15)] * 1.0)
     estimator.observe(seen)
-    apart = estimator.needs(Needs.PRODUCTION, np.repeat([1, 2], 15))
-    assert apart[:15].max() < 2 * apart[:15].min() and apart[:15].min() > 2 * apart[15:].max()
+    separate = estimator.needs(Needs.PRODUCTION, np.repeat([1, 2], 15))
+    assert separate[:15].max() < 2 * separate[:15].min() and separate[:15].min() > 2 * separate[15:].max()

@@ -40,10 +40,10 @@ def test_nobody_is_nobody() -> None:
 
 
 @EACH
-@given(needs=NEEDS, part=st.floats(0.01, 2.0))
-def test_all_is_given_and_no_more(sharing: Sharing, needs: list[float], part: float) -> None:
+@given(needs=NEEDS, fraction=st.floats(0.01, 2.0))
+def test_all_is_given_and_no_more(sharing: Sharing, needs: list[float], fraction: float) -> None:
     wanted = np.array(needs)
-    budget = part * wanted.sum()
+    budget = fraction * wanted.sum()
     shares = sharing(budget, wanted)
     assert shares.sum() == pytest.approx(min(budget, wanted.sum()))
     assert (shares <= wanted).all()
@@ -51,28 +51,28 @@ def test_all_is_given_and_no_more(sharing: Sharing, needs: list[float], part: fl
 
 
 @EACH
-@given(needs=NEEDS, part=st.floats(0.01, 1.0))
-def test_who_lacks_something_has_an_equal_share_at_least(sharing: Sharing, needs: list[float], part: float) -> None:
+@given(needs=NEEDS, fraction=st.floats(0.01, 1.0))
+def test_who_lacks_something_has_an_equal_share_at_least(sharing: Sharing, needs: list[float], fraction: float) -> None:
     wanted = np.array(needs)
-    budget = part * wanted.sum()
+    budget = fraction * wanted.sum()
     shares = sharing(budget, wanted)
     lacking = shares < wanted * (1 - 1e-9)
     assert (shares[lacking] >= budget / len(needs) * (1 - 1e-9)).all()
 
 
-@given(needs=NEEDS, part=st.floats(0.01, 1.0))
-def test_abt_is_max_min_fair(needs: list[float], part: float) -> None:
+@given(needs=NEEDS, fraction=st.floats(0.01, 1.0))
+def test_abt_is_max_min_fair(needs: list[float], fraction: float) -> None:
     """Nobody gains without somebody losing who has no more: who lacks something has the most that anybody has."""
     wanted = np.array(needs)
-    shares = abt(part * wanted.sum(), wanted)
+    shares = abt(fraction * wanted.sum(), wanted)
     lacking = shares < wanted * (1 - 1e-9)
     assert (shares[lacking] >= shares.max() * (1 - 1e-9)).all()
 
 
-@given(needs=NEEDS, part=st.floats(0.01, 1.0))
-def test_sabt_gives_the_rest_in_proportion(needs: list[float], part: float) -> None:
+@given(needs=NEEDS, fraction=st.floats(0.01, 1.0))
+def test_sabt_gives_the_rest_in_proportion(needs: list[float], fraction: float) -> None:
     wanted = np.array(needs)
-    budget = part * wanted.sum()
+    budget = fraction * wanted.sum()
     shares = sabt(budget, wanted)
     lacking = shares < wanted * (1 - 1e-9)
     extra = (shares[lacking] - budget / len(needs)) / wanted[lacking]
@@ -80,20 +80,20 @@ def test_sabt_gives_the_rest_in_proportion(needs: list[float], part: float) -> N
 
 
 @EACH
-@given(needs=NEEDS, part=st.floats(0.01, 2.0), times=st.floats(0.001, 1000.0))
-def test_the_unit_does_not_matter(sharing: Sharing, needs: list[float], part: float, times: float) -> None:
+@given(needs=NEEDS, fraction=st.floats(0.01, 2.0), times=st.floats(0.001, 1000.0))
+def test_the_unit_does_not_matter(sharing: Sharing, needs: list[float], fraction: float, times: float) -> None:
     wanted = np.array(needs)
-    budget = part * wanted.sum()
+    budget = fraction * wanted.sum()
     assert sharing(budget * times, wanted * times) == pytest.approx(sharing(budget, wanted) * times)
 
 
 @EACH
-@given(needs=NEEDS, part=st.floats(0.01, 2.0), noise=st.floats(-0.01, 0.01), where=st.integers(0, 39))
+@given(needs=NEEDS, fraction=st.floats(0.01, 2.0), noise=st.floats(-0.01, 0.01), where=st.integers(0, 39))
 def test_a_need_that_errs_by_a_percent_moves_shares_by_little(
-    sharing: Sharing, needs: list[float], part: float, noise: float, where: int
+    sharing: Sharing, needs: list[float], fraction: float, noise: float, where: int
 ) -> None:
     wanted = np.array(needs)
-    budget = part * wanted.sum()
+    budget = fraction * wanted.sum()
     other = wanted.copy()
     other[where % len(needs)] *= 1 + noise
     moved = np.abs(sharing(budget, other) - sharing(budget, wanted)).sum()
@@ -101,9 +101,9 @@ def test_a_need_that_errs_by_a_percent_moves_shares_by_little(
 
 
 @EACH
-@given(needs=NEEDS, part=st.floats(0.01, 2.0), seed=st.integers(0, 9))
-def test_the_order_does_not_matter(sharing: Sharing, needs: list[float], part: float, seed: int) -> None:
+@given(needs=NEEDS, fraction=st.floats(0.01, 2.0), seed=st.integers(0, 9))
+def test_the_order_does_not_matter(sharing: Sharing, needs: list[float], fraction: float, seed: int) -> None:
     wanted = np.array(needs)
-    budget = part * wanted.sum()
+    budget = fraction * wanted.sum()
     order = np.random.default_rng(seed).permutation(len(needs))
     assert sharing(budget, wanted[order]) == pytest.approx(sharing(budget, wanted)[order])

@@ -18,7 +18,7 @@ def answer(cells: dict[int, bytes], register: int = REGISTER) -> bytes:
         p4r.RegisterEntry(register_id=register, index=p4r.Index(index=index), data=p4d.P4Data(bitstring=value))
         for index, value in cells.items()
     ]
-    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=one) for one in entries]).SerializeToString()
+    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=entry) for entry in entries]).SerializeToString()
 
 
 def as_decoded(content: bytes) -> dict[int, int]:
@@ -93,13 +93,13 @@ def test_a_changed_byte_is_never_read_as_another_cell_without_protobuf_agreeing(
             content = bytearray(good)
             content[place] ^= change
             try:
-                found = as_decoded(bytes(content))
+                decoded = as_decoded(bytes(content))
             except OtherShape:
                 continue
             message = p4r.ReadResponse.FromString(bytes(content))
-            assert found == {
-                one.register_entry.index.index: int.from_bytes(one.register_entry.data.bitstring, "big")
-                for one in message.entities
+            assert decoded == {
+                entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")
+                for entity in message.entities
             }
 
 
@@ -117,7 +117,7 @@ def test_what_is_encoded_is_what_protobuf_says() -> None:
         )
         for index, value in cells.items()
     ]
-    updates = [p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=one)) for one in entries]
+    updates = [p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry)) for entry in entries]
     content = encode(REGISTER, np.array(list(cells), np.int64), np.array(list(cells.values()), np.uint64))
     assert content == p4r.WriteRequest(updates=updates).SerializeToString()
 

@@ -68,9 +68,9 @@ async def test_hints_are_remembered_when_others_take_their_cells(closing: Closin
     assert (noted.flow.tolist(), noted.server.tolist(), noted.idle_s.tolist()) == ([FLOW], [SERVER], [0.0])
     cells.hint(5, NOW)
     noted = await closing.read_idle(0.1)
-    found = dict(zip(noted.flow.tolist(), noted.idle_s.tolist(), strict=True))
-    assert found.keys() == {5, FLOW}
-    assert found[FLOW] == pytest.approx(100 * TICK_S)
+    idle_times = dict(zip(noted.flow.tolist(), noted.idle_s.tolist(), strict=True))
+    assert idle_times.keys() == {5, FLOW}
+    assert idle_times[FLOW] == pytest.approx(100 * TICK_S)
 
 
 async def test_who_is_idle_no_more_is_forgotten(closing: Closing, cells: Cells) -> None:
@@ -88,8 +88,8 @@ async def test_the_age_is_that_of_the_last_payload(closing: Closing, cells: Cell
     cells.hint(FLOW, NOW)
     cells.put(FLOW, IDLE, NOW - 20, ClosingStatus.PROBING)
     await closing.read_idle(0.0)
-    (one,) = await closing.confirm_idle([FLOW], 0.0)
-    assert (one.flow, one.server, one.idle_s) == (FLOW, SERVER, pytest.approx(20 * TICK_S))
+    (candidate,) = await closing.confirm_idle([FLOW], 0.0)
+    assert (candidate.flow, candidate.server, candidate.idle_s) == (FLOW, SERVER, pytest.approx(20 * TICK_S))
 
 
 async def test_the_tickle_is_in_the_clients_name(closing: Closing, cells: Cells, switch: Switch) -> None:

@@ -102,8 +102,8 @@ async def test_many_cells_are_written_at_once(registers: Registers) -> None:
     cells = {index: index * 3 for index in range(5, 5 + 2 * BATCH)}
     await registers.write_cells(Register.RATE_BYTES, cells)
     await registers.write_cells(Register.RATE_BYTES, {})
-    found = await registers.read(Register.RATE_BYTES)
-    assert {index: value for index, value in enumerate(found) if value} == cells
+    values = await registers.read(Register.RATE_BYTES)
+    assert {index: value for index, value in enumerate(values) if value} == cells
 
 
 async def test_an_array_is_what_is_read(registers: Registers) -> None:
@@ -119,7 +119,7 @@ async def test_arrays_of_several_registers_come_each_with_its_own_cells(register
     await registers.write(Register.LEDGER_SYN, 17, 4)
     wanted = [Register.LEDGER_SYN, Register.RATE_BYTES, Register.LEDGER_SYNACK]
     arrays = await registers.arrays(wanted)
-    assert [array.tolist() for array in arrays] == [await registers.read(one) for one in wanted]
+    assert [array.tolist() for array in arrays] == [await registers.read(register) for register in wanted]
     assert [int(array[17]) for array in arrays] == [4, 3, 0]
 
 
@@ -128,7 +128,7 @@ async def test_columns_are_the_same_cells_of_several_registers(registers: Regist
     wanted = (Register.LEDGER_SYN, Register.LEDGER_SYNACK)
     await registers.write(Register.LEDGER_SYN, 5, 50)
     await registers.write(Register.LEDGER_SYNACK, 9, 90)
-    assert await registers.columns(wanted, indices) == [await registers.read(one, indices) for one in wanted]
+    assert await registers.columns(wanted, indices) == [await registers.read(register, indices) for register in wanted]
 
 
 class Answering(Session):
@@ -148,7 +148,7 @@ def _entities(indices: range) -> bytes:
         p4r.RegisterEntry(register_id=number, index=p4r.Index(index=i), data=p4d.P4Data(bitstring=bytes([i % 256])))
         for i in indices
     ]
-    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=one) for one in entries]).SerializeToString()
+    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=entry) for entry in entries]).SerializeToString()
 
 
 async def test_an_answer_may_come_in_parts_and_in_another_encoding() -> None:

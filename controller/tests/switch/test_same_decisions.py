@@ -53,9 +53,9 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
     world = world_of(parse(text))
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
-        found = await read_back(session)
-        adopt(world, found, now_s=0.0)
-        await reconcile(session, found, world.state())
+        readback = await read_back(session)
+        adopt(world, readback, now_s=0.0)
+        await reconcile(session, readback, world.state())
         registers = await open_registers(session, None)
         (service,) = world.plan.services
         outcome = Outcome([], [], {}, (0, 0))
@@ -67,7 +67,7 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
             balancer = world[Balance].views[service.id].balancer
             decision = balancer.observe(float(second), await read_ledger(registers, [1, 2]))
             if decision is not None:
-                await reconcile(session, found, world.state())
+                await reconcile(session, readback, world.state())
                 outcome.ratios.append(dict(decision.ratios))
                 outcome.reasons.append(decision.reason)
         outcome.weights = switch.weights(service.id)
@@ -87,13 +87,13 @@ async def test_same_ratios_same_weights_and_nearly_the_same_limit(
     both: tuple[FakeSwitch, TofinoSwitch], tmp_path: Path
 ) -> None:
     plain, tofino = both
-    one = await drive(plain, pipeline.load())
+    first = await drive(plain, pipeline.load())
     other = await drive(tofino, pipeline.load(tofinoprogram.write(tmp_path / "tofino")))
-    assert one.ratios == other.ratios
-    assert one.reasons == other.reasons
-    assert len(set(map(str, one.ratios))) > 3, "the train is to move something"
-    assert one.weights == other.weights
-    assert other.limit == (approx(one.limit[0], rel=0.004), one.limit[1])
+    assert first.ratios == other.ratios
+    assert first.reasons == other.reasons
+    assert len(set(map(str, first.ratios))) > 3, "the train is to move something"
+    assert first.weights == other.weights
+    assert other.limit == (approx(first.limit[0], rel=0.004), first.limit[1])
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
         await memory.write(Register.RATE_BYTES, packet.slot, before + packet.octets)
     rates = (await reader.read(memory, options)).rates
     slots = await read_slots(memory)
-    kept = slots.unexpired(ConnectionsConfig(), 9.5, units, slots.newest or 0)
-    return pins_of(slots, kept), rates.tolist()
+    unexpired = slots.unexpired(ConnectionsConfig(), 9.5, units, slots.newest or 0)
+    return pins_of(slots, unexpired), rates.tolist()
 
 
 async def test_same_connections_and_nearly_the_same_rates() -> None:

@@ -139,25 +139,25 @@ def test_large_servers_are_sought_out_while_they_are_idle() -> None:
         ({"service": 1, "word": 0}, {"servers": (1 << 32) - 2, "before_any": 1}),
         ({"service": 1, "word": 1}, {"servers": 0b11, "before_any": 1}),
     ]
-    some = replace(state, weights={service.id: {1: 100, 2: 80, 3: 60}})
-    assert sought(some) == [({"service": 1, "word": 0}, {"servers": 0b110, "before_any": 0})], "no small one"
-    assert sought(replace(some, seeks_idle=False)) == [], "a program that knows of none"
-    assert sought(replace(some, second_look=frozenset())) == sought(looking("false")) == []
-    assert sought(replace(some, weights={service.id: {1: 100}})) == [], "nobody looks"
+    uneven = replace(state, weights={service.id: {1: 100, 2: 80, 3: 60}})
+    assert sought(uneven) == [({"service": 1, "word": 0}, {"servers": 0b110, "before_any": 0})], "no small one"
+    assert sought(replace(uneven, seeks_idle=False)) == [], "a program that knows of none"
+    assert sought(replace(uneven, second_look=frozenset())) == sought(looking("false")) == []
+    assert sought(replace(uneven, weights={service.id: {1: 100}})) == [], "nobody looks"
 
 
 async def test_only_changed_words_are_written_and_those_nobody_needs_are_deleted() -> None:
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
-        state, found = looking(servers=40), await read_back(session)
-        await reconcile(session, found, state)
+        state, readback = looking(servers=40), await read_back(session)
+        await reconcile(session, readback, state)
         before = list(switch.entries("idle_members"))
         assert len(before) == 2
-        part, far = replace(state, is_complete=False), {33: 9, 34: 9}
+        incomplete, far = replace(state, is_complete=False), {33: 9, 34: 9}
         for weights, words in ((dict.fromkeys(range(1, 41), 7), 2), ({1: 9, 2: 9, 33: 1}, 1), (far, 1)):
-            await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS)
+            await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS)
             assert len(switch.entries("idle_members")) == words
-        assert await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS) == 0
+        assert await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS) == 0
         assert await reconcile(session, await read_back(session), replace(state, weights={1: weights})) == 0
 
 
@@ -180,26 +180,26 @@ def test_tofinos_program_looks_at_two() -> None:
 
 
 def params(members: list[p4r.ActionProfileAction]) -> list[list[int]]:
-    return [[int.from_bytes(p.value, "big") for p in one.action.params] for one in members]
+    return [[int.from_bytes(p.value, "big") for p in member.action.params] for member in members]
 
 
 async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_after() -> None:
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
-        found = await read_back(session)
-        await reconcile(session, found, looking())
+        readback = await read_back(session)
+        await reconcile(session, readback, looking())
         (entry,) = switch.entries("choose")
         members = list(entry.action.action_profile_action_set.action_profile_actions)
         assert params(members) == [[1, 128, 1], [2, 128, 2]]
         groups = [e.action.action_profile_action_set.action_profile_actions for e in switch.entries("choose_other")]
-        assert [params(list(one)) for one in groups] == [[[2, 128]], [[1, 128]]]
+        assert [params(list(group)) for group in groups] == [[[2, 128]], [[1, 128]]]
         names = {table.id: table.alias for table in switch.schema.tables}
         order = [
             names[u.entity.table_entry.table_id] for u in switch.writes[0].updates if u.entity.HasField("table_entry")
         ]
         assert order.index("choose_other") < order.index("choose")
 
-        await reconcile(session, found, looking("false"))
+        await reconcile(session, readback, looking("false"))
         assert [names[u.entity.table_entry.table_id] for u in switch.writes[-1].updates] == [
             "choose",
             "services",
@@ -221,8 +221,8 @@ async def connection(registers: Memory, slot: int, server: int, state: PinState,
 async def expired(registers: Memory, clock: SwitchClock, now_s: float) -> list[int]:
     slots = await read_slots(registers)
     assert slots.newest is not None
-    kept = slots.unexpired(ConnectionsConfig(), 300.0, MICROSECONDS, clock.at(now_s, slots.newest))
-    return count_expired(slots, kept)
+    unexpired = slots.unexpired(ConnectionsConfig(), 300.0, MICROSECONDS, clock.at(now_s, slots.newest))
+    return count_expired(slots, unexpired)
 
 
 async def test_what_ended_unseen_is_taken_off() -> None:

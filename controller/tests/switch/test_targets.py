@@ -171,5 +171,5 @@ async def test_pins_age_alike_whatever_the_clock_also_when_it_wraps(units: objec
         if memory.units.pin_states:
             await memory.write(memory.units.pin_states[0], slot, PinState.ESTABLISHED)
     slots = await read_slots(memory)
-    kept = slots.unexpired(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0)
-    assert pins_of(slots, kept).by_server == {1: 1, 2: 1}
+    unexpired = slots.unexpired(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0)
+    assert pins_of(slots, unexpired).by_server == {1: 1, 2: 1}

@@ -53,20 +53,24 @@ async def test_what_is_there_is_adopted_without_a_write(switch: TofinoSwitch, se
     state = initial_state(limited, {"10.0.2.2": (2, "02:aa:00:00:00:02")})
     await reconcile(session, await read_back(session), state)
     before = len(switch.writes)
-    found = await read_back(session)
-    assert {one.endpoint: one.id for one in found.origins.values()} == {s.endpoint: s.id for s in state.plan.servers}
-    assert await reconcile(session, found, state) == 0
+    readback = await read_back(session)
+    assert {origin.endpoint: origin.id for origin in readback.origins.values()} == {
+        s.endpoint: s.id for s in state.plan.servers
+    }
+    assert await reconcile(session, readback, state) == 0
     assert len(switch.writes) == before
 
 
 async def test_drained_and_ejected_servers_are_known_again(switch: TofinoSwitch, session: Session) -> None:
     weights = {1: {1: 6, 2: 250}}
     state = replace(initial_state(_config()), weights=weights, ejected=frozenset({1}))
-    found = await read_back(session)
-    await reconcile(session, found, state)
+    readback = await read_back(session)
+    await reconcile(session, readback, state)
     again = await read_back(session)
     assert (again.draining, again.ejected) == (frozenset(), {1})
-    await reconcile(session, found, replace(state, weights={1: {2: 256}}, draining=frozenset({1}), ejected=frozenset()))
+    await reconcile(
+        session, readback, replace(state, weights={1: {2: 256}}, draining=frozenset({1}), ejected=frozenset())
+    )
     again = await read_back(session)
     assert (again.draining, again.ejected) == ({1}, frozenset())
 

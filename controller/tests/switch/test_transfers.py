@@ -119,10 +119,10 @@ async def test_counts_wrap() -> None:
 async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
     class Torn(Memory):
         async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-            found = await super().arrays(registers)
+            arrays = await super().arrays(registers)
             if Register.TRANSFER_SENT in registers:
                 Path(self, FLOW._replace(fingerprint=1))
-            return found
+            return arrays
 
     memory = Torn()
     other = Flow(8, 3, 2)
@@ -137,13 +137,13 @@ async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
 async def test_a_flight_of_an_interval_that_begins_while_cells_are_read_is_seen(intervals: int) -> None:
     class Torn(Memory):
         async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-            found: list[NDArray[np.uint64]] = []
+            arrays: list[NDArray[np.uint64]] = []
             for register in registers:
                 if register == Register.TRANSFER_FLIGHT:
                     path.now_us += intervals << INTERVAL_BITS
                     path.sends(1)
-                found += await super().arrays([register])
-            return found
+                arrays += await super().arrays([register])
+            return arrays
 
     memory = Torn()
     path = Path(memory)
