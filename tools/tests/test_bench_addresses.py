@@ -1,4 +1,4 @@
-"""The addresses of the bench do not get into each other's way."""
+"""The address ranges of the bench do not overlap."""
 
 from ipaddress import IPv4Interface, IPv4Network
 

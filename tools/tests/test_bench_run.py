@@ -1,4 +1,4 @@
-"""What a run makes of set-ups that fail, and of time that runs out."""
+"""A bench run skips failing set-ups and stops when its time limit is reached."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from topo.testbed.errors import SetupError
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any machine will do, and its kernel's tables are left as they are."""
+    """Make the run independent of the machine's programs, and leave the kernel's tables unchanged."""
     monkeypatch.setattr(run_module, "require_prerequisites", lambda: None)
     monkeypatch.setattr(run_module, "roomy_conntrack", nullcontext)
 

@@ -1,5 +1,5 @@
-"""Debian's Prometheus checks the metrics that controller, switch and agent serve, and deploy/prometheus and
-deploy/grafana against them."""
+"""Debian's Prometheus checks the metrics of controller, switch and agent, and checks deploy/prometheus and
+deploy/grafana against these metrics."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy/prometheus"
 DASHBOARD = ROOT / "deploy/grafana/sluice.json"
 EMPTY = {"sluice_news_limit_per_second": "a destination has a limit in a crowd only"}
-"""Metrics without a sample where nothing is wrong, and why."""
+"""Metrics that have no sample in normal operation, with the reason."""
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 PATIENCE_S = 60.0
 RESOURCES = "{send: {budget: 1MB, needs: paper}, idle: {limit: 100, rate: 1000}}"
@@ -57,7 +57,7 @@ built = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is n
 
 
 class Given(Collector):
-    """Families as they are."""
+    """A collector of fixed metric families."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._found = list(metrics)
@@ -67,7 +67,7 @@ class Given(Collector):
 
 
 def objections(text: bytes) -> str:
-    """What ``promtool check metrics`` finds wrong with a served text; "" when nothing."""
+    """Return the complaints of ``promtool check metrics`` about a served text; "" without complaints."""
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     output = (done.stdout + done.stderr).decode()
     assert done.returncode == 0 or output, "promtool fails and prints nothing"
@@ -75,7 +75,7 @@ def objections(text: bytes) -> str:
 
 
 def served(metrics: Iterable[Metric]) -> bytes:
-    """The text in which the controller serves families."""
+    """Return the text in which the controller serves the metric families."""
     registry = CollectorRegistry()
     registry.register(Given(metrics))
     return generate_latest(registry)
@@ -87,7 +87,7 @@ def fetch(address: str, accept: str = "*/*") -> str:
 
 
 async def check_served(port: int) -> str:
-    """Checks the metrics at a port in both formats, and returns the text format.
+    """Check the metrics at a port in both formats; return the text format.
 
     promtool reads the text format, the client library's strict parser reads OpenMetrics.
     """
@@ -104,7 +104,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def queries() -> list[str]:
-    """Those of the dashboard, its variables replaced by what "All" stands for."""
+    """Return the dashboard's queries, with each variable replaced by the value of its choice "All"."""
     board = json.loads(DASHBOARD.read_text())
     queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
     for name, value in {"$__rate_interval": "5s", "$job": ".*", "$service": ".*"}.items():
@@ -113,7 +113,7 @@ def queries() -> list[str]:
 
 
 def named(texts: Iterable[str]) -> set[str]:
-    """Names of sluice's metrics in queries."""
+    """Return the names of sluice's metrics in queries."""
     return {name for text in texts for name in re.findall(r"\bsluice_\w+", text)}
 
 
@@ -156,7 +156,7 @@ def test_an_alert_says_what_is_so_and_what_to_do() -> None:
 
 @asynccontextmanager
 async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
-    """A switch whose interfaces are files, with its metrics at a port; yields its address."""
+    """Run a switch whose interfaces are files, with metrics at a port; yield its P4Runtime address."""
     (folder / "eth1_in.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
     flags = ("--use-files", "0", "--metrics-addr", f"127.0.0.1:{port}")
     it = await start(ports={1: "eth1"}, flags=flags, folder=folder)
@@ -168,7 +168,7 @@ async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[None]:
-    """A controller that has something to say of everything, with its metrics at a port."""
+    """Run a controller whose configuration gives samples for all metrics, with metrics at a port."""
     async with FakeAgent(folder / "a1.sock") as first_agent, FakeAgent(folder / "a2.sock") as second_agent:
         first_agent.hits = second_agent.hits = {"big": 3}
         text = content(address, control=str(folder / "s.sock"), agents=(first_agent.control, second_agent.control))
@@ -183,7 +183,7 @@ async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[No
 
 @asynccontextmanager
 async def scraping(folder: Path, targets: dict[str, int]) -> AsyncGenerator[str]:
-    """Prometheus with our rules, fetching every second from ports by job; yields the address of its API."""
+    """Run Prometheus with our rules, scraping the ports of each job every second; yield the address of its API."""
     port = free_port()
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
@@ -206,7 +206,7 @@ async def scraping(folder: Path, targets: dict[str, int]) -> AsyncGenerator[str]
 
 
 async def ask(api: str, path: str, **query: str) -> Any:
-    """An answer of Prometheus's API; None while it does not answer yet."""
+    """Return the data of an answer of Prometheus's API; None while it does not answer yet."""
     address = f"{api}/{path}?{urllib.parse.urlencode(query)}"
     try:
         return json.loads(await asyncio.to_thread(fetch, address))["data"]
@@ -215,7 +215,7 @@ async def ask(api: str, path: str, **query: str) -> Any:
 
 
 async def without_data(api: str, queries: list[str]) -> list[str]:
-    """Queries that give nothing for a minute."""
+    """Return the queries that have no data within a minute."""
     deadline = time.monotonic() + PATIENCE_S
     while queries and time.monotonic() < deadline:
         await asyncio.sleep(0.5)

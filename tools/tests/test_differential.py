@@ -1,4 +1,4 @@
-"""The generators make what they say, the comparison finds what differs; a short run against BMv2 where it is there."""
+"""The generators cover all kinds, the comparison finds differences; a short run against BMv2 where it is installed."""
 
 import os
 import random
@@ -170,7 +170,7 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
     program = "import sys; [None for _ in sys.stdin.buffer]"
     with subprocess.Popen([sys.executable, "-c", program], stdin=read) as process:
         assert await_quiet(process.pid, [read], 20)
-        os.kill(process.pid, 19)  # SIGSTOP: it reads nothing
+        os.kill(process.pid, 19)  # SIGSTOP: the switch reads nothing
         os.write(write, b"x\n")
         assert not await_quiet(process.pid, [read], 0.3)
         os.kill(process.pid, 18)
@@ -181,7 +181,7 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
 
 @contextmanager
 def two_switches(tmp_path: Path) -> Generator[tuple[Side, Side]]:
-    """Two switches that run sluice."""
+    """Run two embedded switches with sluice's program."""
     with (
         Side("one", EMBEDDED, tmp_path / "one", PORTS, CPU_PORT) as first,
         Side("other", EMBEDDED, tmp_path / "other", PORTS, CPU_PORT) as second,
@@ -192,7 +192,7 @@ def two_switches(tmp_path: Path) -> Generator[tuple[Side, Side]]:
 
 
 def within_a_minute(act: Callable[[], None]) -> SetupError | None:
-    """What an action raises; None for one that is still under way after a minute."""
+    """Run an action; return the SetupError that it raises, None when it still runs after a minute."""
     raised: list[SetupError] = []
 
     def acting() -> None:

@@ -1,4 +1,4 @@
-"""`make dist`: what its wheels install runs without the repository, with what they ask for and nothing else."""
+"""`make dist`: programs from its wheels run without the repository, with only the declared dependencies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = dist.ROOT
 
 
 def required(name: str) -> dict[str, Distribution]:
-    """A distribution and all that it asks for, extras left out, as installed here."""
+    """Return a distribution and its dependencies, without extras, as installed here, by name."""
     distributions: dict[str, Distribution] = {}
     pending = [name]
     while pending:
@@ -39,9 +39,9 @@ def required(name: str) -> dict[str, Distribution]:
 
 
 def installed(folder: Path, wheels: Iterable[Path]) -> Path:
-    """A virtual environment with wheels, and with what the controller asks for lent from ours; its commands' folder.
+    """Make a virtual environment with the wheels and links to our dependencies; return its commands' folder.
 
-    pip finds nothing else, and looks nowhere for it.
+    pip has no other source of packages: index and environment are disabled.
     """
     venv.create(folder, with_pip=True)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -57,7 +57,7 @@ def installed(folder: Path, wheels: Iterable[Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the wheels' commands are."""
+    """Return the folder of the wheels' commands."""
     folder = tmp_path_factory.mktemp("dist")
     return installed(folder / "x y", dist.build(folder / "wheels"))
 

@@ -1,4 +1,4 @@
-"""Debian packages are installed without starting what is in them, and one installation waits for another."""
+"""Debian packages are installed without starting their services, and parallel installations wait for each other."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ esac
 
 
 def place(directory: Path, apt_get: str) -> dict[str, str]:
-    """An environment in which this is apt-get, and a file in `directory` that names a package which nobody has."""
+    """Return an environment whose apt-get is this script; write a list with a package that is not installed."""
     (directory / "packages.txt").write_text("# comment\nno-such-package-here # why\n")
     (directory / "apt-get").write_text(apt_get)
     (directory / "apt-get").chmod(0o755)

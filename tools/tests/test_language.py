@@ -1,4 +1,4 @@
-"""What `python -m tools.language` counts, refuses and writes."""
+"""`python -m tools.language` counts words and names, refuses higher numbers, and writes lower ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the packet tests, from runs that are there."""
+"""The page of the packet tests, generated from recorded runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suites of others: how they are run and judged. The suites here are our own, laid out as theirs."""
+"""Running and judging other projects' suites, on suites of our own with the same layout."""
 
 import os
 import shlex
@@ -32,7 +32,7 @@ built = pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not bui
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """An empty folder of a user."""
+    """Return an empty folder of a user."""
     folder = tmp_path / "suite"
     folder.mkdir()
     return folder
@@ -40,7 +40,7 @@ def suite(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def where(suite: Path) -> Iterator[Place]:
-    """The copy of that folder, with the embedded switch."""
+    """Copy that folder, with the embedded switch as simple_switch_grpc."""
     with place(suite, EMBEDDED) as made:
         yield made
 
@@ -51,7 +51,7 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-# -- what is reported
+# -- Reports
 
 
 PASSED = Result("a", Outcome.PASSED)
@@ -120,7 +120,7 @@ def test_tests_that_ptf_does_not_finish_have_failed(said: str, reason: str) -> N
     assert any(reason in result.reason for result in ptf.results("demo", said) if result.outcome == "failed")
 
 
-# -- where scripts run
+# -- The scripts' environment
 
 
 @pytest.mark.root
@@ -179,7 +179,7 @@ class TestPlace:
 
 
 def run(where: Place, command: str) -> str:
-    """What a shell's command says there."""
+    """Return the output of a shell command in the copy."""
     program = Program(where.environment, ["sh", "-c", command], where.folder)
     try:
         return program.rest(WITHIN_S)
@@ -197,7 +197,7 @@ PROMPT = """run:
 @pytest.mark.root
 @as_root
 class TestPrompt:
-    """A shell that behaves as Mininet's prompt does."""
+    """Tests with a shell that behaves like Mininet's prompt."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -308,7 +308,7 @@ net.stop()
 @as_root
 @built
 class TestExercises:
-    """A repository that is laid out as p4lang/tutorials, with Mininet and a program of our own."""
+    """Tests with a repository laid out as p4lang/tutorials, with Mininet and a program of our own."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -403,7 +403,7 @@ class Missed(Forwarded):
 @as_root
 @built
 class TestGuide:
-    """A repository that is laid out as jafingerhut/p4-guide, with a test that passes and one that fails."""
+    """Tests with a repository laid out as jafingerhut/p4-guide, with a passing and a failing PTF test."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -430,7 +430,7 @@ class TestGuide:
 
 @built
 class TestOnos:
-    """A folder with a compiled pipeline where ONOS keeps them."""
+    """Tests with a folder that has compiled pipelines where ONOS keeps them."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -456,7 +456,7 @@ def test_crc16_is_arc() -> None:
     assert crc16(b"123456789") == 0xBB3D
 
 
-# -- the command
+# -- The command line
 
 
 def test_what_cannot_run_is_said_and_ends_with_2(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
