@@ -1,4 +1,4 @@
-"""Addresses: one type of either version, made in one place."""
+"""Addresses: a single type for IPv4 and IPv6, created in a single module."""
 
 import re
 import subprocess
@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMING = {
     "controller/sluice/addresses.py",
     "controller/sluice/config/types.py",  # takes version 4 only
-    "controller/tests/test_config_fields.py",  # tells fields apart by their type
+    "controller/tests/test_config_fields.py",  # distinguishes fields by their type
 }
-"""The modules that name a version's own type."""
+"""The modules that may name the type of a single IP version."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Content services: what is taken, and what is said of the rest."""
+"""Configurations of content services: accepted ones, and the errors for others."""
 
 from __future__ import annotations
 

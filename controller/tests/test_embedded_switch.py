@@ -54,7 +54,7 @@ def config(switch: Switch, tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def backup(config: Path) -> AsyncGenerator[Running]:
-    """A second controller that stands by."""
+    """Run a second controller that stands by."""
     async with running(config, ready=False) as it:
         await until(lambda: it.lines, "the second controller to say something")
         assert it.lines[0].startswith("sluice: standby")
@@ -82,7 +82,7 @@ async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch
 
 
 async def test_scrapes_while_the_switch_restarts_all_get_an_answer(switch: Switch, config: Path) -> None:
-    """They disturb nothing: the next ready line comes, and later scrapes are whole again."""
+    """Scrapes do not disturb the controller: it announces ready again, and later scrapes are complete."""
     address, ups = f"127.0.0.1:{free_port()}", list[str]()
 
     def scrape() -> None:
@@ -150,7 +150,7 @@ def test_programmer(switch: Switch, config: Path) -> None:
 
 
 async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(config: Path) -> None:
-    """Cells as packets would leave them: 40 segments under way, of a connection of the first server."""
+    """The cells are as packets would leave them: a connection of the first server has 40 segments in flight."""
     shares = "  resources: {send: {budget: 48KiB, needs: paper}}\n  servers:"
     config.write_text(config.read_text().replace("  servers:", shares))
     memory, flow = Memory(), Flow(number=200_000, fingerprint=0x5ABCDEF, server=1)
@@ -179,7 +179,7 @@ async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(co
 
 
 async def test_explain_finds_all_connections_of_a_client(config: Path) -> None:
-    """Cells as packets would leave them."""
+    """The cells are written as packets would leave them."""
     client, service = from_text("10.0.1.77").packed, from_text("10.0.0.100").packed
     async with running(config) as it:
         link = it.controller.link

@@ -1,4 +1,4 @@
-"""`sluice check` names programs of one machine that would listen on one port."""
+"""`sluice check` reports programs on the same machine that would listen on the same port."""
 
 from __future__ import annotations
 

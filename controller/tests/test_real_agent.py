@@ -1,4 +1,4 @@
-"""The agent itself takes what the controller sends, and tells what it understands."""
+"""The real agent accepts the controller's messages, and its reports are decoded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = list(needed)
 
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[str]:
-    """Where an agent takes a controller."""
+    """Run an agent; yield the address on which it accepts a controller."""
     with real_agent(tmp_path) as address:
         yield address
 

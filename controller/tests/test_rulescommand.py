@@ -1,4 +1,4 @@
-"""``sluice check`` and ``sluice match`` of content services: what the agent's program says, turned into lines."""
+"""``sluice check`` and ``sluice match`` of content services: the agent program's output as lines."""
 
 from __future__ import annotations
 

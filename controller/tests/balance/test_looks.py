@@ -1,4 +1,4 @@
-"""Whom a new connection looks at: the groups' members, and the model that draws from them."""
+"""The candidate servers of a new connection: the groups' members, and the model that draws from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents under a controller: configured, followed by their reports, taken for dead and back, reloaded."""
+"""Agents of a controller: configuration, reports, detection of dead and returning agents, reloads."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_agents_are_configured(config: Path, agents: tuple[FakeAgent, Fake
 async def test_a_configuration_is_serialized_once(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes long where rules are thousands, and agents report twice a second."""
+    """Compiling takes long with thousands of rules, and agents report twice a second."""
     made: list[str] = []
     write = agents_task.configuration
 
@@ -226,7 +226,7 @@ async def test_status_and_metrics_show_agents_and_rules(
         assert (await control.answer(it.controller, {"command": "status"}))["ok"]
 
 
-# -- what agents learn of groups
+# -- Groups that agents learn
 
 
 async def test_what_an_agent_learns_is_shared_with_the_others(
@@ -262,7 +262,7 @@ async def test_what_an_agent_learns_is_shared_with_the_others(
 async def test_what_agents_have_learned_is_merged_only_when_it_changes(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Agents report twice a second; merging takes long where agents and groups are many."""
+    """Agents report twice a second; merging takes long with many agents and groups."""
     first, second = agents
     first.learned = {"all": make("Ability", servers=[X1, X2], mss=1400)}
     merges: list[Any] = []
@@ -283,11 +283,11 @@ async def test_what_agents_have_learned_is_merged_only_when_it_changes(
         assert len(merges) > before
 
 
-# -- with no agent left
+# -- Without any agent alive
 
 
 def _services(switch: FakeSwitch) -> dict[int, int]:
-    """The generation of each content service, by number."""
+    """Return the generation of each content service, by number."""
     to_content = switch.schema.actions["to_content"].id
     calls = [entry.action.action for entry in switch.entries("services")]
     params = [
@@ -302,7 +302,7 @@ def _admits_nobody(switch: FakeSwitch) -> bool:
 
 
 def _resets(switch: FakeSwitch) -> list[bytes]:
-    """Destinations whose refused clients get a reset."""
+    """Return the destinations whose refused clients get an RST."""
     entries = switch.entries("destinations")
     return [e.match[0].exact.value for e in entries if e.action.action.params[1].value == b"\1"]
 
@@ -368,7 +368,7 @@ async def test_without_agents_a_group_gets_clients_unread(
         assert "shop has an agent again" in texts
 
 
-# -- cookie keys
+# -- Cookie keys
 
 
 def test_keys_are_the_owners_alone_and_outlive_the_controller(tmp_path: Path) -> None:

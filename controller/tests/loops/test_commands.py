@@ -113,7 +113,7 @@ async def test_broken_or_too_deep_reload_changes_nothing(switch: FakeSwitch, wri
 
 
 async def _status(controller: Controller) -> Any:
-    """What `status` shows of a controller that leads: a write of its own that the switch refuses makes it lead anew."""
+    """Return `status` of a leading controller; a refused write of its own makes it lead anew, so wait for that."""
     shown: Any = {}
     async with asyncio.timeout(PATIENCE_S):
         while "services" not in shown:
@@ -135,7 +135,7 @@ async def test_a_drain_that_the_switch_refuses_is_taken_back_and_does_not_come_a
         if first == "undrain":
             await _ask(it.controller, command="drain", server="s1")
             weights, states = {2: 256}, ["draining", "in"]
-        switch.refuse_table = "servers"  # the weights, in the same request, it takes
+        switch.refuse_table = "servers"  # it accepts the weights in the same request
         with pytest.raises(Refused, match="table servers is full"):
             await _ask(it.controller, command=first, server="s1")
         switch.refuse_table = None

@@ -1,4 +1,4 @@
-"""``sluice explain``: where a client's connections go, and why."""
+"""``sluice explain``: the servers of a client's connections, and the reasons."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connection(port: int) -> Connection:
 
 
 def pin(switch: FakeSwitch, port: int, server: int, state: PinState, *, way: int = 1, ago: int = 0) -> None:
-    """As a packet would leave it; ``ago`` in ticks."""
+    """Write a connection's slot as a packet would; ``ago`` is its age in ticks."""
     place = connection(port).place
     slot = place.slot_1 if way == 1 else place.slot_2
     key = place.fingerprint << 36 | state << 32 | (NOW - ago)
@@ -47,7 +47,7 @@ def pin(switch: FakeSwitch, port: int, server: int, state: PinState, *, way: int
 
 
 def foreign(switch: FakeSwitch, port: int) -> None:
-    """Live connections of others take both slots that it could have."""
+    """Fill both slots of a connection with other live connections."""
     place = connection(port).place
     for way, slot in ((1, place.slot_1), (2, place.slot_2)):
         key = (place.fingerprint ^ 1) << 36 | PinState.ESTABLISHED << 32 | NOW
@@ -85,7 +85,7 @@ async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwi
 
 
 class Whole:
-    """The fake switch's registers as whole columns, at once."""
+    """Reads the fake switch's registers as whole columns of the same moment."""
 
     units = SimpleNamespace(pin_states=None)
 
@@ -104,7 +104,7 @@ class Whole:
 
 
 async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_config: WriteConfig) -> None:
-    """Between two looks at the table; `looks` are their times."""
+    """The time is known only between two sweeps of the table; `looks` are the sweeps' times."""
     looks = iter(1_700_000_000.0 + 60 * number for number in range(6))
 
     async def pinned(port: int) -> tuple[str, str]:
@@ -191,7 +191,7 @@ async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_con
 
 @pytest.mark.parametrize("alike", [True, False])
 async def test_an_idle_server_is_named(switch: FakeSwitch, write_config: WriteConfig, *, alike: bool) -> None:
-    """Where servers are alike, before any other; else in place of two that are busy."""
+    """Among alike servers an idle one is selected first; otherwise it replaces two busy ones."""
     config = write_config(mode="fixed")
     more = "".join(f"  - {{name: s{n}, address: 10.0.3.{n}, port: 80}}\n" for n in range(3, 9))
     last = "  - {name: s2, address: 10.0.3.2, port: 80}\n"

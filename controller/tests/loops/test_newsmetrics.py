@@ -25,7 +25,7 @@ def crowd(now: float) -> dict[str, float]:
 
 
 def scraped(run: Run, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """What a scrape says of flash-crowd control and of destinations, by name and labels."""
+    """Return a scrape's samples about flash-crowd control and destinations, by name and labels."""
     shown: dict[str, Any] = {"packets": PACKETS, "services": [], "news": news_status(run.view)}
 
     async def gather(controller: Controller) -> dict[str, Any]:

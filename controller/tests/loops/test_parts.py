@@ -1,4 +1,4 @@
-"""A decision is about one service: what it looks at, and that the switch then holds all that it is to hold."""
+"""A decision concerns a single service: its cost is bounded, and the switch is complete afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DECISIONS = 3
 
 
 def service(number: int, servers: int, options: str, more: str = "") -> str:
-    """A service as an item of the list, with servers of its own."""
+    """Return a service as an item of the configuration's list, with servers of its own."""
     pool = ", ".join(f"{{name: s{n}, address: 10.0.2.{20 * number + n}, port: 80}}" for n in range(servers))
     return (
         f"- {{name: w{number}, address: 10.0.0.{100 + number}, port: 80{more}, "
@@ -39,7 +39,7 @@ def service(number: int, servers: int, options: str, more: str = "") -> str:
 
 
 def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """What the tasks of so many services, all alike, go through in some decisions, each of which moves weights."""
+    """Count what the tasks of equal services iterate over in DECISIONS decisions, each of which moves weights."""
     seen: Counter[str] = Counter()
     weights, encode = Balancer.weights, P4TableEntry.encode_entry
 
@@ -92,7 +92,7 @@ def test_a_round_looks_at_each_service_as_often_however_many_there_are(monkeypat
 
 
 async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_write() -> None:
-    """Servers lose all their weight, are ejected, come back, and are drained; pools with and without a second look."""
+    """Servers lose all weight, are ejected, recover, and drain; pools select with and without a second candidate."""
     source = random.Random(5)
     more = service(1, 5, "mode: paper, delta: 0.99", ", second_look: true")
     more += service(2, 5, "mode: production") + service(3, 20, "mode: production, min_syn: 1")

@@ -1,4 +1,4 @@
-"""Servers' buffers and idle connections in virtual time: the real tasks and world, stages that do as they are told."""
+"""Servers' buffers and idle connections in virtual time: the real tasks and world, with simulated stages."""
 
 from __future__ import annotations
 
@@ -36,46 +36,46 @@ SEND = "{budget: 1MB, needs: paper}"
 
 
 def world(resources: str, server: str = "") -> World:
-    """Two servers; ``server`` is what the second has of its own."""
+    """Return the world of a service with two servers; ``server`` is the second's own configuration."""
     text = web().replace("  servers:", f"  resources: {resources}\n  servers:")
     return world_of(parse(text.replace("10.0.3.2, port: 80", f"10.0.3.2, port: 80{server}")))
 
 
 @dataclass
 class Connection:
-    """A transfer with this much in flight if nobody bounds it, or an idle connection."""
+    """A transfer with its unbounded flight in bytes, or an idle connection."""
 
     server: int
     wants: float = 0.0
     sent: int = 1_000_000
     idle_s: float = 0.0
     send: int = 0
-    """Its cap, towards the client; 0: none."""
+    """Cap in bytes on the flight towards the client; 0: none."""
 
 
 @dataclass
 class Lab:
-    """Connections by number, and what was asked of the switch. It is the stages and the link's session."""
+    """A simulation of the stages and of the link's session: connections by number, and recorded requests."""
 
     connections: dict[int, Connection] = field(default_factory=dict[int, Connection])
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
     capped: list[float] = field(default_factory=list[float])
-    """When caps were written."""
+    """Times at which caps were written."""
     probes: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     prepared: int = 0
     answers: bool = True
-    """Servers answer probes."""
+    """Whether servers answer probes."""
     fails: bool = False
-    """The switch does not take caps."""
+    """Whether the switch refuses to write caps."""
     lies: set[int] = field(default_factory=set[int])
-    """Connections that are active again by the time they are looked at."""
+    """Connections that are noted as idle but are active again when they are confirmed."""
     slow_s: float = 0.0
-    """What it takes to read the notes."""
+    """Seconds that reading the notes of idle connections takes."""
     paused: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    """Responses by the pause in them, by server."""
+    """Counts of responses by the length of their longest pause, by server."""
     noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
-    """As the switch's notes are: of what has ended, too, until somebody looks."""
+    """The switch's notes of idle connections, including ended ones until they are confirmed."""
 
     def link(self) -> Link:
         readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
@@ -87,7 +87,7 @@ class Lab:
         self.registers.count(Register.LOAD_FIRST, server, many)
 
     async def transfers(self) -> Columns:
-        """A slot each, and one that is empty."""
+        """Return a slot for each connection, and an empty one."""
         every = list(self.connections.items())
         flight = [min(connection.wants, connection.send or 1e9) for _, connection in every]
         return Seen(
@@ -157,7 +157,7 @@ def view_of(it: World) -> ResourcesView:
 
 
 def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
-    """Run the task of buffers."""
+    """Run the task that shares out the servers' buffers."""
 
     async def run() -> None:
         link = lab.link()
@@ -170,7 +170,7 @@ def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], No
 
 
 def closing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
-    """Run the task of idle connections; time makes them older."""
+    """Run the task that closes idle connections, whose idle times grow with the clock."""
 
     def older(now_s: float) -> None:
         meanwhile(now_s)
@@ -196,7 +196,7 @@ async def until(task: asyncio.Task[None], until_s: float, meanwhile: Callable[[f
     task.cancel()
 
 
-# -- buffers
+# -- Buffers
 
 
 def test_caps_follow_the_needs_every_second_and_settle() -> None:
@@ -262,7 +262,7 @@ def test_a_reload_keeps_what_is_known_of_transfers() -> None:
     assert it[Resources].view is None and it.state().caps == {}
 
 
-# -- idle connections
+# -- Idle connections
 
 IDLE = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000, least_age_s: 0.5}"
 LEARNING = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000}"
@@ -290,7 +290,7 @@ def test_above_it_the_longest_idle_are_closed_down_to_the_release() -> None:
 
 
 def test_a_crowd_of_thirty_a_second_finds_room() -> None:
-    """Twenty workers to spare: idle connections go as others come (Azuma et al., section 2.2)."""
+    """With twenty spare workers, idle connections are closed as new ones arrive (Azuma et al., section 2.2)."""
     it, lab = world(f"{{idle: {IDLE}}}"), Lab()
     lab.open(S1, 78, idle_s=5.0)
     most = 0
@@ -355,7 +355,7 @@ def test_a_limit_is_learned_from_what_a_server_refuses() -> None:
 
 
 def test_a_server_that_is_off_shows_no_limit() -> None:
-    """It is off from 2.5 to 12.5 s, with 300 connections open; its SYNs are answered before and afterwards."""
+    """The server is off from 2.5 to 12.5 s with 300 open connections; it answers SYNs before and afterwards."""
     it, lab = world("{idle: {learned: true, rate: 1000, least_age_s: 0.5}}"), Lab()
     lab.open(S1, 300, idle_s=5.0)
 
@@ -417,7 +417,7 @@ def test_a_server_can_have_a_limit_of_its_own() -> None:
     ]
 
 
-# -- the table
+# -- The table `resources`
 
 
 async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_it() -> None:

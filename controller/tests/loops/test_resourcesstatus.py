@@ -22,7 +22,7 @@ RESOURCES = "{send: {budget: 1MB, needs: paper}, receive: {budget: 7MB}, idle: {
 
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """The stages of whatever switch a controller leads."""
+    """Replace the stages of the controller's switch by a simulation."""
     it = Lab()
 
     def stages(_world: World, _link: Link) -> Lab:

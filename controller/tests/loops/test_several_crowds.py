@@ -1,4 +1,4 @@
-"""Several crowds at once, in virtual time: a limit each, begun and lifted apart, and bystanders left alone."""
+"""Several crowds at once, in virtual time: each has its own limit, and other destinations are not limited."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 60.0
 
 
 def crowds(*begin_end_more: tuple[str, float, float, float]):
-    """From when to when how many more requests a second; meanwhile everybody else gets a tenth more than usual."""
+    """Return arrivals with crowds (destination, begin, end, extra requests/s); all others get a tenth above usual."""
 
     def arrivals(now: float) -> dict[str, float]:
         rise = RISE if now >= START else 1.0
@@ -35,12 +35,12 @@ def crowds(*begin_end_more: tuple[str, float, float, float]):
 
 
 def limited(decision: Decision) -> set[str]:
-    """Who is."""
+    """Return the limited destinations' addresses."""
     return {str(from_packed(target)) for target in decision.limits if target is not None}
 
 
 def spells(run: Run) -> Mapping[str, list[tuple[float, float]]]:
-    """From when to when each was limited."""
+    """Return by destination the periods (begin, end) in which it was limited."""
     periods: dict[str, list[tuple[float, float]]] = {}
     before = set[str]()
     for decision in run.decisions:
@@ -96,7 +96,7 @@ def test_the_end_of_the_larger_crowd_does_not_free_the_smaller() -> None:
 
 
 def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> None:
-    """Their congestion brings the limit below what it is usually asked for."""
+    """The other crowd's congestion lowers the limit below the destination's usual rate of requests."""
     outer, inner = SPOTS[0], SPOTS[1]
     both = crowds((outer, START, 260.0, 400.0), (inner, 80.0, 180.0, 300.0))
     run = Run(PRODUCTION, both, CAPACITY, response=lambda now: FAST_BPS * (0.6 if now >= START else 1.0)).until(250.0)
@@ -107,7 +107,7 @@ def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> N
 
 
 def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> None:
-    """Of usual requests some second has more than a tenth more."""
+    """By chance, a second of usual traffic has over a tenth more requests."""
     spot = SPOTS[0]
     slow = START, 180.0
     run = Run(
@@ -121,7 +121,7 @@ def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> N
 
 
 def test_a_sole_limit_does_not_outlive_its_crowd_by_what_others_are_asked_for() -> None:
-    """Their requests stay up by a fifth; responses, slow in the crowd, had brought its limit below what is usual."""
+    """Others' requests stay a fifth above usual; slow responses in the crowd had lowered its limit below usual."""
     spot, slow = SPOTS[0], (START, 180.0)
 
     def arrivals(now: float) -> dict[str, float]:
@@ -145,7 +145,7 @@ def test_published_control_limits_the_one_with_the_highest_count() -> None:
 
 @pytest.mark.parametrize("mode", ["production", "paper"])
 def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None:
-    """In paper mode from one: there cannot be more."""
+    """In paper mode there is at most one limit."""
     both = [(SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 300.0)]
     run = Run(PRODUCTION, crowds(*both), CAPACITY).until(START + 30)
     left = run.switch.crowd

@@ -1,4 +1,4 @@
-"""Caps on open connections, against the fake switch: who is left out, when all is refused, restarts and reloads."""
+"""Caps on open connections, against the fake switch: full servers, refusal of all, restarts and reloads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOLE = {1: 128, 2: 128}
 
 
 def capped(config: Path, s1: int | None = 8, s2: int | None = 4) -> Path:
-    """Have the file say so many for the two servers."""
+    """Write a configuration with these caps of the two servers."""
     text = config.read_text()
     for name, cap in (("s1", s1), ("s2", s2)):
         head, _, rest = text.partition(f"{{name: {name}, ")
@@ -44,13 +44,13 @@ def capped(config: Path, s1: int | None = 8, s2: int | None = 4) -> Path:
 
 
 def opened(switch: FakeSwitch, s1: int, s2: int) -> None:
-    """The servers have so many connections open."""
+    """Set the servers' numbers of open connections."""
     for server, number in ((1, s1), (2, s2)):
         switch.hold("load_first", server, number)
 
 
 def gate(switch: FakeSwitch) -> tuple[int, int] | None:
-    """Rate and burst of the service's admission."""
+    """Return rate and burst of the service's admission meter; None without a configuration."""
     config = switch.meters.get((switch.schema.meters[Meter.ADMISSION].id, 1))
     return None if config is None else (config.cir, config.cburst)
 
@@ -169,7 +169,7 @@ async def test_a_drained_server_is_no_room(switch: FakeSwitch, write_config: Wri
 
 
 def test_an_ejected_server_is_no_room() -> None:
-    """It answers nobody: what the others cannot take is refused, though it has no cap."""
+    """The server answers no client, so excess connections are refused although it has no cap."""
     more = "  - {name: s3, address: 10.0.2.3, port: 80}\n"
     world = world_of(parse(web(mode="production", more=more)))
     view = world[Balance].views[1]
@@ -214,7 +214,7 @@ async def test_the_trace_has_the_weights_in_force(switch: FakeSwitch, write_conf
 
 
 async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_leave_it() -> None:
-    """And the limits of other services stay as they are written."""
+    """The limits of other services are not rewritten."""
     text = content().replace("address: 10.0.2.12, port: 8000}", "address: 10.0.2.12, port: 8000, max_connections: 5}")
     world = world_of(parse(text))
     memory, updates = Memory(), Updates()

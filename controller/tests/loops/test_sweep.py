@@ -1,4 +1,4 @@
-"""The minute's look at the connection table: removed servers, the idle time."""
+"""The sweep of the connection table each minute: removed servers, and the idle time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_retired_server_leaves_with_its_last_connection(switch: FakeSwitch
 
 
 class OneSlot(Memory):
-    """A connection table with one connection, to the first server, and when it was read."""
+    """A connection table with a single connection, to the first server, that records the times of readings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ async def test_the_switch_is_given_the_idle_time_that_fits_its_table(
 
 
 def idle_ticks(switch: FakeSwitch) -> int:
-    """The first parameter of the timers' default action."""
+    """Return the idle time in ticks: the first parameter of the timers' default action."""
     number = switch.schema.tables["timers"].id
     (entry,) = [entity for (table, default, *_), entity in switch.tables.items() if table == number and default]
     return int.from_bytes(entry.action.action.params[0].value, "big")

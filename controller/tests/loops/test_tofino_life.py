@@ -1,4 +1,4 @@
-"""A controller's life with a Tofino: start, weights, limits, drains, restarts."""
+"""A controller's life cycle with a Tofino: start, weights, limits, drains, restarts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_a_drain_outlives_the_controller(tofino: TofinoSwitch, config: Pat
 
 
 async def test_a_full_server_is_not_taken_for_a_drained_one(tofino: TofinoSwitch, config: Path) -> None:
-    """Both are left out of the group."""
+    """The group contains neither full nor drained servers, so it cannot distinguish them."""
     config.write_text(config.read_text().replace("port: 80}", "port: 80, max_connections: 8}"))
     async with running(config):
         tofino.hold("load_first", 1, 8)

@@ -1,4 +1,4 @@
-"""Which tables a balancing decision has compared with the switch."""
+"""The tables that are compared with the switch after a balancing decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the responses that last, and Wald's test on it: what is certain by how many."""
+"""The share of long responses, and Wald's sequential test on it."""
 
 from math import log
 
@@ -51,7 +51,7 @@ def test_each_that_lasts_is_evidence_for_more_and_each_that_does_not_against(of:
 @pytest.mark.parametrize("chance", [0.05, 0.1])
 @pytest.mark.parametrize("truth", ["usual", "more"])
 def test_it_errs_no_oftener_than_it_says_however_often_it_is_looked_at(chance: float, truth: str) -> None:
-    """Twenty responses at a time, looked at each time."""
+    """The test is evaluated after every twenty responses."""
     random = np.random.default_rng(7)
     usual, bound, wrong, tests = 0.17, log(1 / chance), 0, 2000
     more = 1.25 * usual

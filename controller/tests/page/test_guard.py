@@ -1,4 +1,4 @@
-"""Requests that other sites send, and tokens that are none."""
+"""The refusal of other sites' requests, and of invalid tokens."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_much_work_is_done_less_often() -> None:
 
 
 async def test_what_viewers_are_sent_is_work_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library makes JSON of it behind the reading."""
+    """The library serialises the messages to JSON after the reading, which also counts as work."""
     burnt_s, works = 0.05, list[float]()
 
     def burn() -> None:

@@ -1,4 +1,4 @@
-"""What the page shows of a status: rates, rows, history and charts."""
+"""The page's view of a status: rates, rows, history and charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice.page.reading import Reading
 
 
 def samples(before: dict[str, Any], after: dict[str, Any], seconds: float = 2.0) -> tuple[Sample, Rates]:
-    """The second of two statuses, and the rates between them."""
+    """Return the second of two statuses, and the rates between them."""
     now = Sample(1000.0 + seconds, after)
     return now, Rates(now, Sample(1000.0, before))
 

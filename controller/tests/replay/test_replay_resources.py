@@ -1,4 +1,4 @@
-"""Servers' buffers from a capture: the transfers in it, and what is shared out among them every second."""
+"""Servers' buffers in a replay: the capture's transfers, and their shares of the buffers every second."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RTT_S, SIZE = 0.02, 1000
 
 
 def segment(time_s: float, port: int, flags: int, numbers: tuple[int, int], payload: int, *, down: bool) -> Segment:
-    """Between a client's port and the first server, behind the translation; sequence and acknowledgement."""
+    """Return a translated segment between a client's port and the first server; `numbers` are sequence and ACK."""
     sequence, number = numbers
     ends = (SERVER, 80, CLIENT, port) if down else (CLIENT, port, SERVER, 80)
     return Segment(time_s, *ends, flags, sequence, payload, 40 + payload, 63, number)
 
 
 def transfer(port: int, window: int, seconds: float) -> Iterator[Segment]:
-    """A window of segments each round trip, all of them acknowledged."""
+    """Yield a transfer that sends a window of segments each round trip, all of them acknowledged."""
     begin = 1000.0 + port * 1e-5
     yield segment(begin, port, SYN, (1, 0), 0, down=False)
     yield segment(begin + 0.001, port, SYN | ACK, (500, 2), 0, down=True)

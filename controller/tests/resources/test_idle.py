@@ -1,4 +1,4 @@
-"""Which idle connections are closed."""
+"""The choice of the idle connections to close."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""How much transfers lose, from few events."""
+"""Estimates of transfers' loss rates from few events."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def pooled(losses: Losses, many: int) -> list[float]:
 
 
 def test_what_may_be_chance_is_taken_for_it() -> None:
-    """8 and 12 of 1,000, 10 expected of each: (4 + 4) / 10 = 0.8, and chance alone gives 1."""
+    """8 and 12 losses of 1,000, with 10 expected each: (4 + 4) / 10 = 0.8, below chance's expectation of 1."""
     assert pooled(counted([1000, 1000], [8, 12]), 2) == pytest.approx([0.01, 0.01])
 
 

@@ -1,4 +1,4 @@
-"""Caps from what is read: what must hold of all, and what is written of them."""
+"""Caps from readings of transfers: their invariants, and the writes to the switch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAPER = Budget(1e6, sabt, needs=Needs.PAPER)
 
 
 def columns(flight: list[float], **other: object) -> Seen:
-    """Transfers of one server without losses, by what they have in flight at most."""
+    """Return readings of a server's transfers without losses, by their largest flight in bytes."""
     many = len(flight)
     whole = Seen(
         flow=np.arange(many) + 100,
@@ -39,7 +39,7 @@ def sharer(send: Budget | None = PAPER, receive: ReceiveBudget | None = None, sa
 
 
 def step(decider: Sharer, *seen: Seen) -> Decision:
-    """The last decision of some, each of which is written."""
+    """Decide on each reading and take each decision as written; return the last decision."""
     decisions: list[Decision] = []
     for now in seen:
         decisions.append(decider.observe(now, {}))
@@ -52,7 +52,7 @@ def sends(decision: Decision) -> list[int]:
 
 
 def written(caps: Caps) -> dict[int, tuple[int, int]]:
-    """Fingerprint and bytes by the connection's number."""
+    """Return fingerprint and bytes by connection number."""
     flow, *columns = (column.tolist() for column in caps)
     return dict(zip(flow, zip(*columns, strict=True), strict=True))
 
@@ -69,7 +69,7 @@ NEEDS = st.sampled_from(list(Needs))
 def test_the_caps_in_the_switch_never_exceed_the_budget(
     rounds: list[list[float]], sharing: object, needs: Needs, budget: float
 ) -> None:
-    """Also where a change was too small to be written; but for the byte that everybody has at least."""
+    """The budget holds also where changes were too small to be written, except for each connection's minimum."""
     decider = sharer(Budget(budget, sharing, needs=needs))  # type: ignore[arg-type]
     many = max(map(len, rounds))
     caps: dict[int, int] = {}
@@ -81,7 +81,7 @@ def test_the_caps_in_the_switch_never_exceed_the_budget(
 
 @given(FLIGHTS, NEEDS, st.floats(1e5, 1e9))
 def test_nobody_gains_without_somebody_poorer_losing(flight: list[float], needs: Needs, budget: float) -> None:
-    """Max-min of ABT: who has less than he needs has as much as anybody, but for a segment that is not to be split."""
+    """ABT's max-min fairness: a transfer with less than its need has the largest share, up to an unsplit segment."""
     decision = step(sharer(Budget(budget, abt, needs=needs)), columns(flight))
     status = decision.send[SERVER]
     caps = np.array(sends(decision))
@@ -93,7 +93,7 @@ def test_nobody_gains_without_somebody_poorer_losing(flight: list[float], needs:
 
 @given(FLIGHTS, SHARING, st.integers(2, 50))
 def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: int) -> None:
-    """As far as bytes are whole, and no floor or ceiling is reached."""
+    """Scaling holds up to rounding to bytes, where neither floor nor ceiling applies."""
     few = [max(window, 8 * MSS) for window in flight]
     budget = Budget(sum(few), sharing, needs=Needs.PAPER)  # type: ignore[arg-type]
     small = np.array(sends(step(sharer(budget), columns(few))))
@@ -104,7 +104,7 @@ def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: i
 
 
 def test_what_may_have_been_written_is_written_again() -> None:
-    """The first caps come back after a decision whose write was cut off: nobody knows which of both the switch has."""
+    """A write was cut off, so the switch may have old or new caps; the first caps are then written again."""
     decider = sharer(Budget(1e8, sabt, needs=Needs.PAPER))
     first = step(decider, columns([1e5, 2e5]))
     decider.observe(columns([9e5, 2e5]), {})
@@ -118,7 +118,7 @@ def test_a_fixed_size_fits_the_switch() -> None:
 
 @given(FLIGHTS, st.integers(0, 9))
 def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) -> None:
-    """Without shortage and without surplus to hand out: needs are what they are."""
+    """There is neither shortage nor surplus, so the caps equal the needs."""
     decider = sharer(Budget(3 * GROWTH * sum(flight), sabt, needs=Needs.PAPER))
     step(decider, columns(flight))
     noise = np.random.default_rng(seed).uniform(0.95, 1.05, len(flight))
@@ -127,7 +127,7 @@ def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) ->
 
 
 def test_small_changes_are_written_when_a_budget_would_stay_unused() -> None:
-    """One transfer ends; the others' caps grow by less than an eighth each, but together by what it had."""
+    """A transfer ends; each other cap grows by less than an eighth, but together they use the ended one's share."""
     decider = sharer(replace(PAPER, size=1e6, sharing=equal, needs=Needs.PRODUCTION))
     step(decider, columns([500e3] * 10))
     decision = step(decider, columns([500e3] * 9 + [0.0]))
@@ -164,7 +164,7 @@ def test_another_connection_in_a_slot_has_no_cap_yet_and_its_own_fingerprint() -
 
 
 def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
-    """Azuma et al., section 2.1.3: flight far below the cap is a slow reader's."""
+    """Azuma et al., section 2.1.3: a flight far below the cap indicates a slow reader."""
     decider = sharer(replace(PAPER, size=400e3))
     before = sends(step(decider, columns([200e3, 200e3])))
     after = step(decider, columns([10e3, 200e3]))
@@ -205,7 +205,7 @@ def test_of_a_sample_its_part_of_the_budget_is_shared() -> None:
 @pytest.mark.parametrize("budget", [1e9, 100e6, 10e6])
 @pytest.mark.parametrize("needs", list(Needs))
 def test_a_budget_holds_for_connections_without_a_slot_too(budget: float, needs: Needs) -> None:
-    """4,000 connections hashed to 4,096 slots: each that finds its own taken has the default."""
+    """4,000 connections are hashed to 4,096 slots; a connection whose slot is occupied gets the default cap."""
     many = 4000
     slot = np.random.default_rng(3).integers(0, TRANSFERS, many)
     measured = len(np.unique(slot))
@@ -226,7 +226,7 @@ def test_of_few_connections_all_find_a_slot() -> None:
 
 
 def test_a_need_does_not_feed_on_its_cap() -> None:
-    """Two want 500 KB, one of them in spite of losses (BBR); six want 10 KB. After a minute both have as much."""
+    """Two transfers need 500 KB, one of which ignores losses (BBR), six need 10 KB; finally the two are equal."""
     decider, wants = sharer(Budget(400e3, sabt)), np.array([500e3, 500e3, *[10e3] * 6])
     caps = np.full(8, np.inf)
     for _ in range(60):

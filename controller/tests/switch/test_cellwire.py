@@ -1,4 +1,4 @@
-"""Register cells out of a ReadResponse's bytes: the same as by protobuf, or OtherShape; never a wrong number."""
+"""Decoding register cells from a ReadResponse's bytes gives protobuf's values or OtherShape, never a wrong value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REGISTER = 0x15A1_B2C3
 
 
 def answer(cells: dict[int, bytes], register: int = REGISTER) -> bytes:
-    """As a switch encodes it."""
+    """Return a response with these cells, encoded as by a switch."""
     entries = [
         p4r.RegisterEntry(register_id=register, index=p4r.Index(index=index), data=p4d.P4Data(bitstring=value))
         for index, value in cells.items()
@@ -54,7 +54,7 @@ def test_cells_of_several_registers_in_any_order() -> None:
 
 
 def test_an_empty_value_is_zero() -> None:
-    """No switch should send it (the specification wants one byte at least), but protobuf's own reading is 0."""
+    """No switch should send an empty value (P4Runtime demands at least a byte), but protobuf would decode it as 0."""
     _, indices, values = decode(answer({4: b"", 5: b"\1"}), [REGISTER])
     assert (indices.tolist(), values.tolist()) == ([4, 5], [0, 1])
 
@@ -104,7 +104,7 @@ def test_a_changed_byte_is_never_read_as_another_cell_without_protobuf_agreeing(
 
 
 def test_what_is_encoded_is_what_protobuf_says() -> None:
-    """Byte for byte, for indices and values of every length."""
+    """The encoding equals protobuf's byte for byte, for indices and values of every length."""
     source = random.Random(4)
     indices = [1, 127, 128, 16_383, 16_384, (1 << 21) - 1, 1 << 21, (1 << 28) + 5, (1 << 31) + 1]
     cells = {index: source.getrandbits(8 * source.randrange(1, 9)) or 1 for index in [*indices, *range(1000, 3000)]}
@@ -134,7 +134,7 @@ def test_nothing_is_encoded_as_nothing() -> None:
 
 
 def pairs(cells: dict[int, tuple[bytes, ...]], register: int = REGISTER) -> bytes:
-    """Cells of structs, as a switch encodes them."""
+    """Return a response with cells of structs, encoded as by a switch."""
     return b"".join(
         p4r.ReadResponse(
             entities=[

@@ -1,4 +1,4 @@
-"""Closing: what the controller makes of the switch's cells, and the tickle that it hands in."""
+"""Closing idle connections: the decoding of the switch's cells, and the tickle (probe) that the controller sends."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FLOW = (1 << 17) + 5
 NOW = TICK_BASE + 5000
 TICK_S = TICK_US / 1e6
 IDLE = 3 << 58
-"""The server spoke last, and was heard."""
+"""Bits of a cell: the server sent the last data, and the client has acknowledged it."""
 
 
 @dataclass
 class Switch:
-    """A session that keeps what is sent."""
+    """A session that records sent packets."""
 
     address: str = "test:1"
     pipeline: Any = field(default_factory=pipeline.load)
@@ -37,7 +37,7 @@ class Switch:
 
 
 class Cells(Memory):
-    """The cells of closing, as the switch writes them."""
+    """The registers of the stage `closing`, written as by the switch."""
 
     def hint(self, flow: int, ticks: int) -> None:
         self.cells[Register.CLOSING_HINT][flow % 4096] = flow << 41 | SERVER << 31 | ticks

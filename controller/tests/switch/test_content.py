@@ -1,4 +1,4 @@
-"""Content services in the switch: their entries, what an absent agent changes, numbers, and switches without them."""
+"""Content services in the switch: entries, changes for an absent agent, numbers, and switches without support."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _state(text: str | None = None) -> State:
 
 
 def _calls(state: State, table: Table) -> list[Call]:
-    """What a table is to hold: match, action and its parameters."""
+    """Return the expected entries of a table: match, action and its parameters."""
     return [_call(entry) for entry in wanted_entries(state, [table])]
 
 
@@ -187,7 +187,7 @@ async def test_rules_have_another_generation_when_requests_may_go_to_other_serve
     assert readback.rules.following(parse(content().replace("5000", "6000"))).generation == 8
 
 
-# -- changes of the configuration
+# -- Changes of the configuration
 
 
 def _present(plan: Plan) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Only what differs is written, in an order in which nothing refers to what is not there yet."""
+"""Only differences are written, in an order in which no entity refers to a missing one."""
 
 from __future__ import annotations
 

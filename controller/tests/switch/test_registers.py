@@ -1,4 +1,4 @@
-"""Registers over P4Runtime and over Thrift give the same through the same interface."""
+"""Registers over P4Runtime and over Thrift give equal values through the same interface."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _interface = thriftpy2.load_fp(io.StringIO(IDL), "test_bmv2_thrift")
 
 
 class Bmv2:
-    """The register calls of BMv2's Thrift server."""
+    """A substitute for the register calls of BMv2's Thrift server."""
 
     def __init__(self) -> None:
         self.cells: dict[str, dict[int, int]] = defaultdict(dict)
@@ -47,7 +47,7 @@ class Bmv2:
 
 
 class OneSocket(TServerSocket):
-    """Listens once: its server would listen again, and lose who has connected meanwhile."""
+    """A socket that listens only once: the server would listen again and lose clients that connected meanwhile."""
 
     def listen(self) -> None:
         if self.sock is None:
@@ -56,7 +56,7 @@ class OneSocket(TServerSocket):
 
 @pytest.fixture
 def thrift_address() -> str:
-    """A Thrift server like BMv2's, on a thread that ends with the tests."""
+    """Run a Thrift server like BMv2's on a daemon thread; return its address."""
     processor = TMultiplexedProcessor()
     processor.register_processor("standard", TProcessor(_interface.Standard, Bmv2()))
     listener = OneSocket("127.0.0.1", 0, client_timeout=10_000)
@@ -98,7 +98,7 @@ async def test_what_is_written_is_read(registers: Registers) -> None:
 
 
 async def test_many_cells_are_written_at_once(registers: Registers) -> None:
-    """More than one request takes."""
+    """The cells exceed the size of a single request."""
     cells = {index: index * 3 for index in range(5, 5 + 2 * BATCH)}
     await registers.write_cells(Register.RATE_BYTES, cells)
     await registers.write_cells(Register.RATE_BYTES, {})
@@ -132,7 +132,7 @@ async def test_columns_are_the_same_cells_of_several_registers(registers: Regist
 
 
 class Answering(Session):
-    """Answers every read with the same bytes."""
+    """A session that answers every read with the same bytes."""
 
     def __init__(self, *answers: bytes) -> None:
         super().__init__("nowhere", 1, pipeline.load())
@@ -153,7 +153,7 @@ def _entities(indices: range) -> bytes:
 
 async def test_an_answer_may_come_in_parts_and_in_another_encoding() -> None:
     size = REGISTER_SIZES[Register.RATE_BYTES]
-    # An unknown field (number 1000) at the end: valid protobuf, and not the shape that is looked for.
+    # The last message has an unknown field (number 1000): valid protobuf, but not the expected shape.
     parts = (_entities(range(100, size)), _entities(range(100)) + bytes.fromhex("c0 3e 01"))
     (cells,) = await P4RuntimeRegisters(Answering(*parts)).arrays([Register.RATE_BYTES])
     assert cells.tolist() == [index % 256 for index in range(size)]

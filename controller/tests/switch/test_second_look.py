@@ -1,4 +1,4 @@
-"""The second look: whose groups there are, and what the controller takes off the loads."""
+"""The selection of a second candidate: its groups, and the controller's corrections of the loads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_large_pool_has_one_group_that_is_no_servers_number() -> None:
 
 
 def test_a_large_pool_of_which_few_are_left_looks_as_before() -> None:
-    """Pairs have numbers for the first servers of a small pool only."""
+    """Pairs are numbered only for the first servers of a small pool."""
     state = looking(servers=SMALL_POOL + 4)
     (service,) = state.plan.services
     few = {SMALL_POOL + 3: 128, SMALL_POOL + 4: 128}

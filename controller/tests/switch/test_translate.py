@@ -1,4 +1,4 @@
-"""Stage translate: which servers take no new connections, whatever the connection table still holds."""
+"""Stage translate: servers that get no new connections, also while the connection table still has pins to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice.switch.translate import entries
 
 
 def draining(state: State) -> set[int]:
-    """The servers whose entries say so."""
+    """Return the servers whose entries mark them as draining."""
     ids: set[int] = set()
     for entry in entries(state):
         assert isinstance(entry.action, P4TableAction) and isinstance(entry.match, dict)
