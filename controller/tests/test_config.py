@@ -283,7 +283,7 @@ def test_flash_crowd_control_at_its_bounds(news: str) -> None:
     assert parse(web(more=f"news: {news}")).news is not None
 
 
-def test_room_is_left_for_a_hot_spot_that_nobody_listed() -> None:
+def test_room_is_left_for_an_unlisted_hot_spot() -> None:
     def hosts(many: int) -> str:
         return (
             "{hosts: ["

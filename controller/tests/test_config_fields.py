@@ -133,7 +133,7 @@ def of_kind(*kinds: str) -> list[Leaf]:
     return [leaf for leaf in LEAVES if leaf.kinds & set(kinds)]
 
 
-def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
+def test_the_walk_finds_fields_at_every_depth_and_of_each_kind() -> None:
     leaves = {str(leaf): leaf for leaf in LEAVES}
     for name, kind in {
         "switch.device_id": int,

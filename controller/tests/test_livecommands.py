@@ -214,7 +214,7 @@ async def test_a_terminal_that_cannot_be_drawn_on_gets_lines(tmp_path: Path, ter
         assert f"{server}: 0 connections left" in await asyncio.to_thread(at_terminal, *drain, TERM=term)
 
 
-async def test_whoever_reads_has_enough(tmp_path: Path) -> None:
+async def test_a_closed_output_ends_status_quietly(tmp_path: Path) -> None:
     async with led(tmp_path) as (_, path, _it):
         reader, writer = os.pipe()
         os.close(reader)
@@ -330,7 +330,7 @@ async def test_a_dry_run_says_what_would_go(tmp_path: Path) -> None:
 # -- events
 
 
-async def test_events_are_told_as_they_happen(tmp_path: Path) -> None:
+async def test_events_are_printed_as_they_happen(tmp_path: Path) -> None:
     async with led(tmp_path) as (switch, path, it):
         process = await asyncio.create_subprocess_exec(
             *SLUICE,

@@ -26,7 +26,7 @@ def control(tmp_path: Path) -> Iterator[str]:
         yield address
 
 
-async def test_it_is_configured_refuses_and_is_heard(control: str) -> None:
+async def test_it_is_configured_refuses_and_reports(control: str) -> None:
     config = parse(content(agents=(control, "127.0.0.1:9471")))
     wanted = configuration(make_plan(config), control, Rules(7, b"-"), Cookies.fresh())
     assert len(wanted.services) == 1

@@ -65,7 +65,7 @@ def test_the_program_reads_the_rules_without_the_agents(
     assert "agents" not in text
 
 
-def test_rules_that_nobody_reaches_are_named_and_do_not_fail(
+def test_unreachable_rules_are_named_and_do_not_fail(
     config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _program(tmp_path, monkeypatch, "echo 'http: 3 rules'; echo 'rules[1]: no request reaches it: big takes it'")

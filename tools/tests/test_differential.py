@@ -37,7 +37,7 @@ def test_frames_are_those_of_the_seed() -> None:
     assert Frames(random.Random(7)).take(200) != Frames(random.Random(8)).take(200)
 
 
-def test_frames_have_what_a_router_meets() -> None:
+def test_frames_cover_a_routers_traffic() -> None:
     seen: Counter[str] = Counter()
     for port, frame in Frames(random.Random(1)).take(4000):
         assert port in PORTS

@@ -169,8 +169,8 @@ class TestTwoVeths:
         assert world.shell(ask).split() == ["20", "this", "is", "s2"]
         world.shell(undrain)
 
-        output, refused = world.run(ROOT, "--once")
-        assert output == 1 and "it runs already (processes " in refused
+        code, refused = world.run(ROOT, "--once")
+        assert code == 1 and "it runs already (processes " in refused
         assert "this is" in world.shell(ask), "a second run has touched the first"
 
         assert "its processes, namespaces and files are gone" in interrupt(process)

@@ -19,7 +19,7 @@ def _run(folder: Path, *tests: tuple[str, str, str]) -> None:
     (folder / OUTCOMES).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_what_a_target_cannot_do_is_told_from_what_failed_and_what_its_program_lacks(
+def test_what_a_target_cannot_do_is_separate_from_what_failed_and_what_its_program_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(ROOT / "ptf-tests")

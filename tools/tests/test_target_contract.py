@@ -155,7 +155,7 @@ def test_the_logarithms_of_weights_cover_16_bits_once_and_are_near() -> None:
         assert abs(matched - 32 * math.log2(max(weight, 1))) < 3.3
 
 
-def test_widths_and_what_bf_runtime_is_told() -> None:
+def test_widths_and_what_bf_runtime_reports() -> None:
     name, action = "table SluiceIngress.ports.ports", "action SluiceIngress.ports.set_port"
     shapes = {name: ("port exact 16", "size 512"), action: ("mac 48", "inside 1")}
     assert target_contract.shape_differences(shapes, shapes, shapes) == []

@@ -210,7 +210,7 @@ def spliced(opened: Slot) -> Slot:
     return opened
 
 
-def test_without_a_slot_only_an_agents_syn_is_heard(slot: Slot) -> None:
+def test_without_a_slot_only_an_agents_syn_is_accepted(slot: Slot) -> None:
     assert slot.take(agents("payload")).said == ["drop_as(DropReason.no_slot)"]
     assert slot.take(servers()).said == ["drop_as(DropReason.unbound)"]
     assert slot.take(order()).said == ["answer(SpliceStatus.no_connection)"]

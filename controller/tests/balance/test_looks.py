@@ -101,7 +101,7 @@ def test_an_idle_server_that_comes_before_any_is_taken_at_once() -> None:
     assert lightest((1,), {1: 0}, {1: 1}, idle=9, before_any=True) == 1
 
 
-def test_nobody_is_sought_out_who_is_drawn_alone() -> None:
+def test_a_server_that_is_drawn_alone_is_not_sought_out() -> None:
     assert lightest((1,), {1: 5}, {1: 1}, idle=9) == 1
 
 

@@ -56,7 +56,7 @@ def test_window_forgets() -> None:
     assert decision.diagnosis.condition is Condition.IDLE
 
 
-def test_single_server_has_nobody_to_give_to() -> None:
+def test_single_server_keeps_its_share() -> None:
     decision = Pool({1: 100}, offered=300, options=PAPER).intervals(5)
     assert decision.ratios == {1: 1.0}
     assert decision.reason == "no worst server"

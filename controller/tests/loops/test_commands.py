@@ -22,7 +22,7 @@ async def _ask(controller: Controller, **request: Any) -> Any:
         return await asyncio.to_thread(controlclient.ask, path, request)
 
 
-async def test_drained_server_gets_nothing_new_and_a_new_controller_knows(
+async def test_drained_server_gets_nothing_new_and_stays_drained_for_a_new_controller(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     config = write_config()

@@ -367,7 +367,7 @@ class Wire:
         return 1
 
 
-def test_move_is_written_when_it_is_heard_and_asked_for_a_refresh_later() -> None:
+def test_move_is_written_when_it_is_reported_and_asked_for_a_refresh_later() -> None:
     wire, world = Wire(), world_of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
     server = from_text("10.0.2.2")
 

@@ -273,7 +273,7 @@ def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
     assert run.decisions[-1].verdict.cause is Cause.NORMAL
 
 
-def test_paper_mode_keeps_the_limit_and_remembers_nobody() -> None:
+def test_paper_mode_keeps_the_limit_and_remembers_no_client() -> None:
     options = "{mode: paper, period_s: 10, poll_s: 2, hosts: [{name: files, address: 10.0.2.77}]}"
     run = Run(options, crowd(HOST)).until(ONSET + 150)
     assert run.switch.crowd.limits.keys() == {run.switch.crowd.numbers[from_text(HOST)]}

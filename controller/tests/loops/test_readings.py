@@ -94,7 +94,7 @@ def test_loads_are_read_eight_times_a_period_and_decided_from_once() -> None:
     assert lines[0]["servers"]["s1"]["work"] == {"open_sum": 0, "anew": 0, "begun": 0}
 
 
-def test_nobody_reads_them_without_a_second_look() -> None:
+def test_they_are_not_read_without_a_second_look() -> None:
     registers = Watched()
     lines = live("paper", registers).lines
     assert registers.loads == [] and registers.ledger == pytest.approx([0.0, 2.0, 4.0])

@@ -204,7 +204,9 @@ async def test_a_status_that_a_reload_overtakes_shows_what_is_there_then(
         assert [server["name"] for server in (await status)["services"][0]["servers"]] == ["s1"]
 
 
-async def test_nobody_waits_for_a_reload_whose_asker_has_gone(switch: FakeSwitch, write_config: WriteConfig) -> None:
+async def test_a_reload_whose_client_has_disconnected_is_still_applied(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
     config = write_config()
     async with running(config) as it:
         gone = await asked(it, config, ALONE)

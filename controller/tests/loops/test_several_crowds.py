@@ -152,7 +152,7 @@ def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None
     address = {number: destination for destination, number in left.numbers.items()}
     readback = Readback(
         entries={},
-        meters=run.switch.held.meters,
+        meters=run.switch.readback.meters,
         destinations=dict(left.numbers),
         limits={address[number]: rate for number, rate in left.limits.items()},
     )

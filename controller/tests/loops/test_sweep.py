@@ -112,7 +112,7 @@ def idle_ticks(switch: FakeSwitch) -> int:
     return int.from_bytes(entry.action.action.params[0].value, "big")
 
 
-async def test_restarted_controller_still_knows_the_retired_one(switch: FakeSwitch, write_config: WriteConfig) -> None:
+async def test_restarted_controller_still_has_the_retired_server(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
     async with Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()

@@ -6,8 +6,8 @@ from sluice.features.balance.decisions import touched
 from sluice.names import Table
 
 
-def test_servers_and_capacities_are_looked_at_only_when_somebody_is_ejected_or_comes_back() -> None:
-    nobody, single = frozenset[int](), frozenset({3})
-    assert touched(nobody, nobody) == touched(single, single) == {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS}
+def test_servers_and_capacities_are_compared_only_when_a_server_is_ejected_or_comes_back() -> None:
+    empty, single = frozenset[int](), frozenset({3})
+    assert touched(empty, empty) == touched(single, single) == {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS}
     moved = {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS, Table.CHOOSE_STABLE, Table.SERVERS}
-    assert touched(nobody, single) == touched(single, nobody) == moved
+    assert touched(empty, single) == touched(single, empty) == moved

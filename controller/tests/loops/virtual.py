@@ -137,20 +137,20 @@ class Switch:
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
 
     def __post_init__(self) -> None:
-        self.held = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        self.readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
         for register, cells in PINS.items():
             self.registers.cells[register].update(cells)
 
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
         for weights in state.weights.values():
             self.weights |= weights
-        many = await reconcile(cast(Session, self.updates), self.held, state, tables, meters)
+        many = await reconcile(cast(Session, self.updates), self.readback, state, tables, meters)
         if state.crowd != self.crowd:
             self.crowd = state.crowd
             self.writes.append(state.crowd)
-        anybody = self.held.meters[Meter.DESTINATION_LIMIT]
-        for number in {*self.anybody, *anybody}:
-            self.anybody.setdefault(number, Tokens()).write(anybody.get(number))
+        buckets = self.readback.meters[Meter.DESTINATION_LIMIT]
+        for number in {*self.anybody, *buckets}:
+            self.anybody.setdefault(number, Tokens()).write(buckets.get(number))
         return many
 
     def touched(self) -> dict[Table | Meter, list[float]]:
@@ -167,7 +167,7 @@ class Switch:
         number = self.updates.pipeline.schema.tables[Table.SERVERS].id
         servers = {
             int.from_bytes(entry.match[0].exact.value, "big"): entry.SerializeToString()
-            for entry in self.held.entries.values()
+            for entry in self.readback.entries.values()
             if entry.table_id == number
         }
         keys, pinned = (self.registers.cells[register] for register in PINS)

@@ -108,10 +108,10 @@ class Bottleneck:
                     self.refused_for_good += back
         return admitted
 
-    def restart(self, *, knows: bool = False) -> None:
-        """Replace the controller by one that adopts the limit in the switch; with ``knows``, also the baselines."""
+    def restart(self, *, keeps_baseline: bool = False) -> None:
+        """Replace the controller by one that adopts the limit in the switch; on request, also the old baselines."""
         news = News(self.news.options)
-        if knows:
+        if keeps_baseline:
             assert self.news.usual is not None
             news.restore(self.news.usual)
         for target, limit in self.news.limits.items():

@@ -191,14 +191,14 @@ def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
 
 
 @pytest.mark.parametrize("after_s", [-1, 1, 40])
-def test_one_that_knows_what_is_usual_controls_like_one_that_never_stopped(after_s: float) -> None:
+def test_a_restart_with_a_baseline_controls_like_one_that_never_stopped(after_s: float) -> None:
     """The controller stops just before the onset, before the alarm (crash in the crowd), or while its limit applies."""
     onset, end = 200.0, 420.0
     never, stopped = (Bottleneck(News(NewsOptions()), crowd(onset, 5), bystanders=3) for _ in range(2))
     never.run(end)
     stopped.run(onset + after_s)
     before = stopped.decisions[-1].detection
-    stopped.restart(knows=True)
+    stopped.restart(keeps_baseline=True)
     stopped.run(end)
     assert alarms(stopped)[0] <= alarms(never)[0] + 2
     resumed = next(d for d in stopped.decisions if d.time_s > onset + after_s)

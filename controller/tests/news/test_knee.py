@@ -135,7 +135,7 @@ def test_room_raises_a_limit_unless_ar_is_clearly_below(above: float, room: floa
     assert search.limit == pytest.approx(100 * (1 + step))
 
 
-def test_where_flows_cannot_be_told_apart_ar_decides_alone() -> None:
+def test_where_flows_cannot_be_distinguished_ar_decides_alone() -> None:
     limits = settle(1, tells=False, scatter=0.02)
     assert max(limits[100:]) > CAPACITY, "AR allows more"
 

@@ -112,7 +112,7 @@ def test_without_identification_everyone_shares_one_limit() -> None:
     assert "at every destination" in onset.sentence
 
 
-def test_a_hot_spot_that_nobody_counted_is_named_first_and_limited_from_its_own_rate() -> None:
+def test_an_uncounted_hot_spot_is_named_first_and_limited_from_its_own_rate() -> None:
     d = Driver(PAPER)
     d.interval(100_000, 40)
     d.interval(50_000, 60)

@@ -92,7 +92,7 @@ def test_a_flood_at_one_service_names_whose_weights_are_held() -> None:
     assert decision.sentence == "Flood of connection requests, 40.0/s; the weights of b are frozen."
 
 
-def test_one_servers_queue_that_is_full_before_the_others_is_nobodys_fault() -> None:
+def test_one_servers_queue_that_is_full_before_the_others_makes_no_server_sick() -> None:
     pools = Pools({1: Pool()}, gain=0.9, intervals=2)
     for interval in range(2 * LASTING_WINDOWS + 1):
         pools.examine({1: FINE, 2: FINE, 3: LOSSY}, 1.0, ())

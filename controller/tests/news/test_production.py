@@ -82,7 +82,7 @@ def test_noise_widens_what_counts_as_a_change() -> None:
     assert not noisy.observe(70, 200, limiting=False, sick=False).slower
 
 
-def test_slight_degradation_that_lasts_is_told_from_noise() -> None:
+def test_slight_degradation_that_lasts_is_distinguished_from_noise() -> None:
     """With readings that scatter by 17 %, a single window must be half down; four in a row need a quarter."""
 
     def noisy() -> BaselineDetector:

@@ -39,7 +39,7 @@ def test_rates_are_per_second() -> None:
     ],
     ids=["began again", "new server", "new service", "did not lead"],
 )
-def test_a_rate_that_nobody_knows_is_none(before: dict[str, Any]) -> None:
+def test_an_unknown_rate_is_none(before: dict[str, Any]) -> None:
     now, rates = samples(before, status(service("web", server("s1", syn=140))))
     (row,) = view.servers(now.status["services"][0], rates)
     assert row["syn_s"] == view.NONE

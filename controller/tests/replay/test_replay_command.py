@@ -68,7 +68,7 @@ def test_a_first_reading_out_of_the_capture_is_refused(
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_nothing_is_said_when_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
+def test_a_closed_output_ends_the_command_silently(tmp_path: Path, unbuffered: str) -> None:
     file = write(tmp_path / "c.pcap", load(6, lost=0))
     read, written = os.pipe()
     os.close(read)

@@ -26,7 +26,7 @@ def test_less_than_a_segment_stays_unless_there_is_room_for_one(budget: float, f
     assert sizes.tolist() == [first, 300.0]
 
 
-def test_nobody_is_nobody() -> None:
+def test_no_needs_give_no_shares() -> None:
     assert in_segments(np.array([]), np.array([]), np.array([], int), np.array([5.0])).tolist() == []
 
 

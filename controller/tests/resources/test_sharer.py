@@ -80,7 +80,7 @@ def test_the_caps_in_the_switch_never_exceed_the_budget(
 
 
 @given(FLIGHTS, NEEDS, st.floats(1e5, 1e9))
-def test_nobody_gains_without_somebody_poorer_losing(flight: list[float], needs: Needs, budget: float) -> None:
+def test_caps_under_abt_are_max_min_fair(flight: list[float], needs: Needs, budget: float) -> None:
     """ABT's max-min fairness: a transfer with less than its need has the largest share, up to an unsplit segment."""
     decision = step(sharer(Budget(budget, abt, needs=needs)), columns(flight))
     status = decision.send[SERVER]
@@ -269,7 +269,7 @@ def test_receive_buffers_are_shared_by_all_open_connections_and_small_changes_wa
     assert fixed_size.observe(columns([100e3]), {SERVER: 1}).defaults == {SERVER: Defaults(0, 65536)}
 
 
-def test_no_transfer_is_nobody() -> None:
+def test_no_transfers_give_no_caps() -> None:
     seen: Column = np.zeros(2)
     decision = step(sharer(), columns(list(seen), flow=np.array([-1, -1])))
     assert sends(decision) == [] and decision.send[SERVER].transfers == 0

@@ -10,7 +10,7 @@ NEEDS = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=40)
 EACH = pytest.mark.parametrize("sharing", [abt, sabt])
 
 
-def test_equal_shares_ask_nobody() -> None:
+def test_equal_shares_ignore_needs() -> None:
     assert equal(240.0, np.array([10.0, 20.0, 400.0])).tolist() == [80.0, 80.0, 80.0]
 
 
@@ -33,7 +33,7 @@ def test_what_is_left_satisfies_others_too() -> None:
     assert sabt(100.0, needs).tolist() == [1.0, 24.0, 26.0, 49.0]
 
 
-def test_nobody_is_nobody() -> None:
+def test_no_needs_give_no_shares() -> None:
     assert (
         abt(1.0, np.array([])).tolist() == sabt(1.0, np.array([])).tolist() == equal(1.0, np.array([])).tolist() == []
     )

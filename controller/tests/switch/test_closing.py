@@ -109,7 +109,7 @@ async def test_the_tickle_is_in_the_clients_name(closing: Closing, cells: Cells,
     assert (again[IP].chksum, again[TCP].chksum) == sums
 
 
-async def test_nobody_is_tickled_unseen(closing: Closing, switch: Switch) -> None:
+async def test_an_unconfirmed_connection_is_not_tickled(closing: Closing, switch: Switch) -> None:
     with pytest.raises(SwitchError, match="connection 7 was not confirmed idle; call confirm_idle first"):
         await closing.tickle(7, SERVICE, 0.0)
     assert switch.sent == []

@@ -172,7 +172,7 @@ async def test_63_bits_pass(registers: Registers) -> None:
     assert await registers.read(Register.PIN_KEY_1, [1]) == [(1 << 63) - 1]
 
 
-async def test_nobody_at_the_thrift_address() -> None:
+async def test_no_server_at_the_thrift_address() -> None:
     with pytest.raises(SwitchLost, match=r"is switch\.thrift right\?"):
         await ThriftRegisters.open("127.0.0.1:1")
 

@@ -80,7 +80,7 @@ def test_a_server_that_is_alone_needs_no_look() -> None:
         (True, Mode.FIXED, True),
     ],
 )
-def test_production_mode_looks_twice_unless_told_otherwise(configured: bool | None, mode: Mode, looks: bool) -> None:
+def test_production_mode_looks_twice_by_default(configured: bool | None, mode: Mode, looks: bool) -> None:
     state = looking("null" if configured is None else str(configured).lower())
     assert state.plan.services[0].second_look(mode) is looks
 
@@ -94,7 +94,7 @@ def test_a_service_that_looks_draws_evenly_from_what_its_weights_sum_to(servers:
 
 
 @pytest.mark.parametrize("servers", range(2, 200, 7))
-def test_shares_are_a_multiple_of_what_the_weights_sum_to_whoever_is_left_out(servers: int) -> None:
+def test_shares_are_a_multiple_of_the_weights_sum_for_any_omitted_server(servers: int) -> None:
     state = looking(servers=servers)
     (service,) = state.plan.services
     for left in range(1, servers + 1):
@@ -117,7 +117,7 @@ async def test_more_looks_are_drawn_at_once() -> None:
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [("", 4), ("\n  looks: 2", 2), ("\n  looks: 3", 3), ("\n  looks: 4", 4)])
-def test_four_servers_are_looked_at_unless_told_otherwise(asked: str, drawn: int) -> None:
+def test_four_servers_are_looked_at_by_default(asked: str, drawn: int) -> None:
     state = looking("true" + asked, servers=5)
     assert state.plan.services[0].looks == drawn
     wide = {len(member.args) for entry in choose_other(state) for member in group(entry)}
@@ -146,7 +146,7 @@ def test_large_servers_are_sought_out_while_they_are_idle() -> None:
     assert sought(replace(uneven, weights={service.id: {1: 100}})) == [], "nobody looks"
 
 
-async def test_only_changed_words_are_written_and_those_nobody_needs_are_deleted() -> None:
+async def test_only_changed_words_are_written_and_unused_ones_are_deleted() -> None:
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
         state, readback = looking(servers=40), await read_back(session)
