@@ -21,7 +21,7 @@ MOST_LINES = 50
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 CONTROL = re.compile(r"\bcontrol\s+(\w+)")
 BLOCK = re.compile(r"\bapply\s*\{|\baction\s+(\w+)\s*\([^)]*\)\s*\{")
-"""A RegisterAction's `apply` has parameters: it is none."""
+"""Begins a control's apply block or an action. A RegisterAction's `apply` has parameters and does not match."""
 CONDITION = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif|else|endif)\b")
 
 
@@ -30,59 +30,59 @@ class Block:
     """The apply block of a control, or an action."""
 
     control: str
-    """Name of the control that it belongs to; empty outside of controls."""
+    """Name of the control that the block or action belongs to; empty outside of controls."""
     action: str
     """Name of the action; empty for an apply block."""
     line: int
-    """Where it begins."""
+    """Number of the source's line with the opening brace."""
     body: str
-    """What is between its braces, with comments taken out."""
+    """The text between the braces, without comments."""
 
     @property
     def name(self) -> str:
-        """As messages name it."""
+        """The block's name in messages."""
         return f"action {self.action} of {self.control}" if self.action else f"apply block of {self.control}"
 
     @property
     def length(self) -> int:
-        """Lines that hold more than a comment."""
+        """The number of lines that hold more than a comment."""
         return sum(bool(line.strip()) for line in self.body.splitlines())
 
     @property
     def conditions(self) -> list[int]:
-        """The source's lines with a preprocessor's condition inside."""
+        """Numbers of the source's lines inside the block that hold a preprocessor's condition."""
         lines = enumerate(self.body.splitlines(), self.line)
         return [number for number, line in lines if CONDITION.match(line)]
 
 
 def without_comments(text: str) -> str:
-    """The text with as many lines, but no comments and no strings."""
-    return COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    """Return the text without comments and strings; the number of lines stays the same."""
+    return COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
 def end_of(text: str, start: int) -> int:
-    """Where the block ends whose opening brace is in front of `start`: its closing brace, or the text's end."""
+    """Return the position of a block's closing brace, or the text's end; `start` is just behind the opening brace."""
     depth = 1
-    for found in re.finditer(r"[{}]", text[start:]):
-        depth += 1 if found[0] == "{" else -1
+    for brace in re.finditer(r"[{}]", text[start:]):
+        depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return start + found.start()
+            return start + brace.start()
     return len(text)
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The apply blocks and actions of a source, in its order."""
+    """Yield the apply blocks and actions of a source in its order."""
     text = without_comments(text)
-    controls = [(found.start(), found[1]) for found in CONTROL.finditer(text)]
-    for found in BLOCK.finditer(text):
-        control = next((name for start, name in reversed(controls) if start < found.start()), "")
-        # The line of the opening brace is the body's first: what follows the brace there belongs to the body.
-        line = text.count("\n", 0, found.end()) + 1
-        yield Block(control, found[1] or "", line, text[found.end() : end_of(text, found.end())])
+    controls = [(match.start(), match[1]) for match in CONTROL.finditer(text)]
+    for match in BLOCK.finditer(text):
+        control = next((name for start, name in reversed(controls) if start < match.start()), "")
+        # The body's first line is that of the opening brace, since code may follow the brace on the same line.
+        line = text.count("\n", 0, match.end()) + 1
+        yield Block(control, match[1] or "", line, text[match.end() : end_of(text, match.end())])
 
 
 def broken(path: Path) -> Iterator[str]:
-    """A line for every rule that a source breaks: where, and what to do."""
+    """Yield a message for every rule that a source breaks, with the place and what to do."""
     place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     for block in blocks(path.read_text()):
         if not block.action and block.length > MOST_LINES:
@@ -98,7 +98,7 @@ def broken(path: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Checks the files and folders named on the command line; returns the exit status."""
+    """Check the files and folders named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description="Proves that every apply block reads as a diagram.")
     parser.add_argument("source", type=Path, nargs="*", default=[P4SRC], help="P4 sources or folders; default: p4src")
     named: list[Path] = parser.parse_args().source

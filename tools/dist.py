@@ -1,6 +1,6 @@
 """Builds the wheels that an installation needs: the controller's, and that of the switch, the agent and the gateway.
 
-Of what is there: cargo has built the programs (`make dist` sees to that), and no network is needed.
+The programs must have been built by cargo (`make dist` does that); this tool needs no network.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROJECTS = (ROOT, ROOT / "deploy/wheel")
 
 
 def build(folder: Path) -> list[Path]:
-    """Write the wheels into a folder; their paths. Raises CalledProcessError, when pip has said why."""
+    """Write the wheels into a folder and return their paths. Raises CalledProcessError; pip prints the reason."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.whl"):
         old.unlink()
@@ -26,7 +26,7 @@ def build(folder: Path) -> list[Path]:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Build them and say where they are."""
+    """Build the wheels and print their paths; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.dist", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the wheels go; those in it are replaced")
     try:

@@ -1,4 +1,4 @@
-"""Writes seeds for the targets of switch/fuzz: programs, sluice's traffic, writes to a test's tables, what is kept."""
+"""Writes seeds for the fuzz targets of switch/fuzz: programs, packets, P4Runtime requests, and seeds kept in git."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from topo.testbed import REPOSITORY as ROOT
 
 CORPUS = ROOT / "switch/fuzz/corpus"
 KEPT = ROOT / "switch/fuzz/seeds"
-"""Those of the rules' and the agent's targets, which tests run as well."""
+"""Folder of the seeds in git: those of the targets of rules and agent, which tests run as well."""
 P4_FOLDERS = ("switch/engine/tests/p4", "switch/p4runtime/tests/p4")
 EVERYTHING = ROOT / "switch/p4runtime/tests/p4/everything.p4info.txtpb"
 SEEDS = 200
 PACKETS = 8
-"""In a script."""
+"""Packets in each script."""
 PACKET = 0
-"""What a script calls a packet; see switch/fuzz/src/lib.rs."""
+"""The byte that begins a packet in a script; see switch/fuzz/src/lib.rs."""
 WRITE, READ, PIPELINE, STREAM = 0, 1, 2, 3
-"""Kinds of requests of the target p4runtime."""
+"""First bytes of inputs of the fuzz target `p4runtime`, by kind of request."""
 
 
 def script(frames: list[tuple[int, bytes]]) -> bytes:
-    """Packets as a script of `sluice_fuzz::play`: untraced, a time in between, a port and a length before each."""
+    """Return packets as an untraced script of `sluice_fuzz::play`: a delay, a port and a length precede each packet."""
     steps = (
         b"\0\0" + bytes([PACKET]) + port.to_bytes(2, "big") + len(frame).to_bytes(2, "big") + frame
         for port, frame in frames
@@ -37,7 +37,7 @@ def script(frames: list[tuple[int, bytes]]) -> bytes:
 
 
 def requests(p4info: p4i.P4Info, rng: random.Random) -> list[bytes]:
-    """Writes of an entry into every table, and reads of everything."""
+    """Return requests that write an entry into every table and that read every entity."""
     actions = {action.preamble.id: action for action in p4info.actions}
     made: list[bytes] = []
     for table in p4info.tables:
@@ -91,11 +91,11 @@ direct_meter_entry { table_entry { table_id: 0x02000001 is_default_action: true 
 direct_counter_entry { table_entry { table_id: 0x02000001 is_default_action: true } data { packet_count: 1 } }
 table_entry { table_id: 0x02000003 is_default_action: true metadata: "m" action { action { action_id: 0x01000005 } } }
 """
-"""Entities besides table entries, of the tests' `everything.p4`; one begins where a line has no indent."""
+"""Entities other than table entries, for the tests' `everything.p4`; a line without indent begins an entity."""
 
 
 def others(p4info: p4i.P4Info) -> list[bytes]:
-    """Writes of all other entities, messages of the stream, and requests about the pipeline."""
+    """Return writes of all other entities, messages of the stream channel, and requests about the pipeline."""
     texts = re.split(r"\n(?=\w)", OTHERS.strip())
     entities = [text_format.Parse(text, p4r.Entity()) for text in texts]
     entities += [p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=digest.preamble.id)) for digest in p4info.digests]
@@ -124,7 +124,7 @@ def others(p4info: p4i.P4Info) -> list[bytes]:
 
 
 def main() -> None:
-    """Write all seeds. The same ones every time."""
+    """Write all seeds; every run writes the same bytes."""
     rng = random.Random(1)
     frames = Frames(rng)
     shutil.copytree(KEPT, CORPUS, dirs_exist_ok=True)

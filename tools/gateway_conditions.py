@@ -1,7 +1,7 @@
 """Proves over compiled BMv2 JSON that the stages' conditions are ones that a Tofino can decide.
 
 A gateway compares: a field, or bits of it, with a constant, over at most 44 bits; or two fields of at most 32 bits for
-being equal. It adds nothing up and knows no "less than" between fields. p4c moves what is computed in an apply block
+equality. It cannot add, and it has no "less than" between fields. p4c moves what is computed in an apply block
 into the conditions that use it; what a condition tests is therefore computed in actions. Exit status 1, and the places,
 where a condition does more.
 
@@ -21,19 +21,19 @@ Json = dict[str, Any]
 
 STAGES = "p4src/stages/"
 CONSTANT_BITS = 44
-"""What a gateway can compare with constants: 32 bits of its input bytes, and 12 of a hash."""
+"""Most bits that a gateway can compare with constants: 32 bits of its input bytes and 12 bits of a hash."""
 FIELD_BITS = 32
-"""Widest fields that it can compare with each other."""
+"""Width in bits of the widest fields that a gateway can compare with each other."""
 COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
 LOGIC = {"and", "or", "not"}
 
 
 class ConditionError(Exception):
-    """What a gateway cannot do."""
+    """A condition that a gateway cannot decide, with the reason."""
 
 
 def widths(program: Json) -> dict[str, int]:
-    """Bits of every field, by `header.field`."""
+    """Return the width in bits of every field, by `header.field`."""
     types = {kind["name"]: kind["fields"] for kind in program["header_types"]}
     return {
         f"{header['name']}.{field[0]}": field[1]
@@ -44,12 +44,12 @@ def widths(program: Json) -> dict[str, int]:
 
 
 def constant(operand: Json | None) -> int | None:
-    """Value of a constant; None for anything else."""
+    """Return the value of a constant; None for any other operand."""
     return int(operand["value"], 16) if operand and operand["type"] == "hexstr" else None
 
 
 def bits(operand: Json, known: Mapping[str, int]) -> int | None:
-    """Width of a field or of bits of one; None for a constant. ConditionError for anything that is computed."""
+    """Return the width of a field or of a field's slice, None for a constant. Raises ConditionError when computed."""
     if operand["type"] == "expression":
         inner: Json = operand["value"]
         if "op" not in inner:
@@ -66,7 +66,7 @@ def bits(operand: Json, known: Mapping[str, int]) -> int | None:
 
 
 def decide(expression: Json, known: Mapping[str, int]) -> None:
-    """Checks one condition; ConditionError where a gateway cannot decide it."""
+    """Check a condition. Raises ConditionError where a gateway cannot decide it."""
     if expression["type"] != "expression":
         return
     value: Json = expression["value"]
@@ -85,7 +85,7 @@ def decide(expression: Json, known: Mapping[str, int]) -> None:
 
 
 def compare(value: Json, known: Mapping[str, int]) -> None:
-    """Checks one comparison; ConditionError where a gateway cannot make it."""
+    """Check a comparison. Raises ConditionError where a gateway cannot make it."""
     left, right = (bits(value[side], known) for side in ("left", "right"))
     if left is not None and right is not None:
         if value["op"] not in ("==", "!="):
@@ -97,7 +97,7 @@ def compare(value: Json, known: Mapping[str, int]) -> None:
 
 
 def undecidable(program: Json) -> Iterator[str]:
-    """A line for every condition of the stages that a gateway cannot decide: where it is, and why."""
+    """Yield a message for every condition of the stages that a gateway cannot decide, with place and reason."""
     known = widths(program)
     for pipeline in program["pipelines"]:
         for conditional in pipeline["conditionals"]:
@@ -112,7 +112,7 @@ def undecidable(program: Json) -> Iterator[str]:
 
 
 def main() -> int:
-    """Checks the programs named on the command line; returns the exit status."""
+    """Check the programs named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description="Proves that a Tofino can decide the stages' conditions.")
     parser.add_argument("program", type=Path, nargs="+", help="BMv2 JSON")
     failed = False

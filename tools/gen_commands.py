@@ -1,4 +1,4 @@
-"""Commands and options of `sluice`, from its parser (docs/reference/cli.md); `tools.gen_docs` writes it."""
+"""Generates docs/reference/cli.md, `sluice`'s commands and options, from its parser, for `tools.gen_docs`."""
 
 import argparse
 from collections.abc import Iterator
@@ -19,26 +19,28 @@ COMMON = {"--help", "--config", "--socket", "--json"}
 
 
 def page() -> str:
-    """The text of cli.md."""
+    """Return the text of cli.md."""
     return PAGE + "\n".join(rows("sluice", make_parser())) + "\n"
 
 
 def rows(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
-    """A line for each command below one."""
+    """Yield a row for each subcommand of a command, at any depth."""
     for action in command._actions:
         if not isinstance(action.choices, dict):
             continue
         texts = {choice.dest: choice.help or "" for choice in getattr(action, "_choices_actions", ())}
-        for word, one in action.choices.items():
-            below = list(rows(f"{name} {word}", one))
-            yield from below or [row(f"{name} {word}", texts.get(word, ""), one)]
+        for word, subcommand in action.choices.items():
+            below = list(rows(f"{name} {word}", subcommand))
+            yield from below or [row(f"{name} {word}", texts.get(word, ""), subcommand)]
 
 
 def row(name: str, text: str, command: argparse.ArgumentParser) -> str:
-    """A command, its arguments, what it does, and each of its options with its meaning."""
-    shown = (one for one in command._actions if one.help is not argparse.SUPPRESS)
-    usual = [one for one in shown if not COMMON & set(one.option_strings)]
-    arguments = [str(one.metavar or one.dest.upper()) for one in usual if not one.option_strings]
-    options = [f"`{one.option_strings[-1]}` {one.help or ''}".strip() for one in usual if one.option_strings]
+    """Return a row: a command, its arguments, what it does, and each of its options with its help text."""
+    shown = (action for action in command._actions if action.help is not argparse.SUPPRESS)
+    usual = [action for action in shown if not COMMON & set(action.option_strings)]
+    arguments = [str(action.metavar or action.dest.upper()) for action in usual if not action.option_strings]
+    options = [
+        f"`{action.option_strings[-1]}` {action.help or ''}".strip() for action in usual if action.option_strings
+    ]
     cells = [f"`{' '.join([name, *arguments])}`", text, "; ".join(options)]
     return "| " + " | ".join(cell.replace("|", r"\|").replace("%(default)s", "") for cell in cells) + " |"

@@ -79,7 +79,7 @@ SECTIONS: dict[str, type] = {
     "metrics": MetricsConfig,
     "page": PageConfig,
 }
-"""Where a model's keys are in the file."""
+"""Path of each model's section in the configuration file."""
 CONFIGURATION = """# Configuration
 
 Every key of `sluice.yaml`; times are in seconds. [Configure](../guide/configure.md) explains the file.
@@ -159,12 +159,12 @@ STATUS: dict[str, Any] = {
         "destinations": [dict.fromkeys(("offered", "admitted", "refused", "returning"), 0) | {"name": "-"}],
     },
 }
-"""A status with one of each, for the collector to turn into metrics."""
+"""A controller's status with an entry of each kind, so that the collector exports every metric."""
 
 
 def meanings(model: type) -> dict[str, str]:
-    """The docstrings behind a class's fields, those that it inherits too."""
-    found: dict[str, str] = {}
+    """Return the docstrings behind a class's fields by field name, inherited fields included."""
+    meanings_by_field: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not base.__module__.startswith("sluice."):
             continue
@@ -173,21 +173,23 @@ def meanings(model: type) -> dict[str, str]:
         for field, behind in zip(tree.body, tree.body[1:], strict=False):
             match field, behind:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as text)):
-                    found[name] = " ".join(text.split()).replace("``", "`").replace("|", r"\|")
+                    meanings_by_field[name] = " ".join(text.split()).replace("``", "`").replace("|", r"\|")
                 case _:
                     pass
-    return found
+    return meanings_by_field
 
 
 def values(schema: Schema, definitions: Schema) -> str:
-    """What a key takes: a type with its bounds, alternatives, or the section that describes it."""
+    """Return the values a key accepts: a type with its bounds, alternatives, or a link to the section's table."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return values(definitions[name], definitions) if "enum" in definitions[name] else "section"
     if "anyOf" in schema:
-        return " or ".join(values(one, definitions) for one in schema["anyOf"] if one.get("type") != "null")
+        return " or ".join(
+            values(alternative, definitions) for alternative in schema["anyOf"] if alternative.get("type") != "null"
+        )
     if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
+        return ", ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
         return "list"
     bounds = [
@@ -206,7 +208,7 @@ def values(schema: Schema, definitions: Schema) -> str:
 
 
 def default(name: str, schema: Schema, model: Schema) -> str:
-    """A key's default: required, none, or a value."""
+    """Return a key's default as text: `required`, `none`, or a value."""
     if name in model.get("required", ()):
         return "required"
     value = schema.get("default")
@@ -214,16 +216,16 @@ def default(name: str, schema: Schema, model: Schema) -> str:
 
 
 def first_sentence(schema: Schema, definitions: Schema) -> str:
-    """What a key's own model says of itself first; "" for a key without one."""
-    for one in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
-        if "$ref" in one:
-            said = " ".join(definitions[one["$ref"].rpartition("/")[2]]["description"].split())
+    """Return the first sentence of the docstring of a key's model; "" where the key's type is no model."""
+    for candidate in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
+        if "$ref" in candidate:
+            said = " ".join(definitions[candidate["$ref"].rpartition("/")[2]]["description"].split())
             return said.partition(". ")[0].rstrip(".") + "."
     return ""
 
 
 def section(title: str, model: type, definitions: Schema) -> Iterator[str]:
-    """A heading, what the model says of itself, and a row for each key."""
+    """Yield the lines of a section: a heading, the model's docstring, and a row for each key."""
     schema = definitions[model.__name__]
     yield f"\n## {title}\n\n{' '.join(schema['description'].split())}\n"
     yield "| key | takes | default | meaning |\n|---|---|---|---|"
@@ -235,14 +237,14 @@ def section(title: str, model: type, definitions: Schema) -> Iterator[str]:
 
 
 def configuration() -> str:
-    """The text of configuration.md."""
+    """Return the text of configuration.md."""
     schema = TypeAdapter(Config).json_schema()
     definitions = schema.pop("$defs") | {"Config": schema}
     return "\n".join([CONFIGURATION.rstrip(), *lines(definitions), *limits()]) + "\n"
 
 
 def limits() -> Iterator[str]:
-    """How much the program holds: `sluice check` refuses more."""
+    """Yield the section about the pipeline's limits, beyond which `sluice check` refuses a configuration."""
     yield from ("", "## Limits", "", "What the program holds; `sluice check` refuses more.", "")
     yield from ("| of | at most |", "|---|---|")
     least = weight_sum(1)
@@ -264,13 +266,13 @@ def limits() -> Iterator[str]:
 
 
 def lines(definitions: Schema) -> Iterator[str]:
-    """All sections."""
+    """Yield the lines of all sections of configuration.md."""
     for title, model in SECTIONS.items():
         yield from section(title, model, definitions)
 
 
 def metrics() -> str:
-    """The text of metrics.md."""
+    """Return the text of metrics.md."""
     rows: list[str] = []
     for family in families(STATUS):
         labels = ", ".join(sorted({label for sample in family.samples for label in sample.labels}))
@@ -280,7 +282,7 @@ def metrics() -> str:
 
 
 def alerts() -> str:
-    """The text of alerts.md."""
+    """Return the text of alerts.md."""
     groups = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())["groups"]
     rows: list[str] = []
     for rule in (rule for group in groups for rule in group["rules"]):
@@ -303,7 +305,7 @@ PAGES = {
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Write the pages, or compare them; 1 when they differ."""
+    """Write the pages, or compare them with `--check`; return 1 when they differ."""
     parser = argparse.ArgumentParser(prog="python -m tools.gen_docs", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args(None if arguments is None else list(arguments)).check

@@ -1,6 +1,6 @@
-"""Generates controller/sluice/names.py: what Python knows of the pipeline.
+"""Generates controller/sluice/names.py: the pipeline's names, enums, constants and sizes for Python.
 
-Names, key fields, parameters and sizes come from the P4Info; enums and constants from p4src/common. Nothing of it is
+Names, key fields, parameters and sizes come from the P4Info; enums and constants from p4src/common. None of them is
 retyped anywhere.
 """
 
@@ -30,14 +30,14 @@ from typing import Final
 
 
 def str_enum(title: str, doc: str, entities: Iterable[p4i.Preamble]) -> Iterator[str]:
-    """A StrEnum from alias to full name."""
+    """Yield the source of a StrEnum whose members are aliases with full names as values."""
     yield f'\n\nclass {title}(StrEnum):\n    """{doc}"""\n'
     for preamble in entities:
         yield f'    {preamble.alias.replace(".", "_").upper()} = "{preamble.name}"'
 
 
 def sizes(title: str, doc: str, enum: str, entities: Iterable[tuple[p4i.Preamble, int]]) -> Iterator[str]:
-    """A mapping from enum member to size."""
+    """Yield the source of a dict from enum member to size in cells or entries."""
     yield f"\n\n{title}: Final[dict[{enum}, int]] = {{"
     for preamble, size in entities:
         yield f"    {enum}.{preamble.alias.upper()}: {size},"
@@ -45,7 +45,7 @@ def sizes(title: str, doc: str, enum: str, entities: Iterable[tuple[p4i.Preamble
 
 
 def p4_enums(path: Path) -> Iterator[str]:
-    """IntEnums from the serializable enums of a P4 file; a comment behind a member becomes its docstring."""
+    """Yield IntEnums for the serializable enums of a P4 file; a comment behind a member becomes its docstring."""
     for name, members in p4_sources.enums(path).items():
         yield f'\n\nclass {name}(IntEnum):\n    """`{name}` of {path.relative_to(ROOT)}."""\n'
         for member in members:
@@ -56,13 +56,13 @@ def p4_enums(path: Path) -> Iterator[str]:
 
 
 def p4_constants(path: Path) -> Iterator[str]:
-    """Module constants from those of a P4 file."""
+    """Yield Python constants for the constants of a P4 file."""
     for name, value in p4_sources.constants(path).items():
         yield f"{name}: Final = {value}"
 
 
 def generate() -> str:
-    """The text of names.py."""
+    """Return the text of names.py."""
     info = text_format.Parse(P4INFO.read_text(), p4i.P4Info())
     lines = [HEADER]
     lines += [f'PROGRAM: Final = "{info.pkg_info.name}"', f'VERSION: Final = "{info.pkg_info.version}"']

@@ -26,14 +26,14 @@ P4SRC = ROOT / "p4src"
 BUILD = P4SRC / "build"
 MANIFEST = BUILD / "manifest.json"
 COMPILER = "p4c-bm2-ss"
-# p4c warns of this for every v1model table with a selector, and --Wdisable does not silence it (p4c 1.2.5.16).
+# p4c prints this warning for every v1model table with a selector, and --Wdisable does not silence it (p4c 1.2.5.16).
 EXPECTED_WARNING = "Target does not support default_action for .SluiceIngress.balance."
 ARTEFACTS = ("sluice.json", "sluice.p4info.txtpb")
 
 
 @dataclass(frozen=True)
 class Build:
-    """One way to compile the program: `<file>` is looked for in `folders` of p4src, the first that has it."""
+    """A variant of the program: its main file is the first `file` that exists in `folders` of p4src."""
 
     folders: tuple[str, ...]
     flags: tuple[str, ...] = ()
@@ -41,66 +41,66 @@ class Build:
 
     @property
     def main(self) -> str:
-        """The main file, from the repository's root."""
-        found = next((folder for folder in self.folders if (P4SRC / folder / self.file).exists()), self.folders[-1])
-        return f"p4src/{found}/{self.file}"
+        """Path of the main file, relative to the repository's root."""
+        folder = next((folder for folder in self.folders if (P4SRC / folder / self.file).exists()), self.folders[-1])
+        return f"p4src/{folder}/{self.file}"
 
     @property
     def arguments(self) -> list[str]:
-        """What any p4c is told."""
+        """Arguments of every p4c's command line: standard, include folders, defines and main file."""
         return ["--std", "p4-16", *(f"-Ip4src/{folder}" for folder in self.folders), *self.flags, self.main]
 
 
 BUILDS = {
     "": Build(("v1model",)),
     "large": Build(("v1model",), ("-DLARGE",)),
-    # The judge stands for `addressed` and `validate`.
+    # unused: the judge's table stands in for the controls `addressed` and `validate`.
     "twin": Build(("twin", "v1model"), ("--Wdisable=unused", "-DTWIN")),
 }
-"""By the folder below p4src/build."""
+"""v1model's variants of the program, by folder below p4src/build."""
 TOFINO_BUILDS = {
     "tofino": Build(("tna",), ("-DTOFINO", "-D__TARGET_TOFINO__=1")),
     "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2", "-DCONTENT", "-DRESOURCES")),
 }
-"""As BUILDS: what p4c's Tofino back end compiles (tools/p4_tofino.py)."""
+"""Variants that p4c's Tofino back end compiles (tools/p4_tofino.py), by folder below p4src/build."""
 
 INCLUDE = re.compile(r'^#include (?:"(.+)"|<(.+)>)$', re.MULTILINE)
 STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 class P4Error(Exception):
-    """What is wrong, and what to do about it."""
+    """A failed build or check; the text states what is wrong and what to do."""
 
 
 def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
+    """Return the hexadecimal SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def code_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a source's code: without comments and blank lines, with one space for several."""
+    """Return the hexadecimal SHA-256 of a source without comments and blank lines; runs of spaces count as one."""
     code = STRING_OR_COMMENT.sub(lambda match: match[1] or "", path.read_text())
     lines = [" ".join(line.split()) for line in code.splitlines()]
     return hashlib.sha256("\n".join(line for line in lines if line).encode()).hexdigest()
 
 
 def files(build: Build, path: Path) -> Iterator[Path]:
-    """A file of the program, and all that it includes, as often as it is included; the compiler's own are left out."""
+    """Yield a file and all files it includes, once per inclusion; files that come with the compiler are left out."""
     yield path
     for beside, named in INCLUDE.findall(path.read_text()):
         places = [path.parent / beside] if beside else [P4SRC / folder / named for folder in build.folders]
-        for found in [place for place in places if place.exists()][:1]:
-            yield from files(build, found.resolve())
+        for place in [place for place in places if place.exists()][:1]:
+            yield from files(build, place.resolve())
 
 
 def sources(*builds: Build, hashed: Callable[[Path], str] = sha256) -> dict[str, str]:
-    """Hashes of all sources of some builds, by path from the repository's root."""
+    """Return the hashes of all sources of the builds, by path relative to the repository's root."""
     paths = {path for build in builds for path in files(build, ROOT / build.main)}
     return {str(path.relative_to(ROOT)): hashed(path) for path in sorted(paths)}
 
 
 def compiler() -> str:
-    """Version of the p4c on PATH; P4Error where there is none."""
+    """Return the version of the p4c on PATH. Raises P4Error where there is none."""
     if not shutil.which(COMPILER):
         raise P4Error(
             f"{COMPILER} is not on PATH. The compiled program is in p4src/build; p4c is needed only to change it "
@@ -111,45 +111,45 @@ def compiler() -> str:
 
 
 def compile_into(folder: Path) -> None:
-    """Writes the artefacts of all builds into a folder. P4Error with p4c's own words when it refuses, or warns."""
+    """Write the artefacts of all builds into a folder. Raises P4Error with p4c's output on an error or warning."""
     for name, build in BUILDS.items():
         (folder / name).mkdir(exist_ok=True)
         compile_one(build, folder / name)
 
 
 def compile_one(build: Build, folder: Path) -> None:
-    """Writes one build's artefacts into a folder. P4Error as compile_into."""
+    """Write the artefacts of a build into a folder. Raises P4Error with p4c's output on an error or warning."""
     program, p4info = (folder / name for name in ARTEFACTS)
     command = [COMPILER, "--p4runtime-files", str(p4info), "-o", str(program), *build.arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
     if done.returncode or any(EXPECTED_WARNING not in line for line in said):
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    # One object, one line order: p4c's own text, without the name of the folder it was asked to write to.
+    # Normalise the JSON's layout, so that equal programs give equal files.
     program.write_text(json.dumps(json.loads(program.read_text()), indent=1) + "\n")
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """Hashes of the artefacts that are there, by path from the folder."""
+    """Return the hashes of the artefacts that exist, by path relative to the folder."""
     paths = (Path(build) / name for build in BUILDS for name in ARTEFACTS)
     return {str(path): sha256(folder / path) for path in paths if (folder / path).exists()}
 
 
 def build() -> None:
-    """Compiles, and records what was compiled from what."""
+    """Compile all builds, and write the manifest with the hashes of sources and artefacts."""
     version = compiler()
     compile_into(BUILD)
     manifest = {"p4c": version, "sources": sources(*BUILDS.values()), "artefacts": hashes(BUILD)}
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def differences(recorded: dict[str, str], found: dict[str, str]) -> list[str]:
-    """Paths that were added, removed or changed."""
-    return sorted(path for path in recorded.keys() | found.keys() if recorded.get(path) != found.get(path))
+def differences(recorded: dict[str, str], current: dict[str, str]) -> list[str]:
+    """Return the sorted paths that were added, removed or changed."""
+    return sorted(path for path in recorded.keys() | current.keys() if recorded.get(path) != current.get(path))
 
 
 def check() -> None:
-    """P4Error when sources, artefacts and manifest disagree, or a fresh compile gives something else."""
+    """Raise P4Error when sources or artefacts differ from the manifest, or a fresh compile gives other artefacts."""
     manifest = json.loads(MANIFEST.read_text())
     if changed := differences(manifest["sources"], sources(*BUILDS.values())):
         raise P4Error(f"p4src/build is older than {', '.join(changed)}: run `make p4`")
@@ -173,7 +173,7 @@ def check() -> None:
 
 
 def run_command(description: str, build: Callable[[], None], check: Callable[[], None]) -> int:
-    """Runs `build` or `check`, as the command line says; returns the exit status. A P4Error is told, not raised."""
+    """Run `build` or `check` as the command line demands; return the exit status. A P4Error is printed, not raised."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("command", choices=["build", "check"])
     command = parser.parse_args().command

@@ -39,9 +39,9 @@ REASONS = ("DropReason", "PuntReason")
 
 Tokens = Sequence[str]
 FieldPath = tuple[str, ...]
-"""A parameter and the fields below it."""
+"""A parameter's name, followed by field names."""
 Access = tuple[FieldPath, str]
-"""A path, or an enum and its member; and the file whose control does it, empty for the control's own file."""
+"""A path (or an enum and its member), and the file of the control that accesses it; "" for the control's own file."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +50,23 @@ class Parameter:
 
     name: str
     direction: str
-    """Empty of an action's data and of an extern."""
+    """`in`, `out` or `inout`; empty for an action's data and for externs."""
     type: str
 
 
 @dataclass
 class Effects:
-    """What a control, action or function does, in the names of its parameters and of those around it."""
+    """The reads, writes and reasons of a control, action or function, named by its own and the enclosing parameters."""
 
     reads: set[Access] = field(default_factory=set)
     needs: set[Access] = field(default_factory=set)
-    """Of `reads`, those that no write of its own may precede."""
+    """The reads that no earlier write of the same control can supply: values that must come from outside."""
     writes: set[Access] = field(default_factory=set)
-    """Reasons included, as writes of their field."""
+    """Paths that may be written. A drop or punt reason counts as a write of its field."""
     reasons: set[Access] = field(default_factory=set)
 
     def update(self, other: "Effects") -> None:
-        """Adds the effects of another control."""
+        """Add the effects of another control."""
         self.reads |= other.reads
         self.needs |= other.needs
         self.writes |= other.writes
@@ -75,22 +75,22 @@ class Effects:
 
 @dataclass
 class Control:
-    """A control and what it declares, or a function with neither actions nor tables."""
+    """A control with its declarations; also a function, which has neither actions nor tables."""
 
     name: str
     file: str
-    """From the repository's root."""
+    """Path of the source, relative to the repository's root."""
     parameters: list[Parameter]
     body: Tokens = ()
     actions: dict[str, "Control"] = field(default_factory=dict)
-    """Register actions too."""
+    """Actions and register actions by name."""
     tables: dict[str, Tokens] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    """Types of what it instantiates, by the instance's name."""
+    """Types of the control's instances, by instance name."""
 
 
 def preprocessed(build: Build) -> str:
-    """A program's text with line markers. P4Error where there is no preprocessor, or it refuses the program."""
+    """Return a program's preprocessed text with line markers. Raises P4Error without a preprocessor or on its error."""
     with tempfile.TemporaryDirectory() as folder:
         for name in HEADERS:
             (Path(folder) / name).touch()
@@ -106,7 +106,7 @@ def preprocessed(build: Build) -> str:
 
 
 def end(tokens: Tokens, start: int) -> int:
-    """The position of the bracket that closes the opening one at `start`."""
+    """Return the position of the bracket that closes the opening bracket at `start`."""
     opening, closing = tokens[start], CLOSING[tokens[start]]
     depth = 0
     for position in range(start, len(tokens)):
@@ -116,15 +116,15 @@ def end(tokens: Tokens, start: int) -> int:
     raise P4Error(f"no bracket closes {' '.join(tokens[start : start + 8])}")
 
 
-def find(tokens: Tokens, wanted: str, start: int = 0) -> int:
-    """The position of the first token `wanted` outside of brackets, or the number of tokens."""
-    while start < len(tokens) and tokens[start] != wanted:
+def find(tokens: Tokens, token: str, start: int = 0) -> int:
+    """Return the position of the first `token` outside of brackets; without one, the number of tokens."""
+    while start < len(tokens) and tokens[start] != token:
         start = end(tokens, start) + 1 if tokens[start] in "([{" else start + 1
     return start
 
 
 def split(tokens: Tokens, separator: str) -> Iterator[Tokens]:
-    """What stands between the separators that are outside of brackets; nothing for empty parts."""
+    """Yield the runs of tokens between separators outside of brackets; empty runs are skipped."""
     start = 0
     while start < len(tokens):
         stop = find(tokens, separator, start)
@@ -134,7 +134,7 @@ def split(tokens: Tokens, separator: str) -> Iterator[Tokens]:
 
 
 def without_annotations(tokens: Tokens) -> list[str]:
-    """The tokens without `@name` and its arguments."""
+    """Return the tokens without annotations (`@name` and its arguments)."""
     others: list[str] = []
     position = 0
     while position < len(tokens):
@@ -149,7 +149,7 @@ def without_annotations(tokens: Tokens) -> list[str]:
 
 
 def parameters(tokens: Tokens) -> list[Parameter]:
-    """The parameters between a declaration's parentheses."""
+    """Return the parameters from the tokens between a declaration's parentheses."""
     declared: list[Parameter] = []
     for each in split(tokens, ","):
         direction = each[0] if each[0] in ("in", "out", "inout") else ""
@@ -158,7 +158,7 @@ def parameters(tokens: Tokens) -> list[Parameter]:
 
 
 def path_at(tokens: Tokens, start: int) -> FieldPath:
-    """The name at `start`, with the fields behind it."""
+    """Return the name at `start` and the field names that follow it."""
     path = [tokens[start]]
     position = start + 1
     while position + 1 < len(tokens) and tokens[position] == "." and NAME.fullmatch(tokens[position + 1]):
@@ -171,11 +171,11 @@ class Program:
     """The controls, functions and structures of a program."""
 
     def __init__(self, text: str) -> None:
-        """Parses a preprocessed program."""
+        """Parse a preprocessed program."""
         self.controls: dict[str, Control] = {}
         self.functions: dict[str, Control] = {}
         self.fields: dict[str, dict[str, str]] = {}
-        """Types of the fields of each structure."""
+        """Field types by structure and field name."""
         self.known: dict[int, Effects] = {}
         file = ""
         tokens: list[str] = []
@@ -192,7 +192,7 @@ class Program:
             position = self.declaration(tokens, position, files[position])
 
     def declaration(self, tokens: Tokens, position: int, file: str) -> int:
-        """Parses the declaration at a position; returns the position behind it."""
+        """Parse the declaration at a position; return the position behind it."""
         if tokens[position] == "@":
             return end(tokens, position + 2) + 1 if tokens[position + 2] == "(" else position + 2
         if tokens[position] in ("parser", "enum", "extern", "header_union"):
@@ -220,7 +220,7 @@ class Program:
         return stop + 1
 
     def effects(self, control: Control, around: Control | None = None) -> Effects:
-        """What a control, a function, or an action of the control around it does."""
+        """Return the effects of a control, a function, or an action of the control `around`."""
         if id(control) not in self.known:
             walk = Walk(self, control, around or control)
             walk.block(control.body)
@@ -228,7 +228,7 @@ class Program:
         return self.known[id(control)]
 
     def type_of(self, control: Control, path: FieldPath) -> str:
-        """The type of a path below a control's parameter; empty where it is not declared in the program."""
+        """Return the type of a path below a control's parameter; "" where the program does not declare it."""
         kind = next((each.type for each in control.parameters if each.name == path[0]), "")
         for name in path[1:]:
             kind = self.fields.get(kind, {}).get(name, "")
@@ -236,7 +236,7 @@ class Program:
 
 
 def members(control: Control, tokens: Tokens) -> None:
-    """Parses what a control declares."""
+    """Parse the declarations inside a control."""
     tokens = without_annotations(tokens)
     position = 0
     while position < len(tokens):
@@ -259,7 +259,7 @@ def members(control: Control, tokens: Tokens) -> None:
 
 
 def declare(control: Control, tokens: Tokens) -> None:
-    """Parses an instance, a register action or a variable: of a variable there is nothing to remember."""
+    """Parse an instance, a register action or a variable; nothing is recorded for a variable."""
     assigned = find(tokens, "=")
     if "(" in tokens[:assigned]:
         name = tokens[assigned - 1]
@@ -273,37 +273,37 @@ def declare(control: Control, tokens: Tokens) -> None:
 
 
 class Walk:
-    """Goes through the statements of a control, an action or a function, and collects their effects."""
+    """A walk through the statements of a control, an action or a function that collects their effects."""
 
     def __init__(self, program: Program, control: Control, around: Control) -> None:
-        """`around` has the names that the statements use: the control itself, or that of an action."""
+        """Prepare the walk; `around` declares the names in scope: the control itself, or an action's control."""
         self.program, self.around = program, around
         self.names = {each.name for each in (*around.parameters, *control.parameters)}
         self.effects = Effects()
         self.written: set[FieldPath] = {(each.name,) for each in control.parameters if each.direction == "out"}
-        """What a statement before may have written."""
+        """Paths that an earlier statement may have written."""
 
     def read(self, path: FieldPath, via: str = "") -> None:
-        """Notes that a path is read."""
+        """Record that a path is read."""
         if path[0] in self.names:
             self.effects.reads.add((path, via))
             if not any(path[:length] in self.written for length in range(1, len(path) + 1)):
                 self.effects.needs.add((path, via))
 
     def write(self, path: FieldPath, via: str = "") -> None:
-        """Notes that a path is written."""
+        """Record that a path is written."""
         if path[0] in self.names:
             self.effects.writes.add((path, via))
             self.written.add(path)
 
     def block(self, tokens: Tokens) -> None:
-        """Goes through the statements between two braces."""
+        """Walk through the statements between two braces."""
         position = 0
         while position < len(tokens):
             position = self.statement(tokens, position)
 
     def statement(self, tokens: Tokens, position: int) -> int:
-        """Goes through the statement at a position; returns the position behind it."""
+        """Walk through the statement at a position; return the position behind it."""
         first = tokens[position]
         if first in ("switch", "for"):
             raise P4Error(f"{self.around.file}: tools/p4_effects.py knows no `{first}`")
@@ -329,7 +329,7 @@ class Walk:
         return stop + 1
 
     def simple(self, tokens: Tokens) -> None:
-        """Goes through an assignment, a call, a declaration or a `return`."""
+        """Walk through an assignment, a call, a declaration or a `return`."""
         assigned = find(tokens, "=")
         self.expression(tokens[assigned + 1 :])
         if assigned == len(tokens):
@@ -338,7 +338,7 @@ class Walk:
             self.write(target)
 
     def target_of(self, tokens: Tokens) -> FieldPath | None:
-        """The path that the tokens are, perhaps with a slice of it; None of any other expression."""
+        """Return the path that the tokens name, with or without a bit slice; None for any other expression."""
         if not tokens or not NAME.fullmatch(tokens[0]):
             return None
         path = path_at(tokens, 0)
@@ -346,7 +346,7 @@ class Walk:
         return path if path[0] in self.names and (not rest or rest[0] == "[") else None
 
     def expression(self, tokens: Tokens) -> None:
-        """Notes what an expression reads, the reasons that it gives (but for comparisons), and calls."""
+        """Record an expression's reads, its calls, and the reasons it yields; reasons in comparisons do not count."""
         position = 0
         while position < len(tokens):
             if not NAME.fullmatch(tokens[position]) or (position and tokens[position - 1] == "."):
@@ -365,7 +365,7 @@ class Walk:
             position = stop
 
     def call(self, path: FieldPath, arguments: list[Tokens]) -> None:
-        """Notes what a call does: of a control, a table, an action, a function, a header or an extern."""
+        """Record the effects of calling a control, a table, an action, a function, a header's method or an extern."""
         *owner, name = path
         if owner and name == "apply" and owner[0] in self.around.tables:
             self.table(self.around.tables[owner[0]])
@@ -387,11 +387,11 @@ class Walk:
             self.arguments(name, arguments)
 
     def applied(self, instance: str) -> Control | None:
-        """The control that an instance is of; None of an extern's."""
+        """Return the control that an instance instantiates; None for an extern."""
         return self.program.controls.get(self.around.instances.get(instance, ""))
 
     def arguments(self, name: str, arguments: list[Tokens]) -> None:
-        """Notes what an extern's method or function reads and writes of its arguments."""
+        """Record which arguments an extern's method or function reads and writes."""
         output, below = OUTPUTS.get(name, (None, ()))
         for number, argument in enumerate(arguments):
             if number != output:
@@ -400,7 +400,7 @@ class Walk:
                 self.write((*target, *below))
 
     def table(self, tokens: Tokens) -> None:
-        """Notes what a table's key reads, and what each of its actions does."""
+        """Record the reads of a table's key and the effects of each of its actions."""
         properties: dict[str, Tokens] = {}
         position = 0
         while position < len(tokens):
@@ -425,7 +425,7 @@ class Walk:
                 self.expression(called[called.index("(") :])
 
     def invoke(self, called: Control, effects: Effects, arguments: list[Tokens], via: str = "") -> None:
-        """Notes the effects of what is called, in the names of the caller."""
+        """Record the effects of the called control or action, with the caller's names for its parameters."""
         targets: dict[str, FieldPath | None] = {each.name: None for each in called.parameters}
         for parameter, argument in zip(called.parameters, arguments, strict=False):
             targets[parameter.name] = self.target_of(argument)

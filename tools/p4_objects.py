@@ -19,16 +19,16 @@ from tools import p4, p4_sources
 from tools.p4_sources import P4SRC
 
 LOW = 0xFFFFFF
-"""An id without its kind's prefix, which is another one for TNA's own externs."""
+"""Mask of an id without the kind's prefix: TNA's own externs have other prefixes than P4Runtime's."""
 
 
 class ObjectsError(Exception):
-    """A source that cannot be read, and what is wrong with it."""
+    """A source that cannot be parsed; the text states what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class Object:
-    """One object. `key` is a table's fields as `name:kind`, with selectors' fields left out, as P4Info does."""
+    """A named object. `key` lists a table's fields as `name:kind`; as in P4Info, fields of a selector are left out."""
 
     kind: str
     number: int
@@ -59,19 +59,19 @@ KEY_FIELD = re.compile(r':\s*(\w+)\s+@name\("(\w+)"\)')
 
 
 def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
-    """The objects of one source; ObjectsError for an id or a size without a name."""
-    for found in DECLARATION.finditer(text):
-        kind, name = KINDS[found["kind"]], found["name"]
-        number = numbered(found[1], name)
+    """Yield the objects that a source declares. Raises ObjectsError for an unknown id or size."""
+    for declaration in DECLARATION.finditer(text):
+        kind, name = KINDS[declaration["kind"]], declaration["name"]
+        number = numbered(declaration[1], name)
         if kind == "action":
             yield Object(kind, number, name)
         elif kind == "table":
-            body = text[found.end() : text.index("\n    }\n", found.end())]
+            body = text[declaration.end() : text.index("\n    }\n", declaration.end())]
             key = tuple(f"{field}:{match}" for match, field in KEY_FIELD.findall(body))
             size = re.search(r"size = (\w+);", body)
             yield Object(kind, number, name, sized(size[1] if size else "", name, sizes), key)
         else:
-            words = [word.strip() for word in (found["arguments"] or "").split(",")]
+            words = [word.strip() for word in (declaration["arguments"] or "").split(",")]
             named = [word for word in words if word in sizes or word.isdigit()]
             yield Object(kind, number, name, sized(named[0] if named else "", name, sizes))
     for number, size, name in COUNTS.findall(text):
@@ -79,14 +79,14 @@ def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
 
 
 def numbered(word: str, name: str) -> int:
-    """An id as a number."""
-    if found := p4_sources.ids().get(word):
-        return found.value
+    """Return an id's number by its name in ids.p4. Raises ObjectsError."""
+    if number := p4_sources.ids().get(word):
+        return number.value
     raise ObjectsError(f"{name} has the id {word!r}: write a name of p4src/common/ids.p4")
 
 
 def sized(word: str, name: str, sizes: dict[str, int]) -> int:
-    """A size as a number."""
+    """Return a size's number by its name in sizes.p4, or from digits. Raises ObjectsError."""
     if word.isdigit():
         return int(word)
     if word in sizes:
@@ -95,28 +95,28 @@ def sized(word: str, name: str, sizes: dict[str, int]) -> int:
 
 
 def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object]:
-    """The objects of a target's program by kind and name: those of the stages and its own."""
+    """Return the objects of a target's program by kind and name: those of the stages and the target's own."""
     defined = "TOFINO" if target == "tna" else "CONTENT"
     sizes = p4_sources.sizes(defined)
     paths = [path for folder in ("stages", target) for path in sorted((p4src / folder).rglob("*.p4"))]
     texts = ["\n".join(p4_sources.lines_for(path, defined)) for path in paths]
-    found = [each for text in texts for each in in_source(text, sizes)]
-    return by_name(found)
+    objects = [each for text in texts for each in in_source(text, sizes)]
+    return by_name(objects)
 
 
 INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
 
 
 def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
-    """The objects of a program by kind and name: of the controls that its own two instantiate, and those of theirs."""
+    """Return a program's objects by kind and name, from all controls instantiated below its ingress and egress."""
     defined = [flag.removeprefix("-D") for flag in build.flags]
     sizes = p4_sources.sizes(*defined)
     texts = {path: "\n".join(p4_sources.lines_for(path, *defined)) for path in p4.files(build, p4.ROOT / build.main)}
     bodies: dict[str, str] = {}
     for text in texts.values():
         bodies |= {
-            part.partition("(")[0].split()[1]: part
-            for part in re.split(r"^(?=control \w+\()", text, flags=re.MULTILINE)[1:]
+            section.partition("(")[0].split()[1]: section
+            for section in re.split(r"^(?=control \w+\()", text, flags=re.MULTILINE)[1:]
         }
     taken: set[str] = set()
     waiting = {"SluiceIngress", "SluiceEgress"}
@@ -128,7 +128,7 @@ def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
 
 
 def full_names(path: Path) -> set[str]:
-    """The full names of what a compiled program has, as a controller looks it up; digests, too, which have no @id."""
+    """Return the full names by which a controller looks up a compiled program's objects; digests have no @id."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
     lists = (
         *(info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles),
@@ -138,89 +138,91 @@ def full_names(path: Path) -> set[str]:
 
 
 def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
-    """The objects of a compiled program by kind and name."""
+    """Return the objects of a compiled program by kind and name."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
-    found = [Object("action", each.preamble.id & LOW, last(each.preamble.name)) for each in info.actions]
+    objects = [Object("action", each.preamble.id & LOW, last(each.preamble.name)) for each in info.actions]
     for table in info.tables:
         match = p4i.MatchField.MatchType
         key = tuple(f"{field.name}:{match.Name(field.match_type).lower()}" for field in table.match_fields)
-        found.append(Object("table", table.preamble.id & LOW, last(table.preamble.name), table.size, key))
+        objects.append(Object("table", table.preamble.id & LOW, last(table.preamble.name), table.size, key))
     for kind, each in (
         *(("register", each) for each in info.registers),
         *(("counter", each) for each in info.counters),
         *(("meter", each) for each in info.meters),
         *(("action profile", each) for each in info.action_profiles),
     ):
-        found.append(Object(kind, each.preamble.id & LOW, last(each.preamble.name), each.size))
-    return by_name([each for each in found if each.name != "NoAction"])
+        objects.append(Object(kind, each.preamble.id & LOW, last(each.preamble.name), each.size))
+    return by_name([each for each in objects if each.name != "NoAction"])
 
 
 Shapes = dict[str, tuple[str, ...]]
-"""By kind and full name: of a table the fields of its key (name, kind, bits), of an action its parameters (name, bits),
-of a digest its fields (name, bits), of everything else its size."""
+"""Shapes by kind and full name: a table's key fields (name, kind, bits), an action's parameters (name, bits),
+a digest's fields (name, bits), and the size of every other object."""
 
 
 def shapes_of_p4info(path: Path) -> Shapes:
-    """The shapes of a compiled program, as P4Runtime is told them."""
+    """Return the shapes of a compiled program that its P4Info describes."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
     match = p4i.MatchField.MatchType
-    found: Shapes = {}
+    shapes: Shapes = {}
     for each in info.tables:
-        key = [f"{one.name} {match.Name(one.match_type).lower()} {one.bitwidth}" for one in each.match_fields]
-        found[f"table {each.preamble.name}"] = (*key, f"size {each.size}")
+        key = [f"{field.name} {match.Name(field.match_type).lower()} {field.bitwidth}" for field in each.match_fields]
+        shapes[f"table {each.preamble.name}"] = (*key, f"size {each.size}")
     for each in info.actions:
         if each.preamble.name != "NoAction":
-            found[f"action {each.preamble.name}"] = tuple(f"{one.name} {one.bitwidth}" for one in each.params)
+            shapes[f"action {each.preamble.name}"] = tuple(
+                f"{parameter.name} {parameter.bitwidth}" for parameter in each.params
+            )
     for kind, each in (
         *(("register", each) for each in info.registers),
         *(("counter", each) for each in info.counters),
         *(("meter", each) for each in info.meters),
         *(("action profile", each) for each in info.action_profiles),
     ):
-        found[f"{kind} {each.preamble.name}"] = (f"size {each.size}",)
+        shapes[f"{kind} {each.preamble.name}"] = (f"size {each.size}",)
     for digest in info.digests:
         members = info.type_info.structs[digest.type_spec.struct.name].members
-        fields = (f"{one.name} {one.type_spec.bitstring.bit.bitwidth}" for one in members)
-        found[f"digest {digest.preamble.name}"] = tuple(fields)
-    return found
+        fields = (f"{member.name} {member.type_spec.bitstring.bit.bitwidth}" for member in members)
+        shapes[f"digest {digest.preamble.name}"] = tuple(fields)
+    return shapes
 
 
 BFRT_KINDS = {"Register": "register", "Counter": "counter", "Meter": "meter", "Action": "action profile"}
 
 
 def shapes_of_bfrt(path: Path) -> Shapes:
-    """The shapes of a program compiled for Tofino, as the driver is told them; what it has for itself is left out."""
-    found: Shapes = {}
-    told = json.loads(path.read_text())
-    for digest in told.get("learn_filters", ()):
-        fields = (f"{one['name']} {one['type']['width']}" for one in digest["fields"])
-        found[f"digest {digest['name'].removeprefix('pipe.')}"] = tuple(fields)
-    for table in told["tables"]:
+    """Return the shapes that a Tofino program's bfrt.json describes, without BF Runtime's own `$` fields and tables."""
+    shapes: Shapes = {}
+    bfrt = json.loads(path.read_text())
+    for digest in bfrt.get("learn_filters", ()):
+        fields = (f"{field['name']} {field['type']['width']}" for field in digest["fields"])
+        shapes[f"digest {digest['name'].removeprefix('pipe.')}"] = tuple(fields)
+    for table in bfrt["tables"]:
         name, kind = table["name"].removeprefix("pipe."), table["table_type"]
         if kind.startswith("MatchAction"):
-            key = (one for one in table["key"] if not one["name"].startswith("$"))
-            fields = (f"{one['name']} {one['match_type'].lower()} {one['type']['width']}" for one in key)
-            found[f"table {name}"] = (*fields, f"size {table['size']}")
+            key = (field for field in table["key"] if not field["name"].startswith("$"))
+            fields = (f"{field['name']} {field['match_type'].lower()} {field['type']['width']}" for field in key)
+            shapes[f"table {name}"] = (*fields, f"size {table['size']}")
         elif kind in BFRT_KINDS:
-            found[f"{BFRT_KINDS[kind]} {name}"] = (f"size {table['size']}",)
+            shapes[f"{BFRT_KINDS[kind]} {name}"] = (f"size {table['size']}",)
         for action in table.get("action_specs", ()) if kind.startswith(("MatchAction", "Action")) else ():
-            parameters = (one for one in action["data"] if not one["name"].startswith("$"))
+            parameters = (parameter for parameter in action["data"] if not parameter["name"].startswith("$"))
             if action["name"] != "NoAction":
-                found[f"action {action['name']}"] = tuple(
-                    f"{one['name']} {one['type'].get('width', 1)}" for one in parameters
+                shapes[f"action {action['name']}"] = tuple(
+                    f"{parameter['name']} {parameter['type'].get('width', 1)}" for parameter in parameters
                 )
-    return found
+    return shapes
 
 
-def by_name(found: list[Object]) -> dict[tuple[str, str], Object]:
-    """By kind and name; ObjectsError where two have the same."""
-    objects = {(each.kind, each.name): each for each in found}
-    if len(objects) != len(found):
-        twice = sorted(each.name for each in found if objects[each.kind, each.name] is not each)
+def by_name(declared: list[Object]) -> dict[tuple[str, str], Object]:
+    """Return the objects by kind and name. Raises ObjectsError where two share both."""
+    objects = {(each.kind, each.name): each for each in declared}
+    if len(objects) != len(declared):
+        twice = sorted(each.name for each in declared if objects[each.kind, each.name] is not each)
         raise ObjectsError(f"declared twice: {', '.join(twice)}")
     return objects
 
 
 def last(name: str) -> str:
-    """The last component of a name."""
+    """Return the last component of a name."""
     return name.rsplit(".", 1)[-1]

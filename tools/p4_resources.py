@@ -1,6 +1,6 @@
-"""What p4c's Tofino back end says of a program: its chain of dependent tables, stages and resources.
+"""Reads the report of p4c's Tofino back end: a program's chain of dependent tables, its stages and resources.
 
-The report is a folder as tools/p4_tofino.py leaves it: said.txt has p4c's words, pipe/logs the rest. The chain, counted
+The report is a folder that tools/p4_tofino.py writes: said.txt is p4c's output, pipe/logs the rest. The chain, counted
 before any allocation, is in table_dependency_graph.log. table_summary.log has the placement of every round: the last
 one counts. p4c places a program that has too many stages, and says nothing of it. Run as a program
 (`python -m tools.p4_resources [FOLDER]`), this prints the table that docs/reference/targets.md sums up.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 CHAIN = {"ingress_chain": r"^ *INGRESS: (\d+)", "egress_chain": r"^ *EGRESS: (\d+)"}
-"""Of FindDependencyGraph: the number of the last stage, from 0, that the longest chain needs."""
+"""Patterns of FindDependencyGraph's output: the number, from 0, of the last stage that the longest chain needs."""
 
 FACTS = {
     "stages": r"Number of stages in table allocation: (\d+)",
@@ -37,20 +37,20 @@ RESOURCES = {
     "gateways": ("gateways", "gateways", 16),
     "action instructions": ("vliw", "instructions", 32),
 }
-"""By name: where a stage of resources.json lists what is taken, and how many of it a stage has."""
+"""Resources by name: where a stage of resources.json lists what is used, and how many of them a stage has."""
 
 
 @dataclass(frozen=True)
 class Chip:
-    """What a pipe of a chip has."""
+    """The resources of one pipe of a chip."""
 
     architecture: str
     stages: int
-    """Match-action units in a row."""
+    """Number of match-action stages."""
     containers: Mapping[tuple[str, int], int]
-    """PHV containers, both gresses together, by type and width in bits."""
+    """Number of PHV containers of ingress and egress together, by type and width in bits."""
     options: tuple[str, ...] = ()
-    """For p4c."""
+    """Options for p4c's command line."""
 
 
 CHIPS = {
@@ -69,33 +69,33 @@ CHIPS = {
             **{("normal", 8): 48, ("normal", 16): 72, ("normal", 32): 48},
             **{(kind, width): there for kind in ("mocha", "dark") for width, there in ((8, 16), (16, 24), (32, 16))},
         },
-        # A program that finds no place would be tried with each dark container for minutes before p4c says so.
+        # With dark containers, p4c would try for minutes before it reports that a program does not fit.
         ("--disable-dark-allocation",),
     ),
 }
-"""By the name that p4c, the assembler and the driver have for it."""
+"""Chips by the name that p4c, the assembler and the driver use."""
 
 
 def chip(report: Path) -> Chip:
-    """The chip that a report is of, as p4c's manifest says; Tofino 1 where there is none."""
+    """Return the chip that p4c's manifest in the report names; Tofino 1 without a manifest."""
     manifest = report / "manifest.json"
     return CHIPS[json.loads(manifest.read_text())["target"] if manifest.exists() else "tofino"]
 
 
 def chain(said: str) -> dict[str, int]:
-    """Stages that the longest chain of dependent tables needs in each gress, as far as p4c says it."""
-    found = {name: re.search(pattern, said, re.MULTILINE) for name, pattern in CHAIN.items()}
-    return {name: int(match[1]) + 1 for name, match in found.items() if match}
+    """Return the stages that the longest chain of dependent tables needs, per gress; absent if p4c did not print it."""
+    matches = {name: re.search(pattern, said, re.MULTILINE) for name, pattern in CHAIN.items()}
+    return {name: int(match[1]) + 1 for name, match in matches.items() if match}
 
 
 def placement(text: str) -> dict[str, int]:
-    """Stages and the longest chain of dependent tables in the last round of a table_summary.log, as far as given."""
-    found = {name: re.findall(pattern, text) for name, pattern in FACTS.items()}
-    return {name: int(values[-1]) for name, values in found.items() if values}
+    """Return the stages and the longest chain of the last round of a table_summary.log, as far as the log has them."""
+    matches = {name: re.findall(pattern, text) for name, pattern in FACTS.items()}
+    return {name: int(values[-1]) for name, values in matches.items() if values}
 
 
 def outcome(report: Path) -> dict[str, object]:
-    """What became of a compile, as far as it came: the chain, the stages, and whether they are there."""
+    """Return a compile's outcome as far as it got: the chains, the stages, and whether the program fits."""
     logs = [report / "said.txt", *sorted(report.rglob("table_dependency_graph.log"))]
     said = "".join(path.read_text(errors="replace") for path in logs if path.exists())
     text = "".join(path.read_text(errors="replace") for path in sorted(report.rglob("table_summary.log")))
@@ -105,7 +105,7 @@ def outcome(report: Path) -> dict[str, object]:
 
 
 def usage(report: Path) -> dict[str, tuple[list[int], int]]:
-    """By resource: what each stage takes of it, and what a stage has. FileNotFoundError without a complete report."""
+    """Return by resource each stage's use and a stage's capacity. Raises FileNotFoundError for an incomplete report."""
     paths = sorted(report.rglob("resources.json"))
     if not paths:
         raise FileNotFoundError(f"no resources.json in {report}: p4c did not come to table placement")
@@ -116,11 +116,14 @@ def usage(report: Path) -> dict[str, tuple[list[int], int]]:
 
 
 def containers(report: Path) -> dict[str, tuple[int, int]]:
-    """PHV containers taken, and those there are, by a name. FileNotFoundError without a complete report."""
+    """Return used and available PHV containers by name. Raises FileNotFoundError for an incomplete report."""
     paths = sorted(report.rglob("phv.json"))
     if not paths:
         raise FileNotFoundError(f"no phv.json in {report}: p4c did not come to PHV allocation")
-    taken = [(one["container_type"], one["bit_width"]) for one in json.loads(paths[0].read_text())["containers"]]
+    taken = [
+        (container["container_type"], container["bit_width"])
+        for container in json.loads(paths[0].read_text())["containers"]
+    ]
     return {
         f"PHV containers of {width} bits" + ("" if kind == "normal" else f", {kind}"): (
             taken.count((kind, width)),
@@ -131,7 +134,7 @@ def containers(report: Path) -> dict[str, tuple[int, int]]:
 
 
 def table(report: Path) -> str:
-    """The resources as a table in Markdown: what is taken, what all stages have, and the fullest stage."""
+    """Return the resources as a Markdown table: total use, capacity of all stages, and use in the fullest stage."""
     there = chip(report).stages
     lines = ["| resource | taken | of | most in a stage |", "|---|---|---|---|"]
     for name, (stages, each) in usage(report).items():
@@ -141,7 +144,7 @@ def table(report: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line; return the exit code."""
+    """Print the table of a report; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.p4_resources", description=__doc__)
     parser.add_argument(
         "report",

@@ -1,4 +1,4 @@
-"""What p4src says: sizes, constants, enums and ids in numbers, and what the head of each stage says of it."""
+"""Reads p4src: sizes, constants, enums and ids as numbers, and the lists in the head comment of each stage."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MEMBER = re.compile(r"(\w+)\s*=\s*(\d+),?\s*(?://\s*(.*))?")
 
 @dataclass(frozen=True)
 class Number:
-    """A name with its number, and what the source says of it."""
+    """A name with its number and the source's comment about it."""
 
     name: str
     value: int
@@ -28,13 +28,13 @@ class Number:
 
 
 def lines_for(path: Path, *defined: str) -> Iterator[str]:
-    """The lines of a source that a preprocessor leaves with some names defined: `#if [!]defined(NAME)`, not nested."""
+    """Yield the lines that a preprocessor keeps with `defined` defined; `#if [!]defined(NAME)` must not be nested."""
     taken, keeps = False, True
     inside = False
     for line in path.read_text().splitlines():
-        if found := CONDITION.match(line):
-            taken = taken if found[1] == "elif" else False
-            keeps, inside = not taken and (found[3] in defined) != bool(found[2]), True
+        if match := CONDITION.match(line):
+            taken = taken if match[1] == "elif" else False
+            keeps, inside = not taken and (match[3] in defined) != bool(match[2]), True
             taken = taken or keeps
         elif inside and line == "#else":
             keeps = not taken
@@ -45,27 +45,27 @@ def lines_for(path: Path, *defined: str) -> Iterator[str]:
 
 
 def constants(path: Path, *defined: str) -> dict[str, str]:
-    """Constants as Python is to have them: a literal as it is written, a shift as its value. KeyError for others."""
-    found: dict[str, str] = {}
+    """Return constants as Python source: a literal as written, a shift as its value. Raises KeyError for others."""
+    values: dict[str, str] = {}
     for name, expression in CONSTANT.findall("\n".join(lines_for(path, *defined))):
         left, _, right = expression.partition(" << ")
-        found[name] = str(int(left, 0) << int(found[right], 0)) if right else left.upper().replace("X", "x")
-    return found
+        values[name] = str(int(left, 0) << int(values[right], 0)) if right else left.upper().replace("X", "x")
+    return values
 
 
 def sizes(*defined: str) -> dict[str, int]:
-    """The sizes of common/sizes.p4 by name, for a build: LARGE, TOFINO or none."""
+    """Return the sizes of common/sizes.p4 by name; `defined` names the build's macros, such as LARGE or TOFINO."""
     return {name: int(value, 0) for name, value in constants(P4SRC / "common/sizes.p4", *defined).items()}
 
 
 def ids() -> dict[str, Number]:
-    """The ids of common/ids.p4, by name."""
-    found = ID.findall((P4SRC / "common/ids.p4").read_text())
-    return {name: Number(name, int(value, 0), text) for name, value, text in found}
+    """Return the ids of common/ids.p4 by name."""
+    matches = ID.findall((P4SRC / "common/ids.p4").read_text())
+    return {name: Number(name, int(value, 0), text) for name, value, text in matches}
 
 
 def enums(path: Path) -> dict[str, list[Number]]:
-    """The members of each serializable enum of a source."""
+    """Return the members of each serializable enum of a source, by the enum's name."""
     return {
         name: [Number(member, int(value), text) for member, value, text in MEMBER.findall(body)]
         for name, body in ENUM.findall(path.read_text())
@@ -74,7 +74,7 @@ def enums(path: Path) -> dict[str, list[Number]]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage as the head of its file describes it: what it is for, and what it reads, writes and so on."""
+    """A stage as the head of its file describes it: its purpose and its lists, such as `reads` and `writes`."""
 
     name: str
     text: str
@@ -82,15 +82,15 @@ class Stage:
 
 
 def stage(path: Path) -> Stage | None:
-    """What a file's head says; None of a file that reads, writes and drops nothing."""
+    """Return the stage that a file's head describes; None where the head has no lists."""
     lines = path.read_text().partition("\n#")[0].splitlines()
     head = HEAD.match(" ".join(line.removeprefix("// ") if number else line for number, line in enumerate(lines)))
     parts: dict[str, str] = {}
     last = ""
     for line in lines:
-        if found := PART.match(line):
-            last = found[1]
-            parts[last] = found[2]
+        if match := PART.match(line):
+            last = match[1]
+            parts[last] = match[2]
         elif last and line.startswith("//          "):
             parts[last] += f"{' ' if parts[last].endswith(',') else '; '}{line[3:].strip()}"
         else:
@@ -99,14 +99,14 @@ def stage(path: Path) -> Stage | None:
 
 
 def has_lists(path: Path) -> bool:
-    """Whether a file begins with a comment that has a list."""
+    """Return whether a file begins with a comment that has a list."""
     return any(PART.match(line) for line in path.read_text().partition("\n#")[0].splitlines())
 
 
 def stages() -> list[Stage]:
-    """v1model's stages in the order of stages.p4, and those of its own."""
+    """Return the stages in the order of stages.p4, followed by v1model's own."""
     listed = INCLUDE.findall((P4SRC / "stages.p4").read_text())
     own = P4SRC / "v1model"
     paths = [own / "intake.p4", *(P4SRC / name if name.startswith("stages/") else own / name for name in listed)]
-    found = map(stage, [*paths, *(own / f"{name}.p4" for name in ("candidates", "moves", "verdict"))])
-    return [one for one in found if one]
+    heads = map(stage, [*paths, *(own / f"{name}.p4" for name in ("candidates", "moves", "verdict"))])
+    return [head for head in heads if head]

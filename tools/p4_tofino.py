@@ -29,48 +29,48 @@ from tools.p4 import BUILD, COMPILER, ROOT, TOFINO_BUILDS, Build, P4Error, code_
 BACK_END = "p4c-barefoot"
 ASSEMBLER = "bfas"
 DESCRIPTIONS = ("sluice.p4info.txtpb", "bfrt.json")
-"""What p4c's front end makes."""
+"""Files that p4c's front end writes: P4Info and BF Runtime's description."""
 CONF, CONTEXT = "sluice.conf", "pipe/context.json"
 HEADERS_VARIABLE = "TNA_INCLUDE"
 NO_BACK_END = "main package  match the expected model"
 OTHER_TARGET = "the main package should be called V1Switch"
-"""What p4c-bm2-ss (1.2.5.16) says of any architecture but its own: an error behind its front end, and a warning."""
+"""Text of the error, and a warning, by which p4c-bm2-ss (1.2.5.16) refuses other architectures after its front end."""
 NOT_SAID = ("uninitialized-use", "uninitialized-out-param", "unused")
-"""Warnings that are not told. A RegisterAction reads variables that are set before it is executed, not before it is
+"""Warnings that are suppressed. A RegisterAction reads variables that are set before it is executed, not before it is
 declared; Tofino zeroes metadata (`pa_auto_init_metadata`); some constants and functions are v1model's."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program for Tofino: how it is compiled, and where what is made of it is kept."""
+    """A program for Tofino: how it is compiled, and where artefacts and report are written."""
 
     name: str
     build: Build
     folder: Path
-    """Of its artefacts."""
+    """Folder of the program's artefacts."""
     report: Path
-    """Of the compiler's words."""
+    """Folder of the compiler's report."""
     chip: str = "tofino"
-    """That it is for, as p4c, the assembler and the driver name it."""
+    """The chip's name for p4c, the assembler and the driver."""
 
     @property
     def manifest(self) -> Path:
-        """The file that says what was made of what."""
+        """The file with the hashes of sources and artefacts."""
         return self.folder / "manifest.json"
 
     @property
     def binary(self) -> str:
-        """What the assembler makes, named after the chip: from the folder, or from the report's."""
+        """Path of the assembler's binary, named after the chip, relative to the folder or to the report's folder."""
         return f"pipe/{self.chip}.bin"
 
     @property
     def artefacts(self) -> tuple[str, ...]:
-        """The files of the folder but for its manifest."""
+        """The artefacts' file names; the manifest is not among them."""
         return (*DESCRIPTIONS, CONF, CONTEXT, self.binary)
 
     @property
     def assembly(self) -> Path:
-        """What the compiler writes for the assembler, named after the source."""
+        """Path of the assembly that the compiler writes for the assembler, named after the source."""
         return self.report / "pipe" / f"{Path(self.build.main).stem}.bfa"
 
 
@@ -81,7 +81,7 @@ PROGRAMS = {
 
 
 def headers() -> Path | None:
-    """The folder of tna.p4: $TNA_INCLUDE, or an installed p4c's; None where there is none. P4Error for a wrong one."""
+    """Return the folder of tna.p4: $TNA_INCLUDE or an installed p4c's; else None. Raises P4Error for a wrong folder."""
     if named := os.environ.get(HEADERS_VARIABLE):
         if not (Path(named) / "tna.p4").exists():
             raise P4Error(
@@ -95,9 +95,9 @@ def headers() -> Path | None:
 
 
 def front_end_errors(said: str) -> list[str]:
-    """The errors in what p4c-bm2-ss said, but for the one that ends every program for another target.
+    """Return the errors in p4c-bm2-ss's output, without the error that it prints for every other target's program.
 
-    P4Error when that one is missing: the front end did not come to its end.
+    Raises P4Error when that error is missing, because the front end then did not finish.
     """
     errors = [line for line in said.splitlines() if "error:" in line]
     others = [line for line in errors if NO_BACK_END not in line]
@@ -107,15 +107,15 @@ def front_end_errors(said: str) -> list[str]:
 
 
 def check_front_end(program: Program) -> None:
-    """Runs the front end; P4Error with p4c's own words when it refuses the program."""
-    found = headers()
-    if not shutil.which(COMPILER) or not found:
+    """Run the front end. Raises P4Error with p4c's output when it refuses the program."""
+    include = headers()
+    if not shutil.which(COMPILER) or not include:
         print(
             f"p4-tofino: {program.build.main} not type-checked "
             f"(needs {COMPILER} on PATH and TNA's headers, ${HEADERS_VARIABLE})"
         )
         return
-    command = [COMPILER, "-I", str(found), *(f"--Wdisable={kind}" for kind in NOT_SAID), "-o", os.devnull]
+    command = [COMPILER, "-I", str(include), *(f"--Wdisable={kind}" for kind in NOT_SAID), "-o", os.devnull]
     command += program.build.arguments
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     warnings = [line for line in done.stderr.splitlines() if "warning:" in line and OTHER_TARGET not in line]
@@ -125,16 +125,16 @@ def check_front_end(program: Program) -> None:
 
 
 def compile_command(program: Program, folder: Path) -> Sequence[str]:
-    """The command that compiles into a folder; P4Error where no Tofino back end is on PATH."""
+    """Return the command that compiles into a folder. Raises P4Error where no Tofino back end is on PATH."""
     if not shutil.which(BACK_END):
         raise P4Error(
             f"no {BACK_END} on PATH: build https://github.com/p4lang/p4c with -DENABLE_TOFINO=ON, "
             "and put the folder of it and of bfas on PATH"
         )
     p4info, bfrt = (str(folder / name) for name in DESCRIPTIONS)
-    found = headers()
-    core = found.parents[3] / "p4include" if found else None  # of p4c's sources; an installed p4c finds its own
-    includes = [str(each) for each in (found, core) if each and each.is_dir()]
+    include = headers()
+    core = include.parents[3] / "p4include" if include else None  # for a source tree; an installed p4c finds core.p4
+    includes = [str(each) for each in (include, core) if each and each.is_dir()]
     return [
         *(BACK_END, "--target", program.chip, "--arch", p4_resources.CHIPS[program.chip].architecture, "-g"),
         *p4_resources.CHIPS[program.chip].options,
@@ -148,7 +148,7 @@ def compile_command(program: Program, folder: Path) -> Sequence[str]:
 
 
 def build(program: Program) -> None:
-    """Compiles, assembles, and keeps the program; P4Error with p4c's own words when it refuses."""
+    """Compile, assemble and write the program's artefacts. Raises P4Error with p4c's output on an error."""
     report = program.report
     shutil.rmtree(report, ignore_errors=True)
     report.mkdir(parents=True)
@@ -158,7 +158,7 @@ def build(program: Program) -> None:
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
     outcome = p4_resources.outcome(report)
-    if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
+    if not outcome.get("fits"):  # p4c succeeds even when the program needs more stages than the chip has
         there = p4_resources.CHIPS[program.chip].stages
         raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {there}")
     if not has_selects(program.assembly.read_text()):
@@ -173,14 +173,14 @@ def build(program: Program) -> None:
 
 
 def has_selects(assembly: str) -> bool:
-    """Whether a state of ingress' parser that is not p4c's own matches anything (p4c at 34b86e9 drops all selects)."""
+    """Return whether ingress' parser selects in a state of the program (p4c at 34b86e9 drops all selects)."""
     parser = re.search(r"^parser ingress:$(.*?)^\S", assembly, re.MULTILINE | re.DOTALL)
     states = re.split(r"^    (?=\S)", parser[1], flags=re.MULTILINE) if parser else []
     return any(re.search(r"^      match: \[ \w", state, re.MULTILINE) for state in states if state.startswith("parse_"))
 
 
 def assemble(program: Program) -> None:
-    """Makes the binary of what was compiled; P4Error with the assembler's words when it refuses."""
+    """Assemble the compiled program into the binary. Raises P4Error with the assembler's output on an error."""
     if not shutil.which(ASSEMBLER):
         raise P4Error(f"no {ASSEMBLER} on PATH: it is built with {BACK_END}, and makes the binary")
     command = [
@@ -197,7 +197,7 @@ def assemble(program: Program) -> None:
 
 
 def keep(program: Program, outcome: dict[str, object]) -> None:
-    """Writes the program to its folder, with a manifest of what was made of what."""
+    """Write the program to its folder, with a manifest that holds the hashes of sources and artefacts."""
     folder, report = program.folder, program.report
     shutil.rmtree(folder, ignore_errors=True)
     (folder / program.binary).parent.mkdir(parents=True)
@@ -217,7 +217,7 @@ def keep(program: Program, outcome: dict[str, object]) -> None:
 
 
 def configuration(program: Program) -> dict[str, object]:
-    """The driver's description of a program: as p4c's own writes it, with paths from the file's folder."""
+    """Return the driver's configuration of a program, as p4c writes it but with paths relative to the file's folder."""
     pipeline = {
         "p4_pipeline_name": "pipe",
         "context": CONTEXT,
@@ -231,26 +231,26 @@ def configuration(program: Program) -> dict[str, object]:
 
 
 def version() -> str:
-    """Version of the back end on PATH."""
+    """Return the version of the back end on PATH."""
     done = subprocess.run([BACK_END, "--version"], check=False, capture_output=True, text=True)
-    found = [line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version")]
-    return found[0] if found else "unknown"
+    versions = [line.split()[1] for line in (done.stdout + done.stderr).splitlines() if line.startswith("Version")]
+    return versions[0] if versions else "unknown"
 
 
 def relative(path: Path) -> str:
-    """A path as seen from the repository's root."""
+    """Return a path relative to the repository's root."""
     return str(path.relative_to(ROOT))
 
 
 def check_artefacts(program: Program) -> None:
-    """P4Error when an artefact is not what the manifest says; a line when sources have changed since it was made."""
+    """Raise P4Error when an artefact differs from the manifest; print a line when sources have changed since."""
     where = relative(program.folder)
     if not program.manifest.exists():
         print(f"p4-tofino: nothing compiled in {where}")
         return
     manifest = json.loads(program.manifest.read_text())
-    found = {name: sha256(program.folder / name) for name in program.artefacts if (program.folder / name).exists()}
-    if changed := differences(manifest["artefacts"], found):
+    hashes = {name: sha256(program.folder / name) for name in program.artefacts if (program.folder / name).exists()}
+    if changed := differences(manifest["artefacts"], hashes):
         raise P4Error(f"edited by hand, or missing: {where}/{', '.join(changed)}: run `make p4 TARGET={program.name}`")
     changed = differences(manifest["sources"], sources(program.build, hashed=code_sha256))
     since = f"; changed since: {', '.join(changed)}" if changed else ", of these sources"
@@ -258,14 +258,14 @@ def check_artefacts(program: Program) -> None:
 
 
 def check() -> None:
-    """The artefacts, then the front end, of all programs."""
+    """Check the artefacts of all programs, then run the front end over them."""
     for program in PROGRAMS.values():
         check_artefacts(program)
         check_front_end(program)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs `build` of one program or `check` of all, as the command line says; returns the exit status."""
+    """Run `build` for a program or `check` for all, as the command line demands; return the exit status."""
     parser = argparse.ArgumentParser(description="Compiles p4src/tna, or checks it as far as p4c's front end goes.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build").add_argument("program", nargs="?", choices=PROGRAMS, default="tofino")

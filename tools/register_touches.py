@@ -25,7 +25,7 @@ class TouchError(Exception):
 
 @dataclass(frozen=True)
 class Index:
-    """Which cell: the index, written out, and the fields it is made of."""
+    """A register cell's index: its expression as text, and the fields in the expression."""
 
     text: str
     fields: frozenset[str]
@@ -36,7 +36,7 @@ CHANGED = Index("a cell whose index has changed since", frozenset())
 
 @dataclass(frozen=True)
 class Touch:
-    """What has been done to a register on a path so far, and to which cell."""
+    """The accesses to a register on a path so far (a read, a write or both), and their cell."""
 
     reads: int
     writes: int
@@ -44,19 +44,19 @@ class Touch:
 
 
 def index(operand: Any, local: Mapping[str, Index]) -> Index:
-    """An operand as an index; fields that this action has assigned are replaced by what they were assigned."""
+    """Return an operand as an index; a field that this action has assigned is replaced by the assigned expression."""
     if isinstance(operand, dict) and operand.get("type") == "field":
         name = ".".join(operand["value"])
         return local.get(name, Index(name, frozenset([name])))
     if isinstance(operand, dict):
         parts = {key: index(value, local) for key, value in sorted(operand.items())}
-        text = " ".join(f"{key}:{part.text}" for key, part in parts.items())
-        return Index(f"({text})", frozenset().union(*(part.fields for part in parts.values())))
+        text = " ".join(f"{key}:{operand_index.text}" for key, operand_index in parts.items())
+        return Index(f"({text})", frozenset().union(*(operand_index.fields for operand_index in parts.values())))
     return Index(str(operand), frozenset())
 
 
 def touched(before: Touch | None, register: str, write: bool, cell: Index, where: str) -> Touch:
-    """The touch after one more access; TouchError when that makes a second touch."""
+    """Return the touch after a further access. Raises TouchError when the access makes a second touch."""
     if before is None:
         return Touch(int(not write), int(write), cell)
     if write and before.writes == 0 and before.cell == cell:
@@ -68,7 +68,7 @@ def touched(before: Touch | None, register: str, write: bool, cell: Index, where
 
 
 def access(primitive: Json) -> tuple[str, bool, Any] | None:
-    """The register that a primitive accesses, whether it writes, and the operand that is its index."""
+    """Return the register that a primitive accesses, whether it writes, and the index operand; None without access."""
     operands = primitive["parameters"]
     if primitive["op"] == "register_read":
         return operands[1]["value"], False, operands[2]
@@ -78,7 +78,7 @@ def access(primitive: Json) -> tuple[str, bool, Any] | None:
 
 
 def assigned(primitive: Json) -> str | None:
-    """The field that a primitive changes."""
+    """Return the field that a primitive changes; None when it changes none."""
     operands = primitive["parameters"]
     return ".".join(operands[0]["value"]) if operands and operands[0]["type"] == "field" else None
 
@@ -88,12 +88,12 @@ class Action:
 
     def __init__(self, action: Json) -> None:
         self.primitives: list[Json] = action["primitives"]
-        self.registers = {accessed[0] for one in self.primitives if (accessed := access(one))}
-        self.changed = {field for one in self.primitives if (field := assigned(one)) is not None}
+        self.registers = {accessed[0] for primitive in self.primitives if (accessed := access(primitive))}
+        self.changed = {field for primitive in self.primitives if (field := assigned(primitive)) is not None}
 
 
 def executed(touch: Touch | None, register: str, action: Action, where: str) -> Touch | None:
-    """What has been done to a register after an action."""
+    """Return the touch of a register after an action, given the touch before it. Raises TouchError."""
     if register not in action.registers:
         return replace(touch, cell=CHANGED) if touch and touch.cell.fields & action.changed else touch
     local: dict[str, Index] = {}
@@ -125,7 +125,7 @@ class Pipeline:
         self.actions = actions
 
     def steps(self, name: str) -> Iterator[tuple[Action | None, str | None]]:
-        """Every way through a node: the action taken, and the node that follows."""
+        """Yield every way through a node: the executed action, and the next node."""
         node = self.nodes[name]
         if "true_next" in node:
             yield None, node["true_next"]
@@ -139,7 +139,7 @@ class Pipeline:
             yield None, following.get("__MISS__", node.get("base_default_next"))
 
     def reachable(self) -> Iterator[Action]:
-        """Every action on some path."""
+        """Yield every action that lies on a path."""
         seen: set[str] = set()
         open_ends = [self.start] if self.start else []
         while open_ends:
@@ -154,11 +154,11 @@ class Pipeline:
                     open_ends.append(following)
 
     def registers(self) -> set[str]:
-        """The registers that some path accesses."""
+        """The registers that at least one path accesses."""
         return {register for action in self.reachable() for register in action.registers}
 
     def prove(self, register: str) -> None:
-        """Follows a register along every path; TouchError on a second touch."""
+        """Follow a register along every path. Raises TouchError on a second touch."""
         seen: set[tuple[str, Touch | None]] = set()
         open_ends: list[tuple[str, Touch | None]] = [(self.start, None)] if self.start else []
         while open_ends:
@@ -173,7 +173,7 @@ class Pipeline:
 
 
 def prove(program: Json) -> set[str]:
-    """Proves every pipeline of a program; returns the names of the registers met."""
+    """Prove every pipeline of a program; return the names of the registers that it accesses. Raises TouchError."""
     actions = {action["id"]: Action(action) for action in program["actions"]}
     met: set[str] = set()
     for description in program["pipelines"]:
@@ -185,7 +185,7 @@ def prove(program: Json) -> set[str]:
 
 
 def main() -> int:
-    """Proves the programs named on the command line; returns the exit status."""
+    """Prove the programs named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description="Proves that no packet touches a register twice.")
     parser.add_argument("program", type=Path, nargs="+", help="BMv2 JSON")
     for path in parser.parse_args().program:

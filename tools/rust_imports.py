@@ -31,7 +31,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 LARGEST = 3
-"""The most files that may be in a circle."""
+"""The largest number of files that may form a circle."""
 
 Names = tuple[str, ...]
 
@@ -55,14 +55,14 @@ class File:
     children: set[str] = field(default_factory=set[str])
     defined: set[str] = field(default_factory=set[str])
     scope: dict[str, Names] = field(default_factory=dict[str, Names])
-    """By name: the path that a `use` gives it."""
+    """Paths that `use` declarations bring into scope, by name."""
     globs: list[Names] = field(default_factory=list[Names])
     paths: list[Names] = field(default_factory=list[Names])
-    """What may be imports: of `use` declarations, then of the code."""
+    """Paths that may be imports: first those of `use` declarations, then those in the code."""
 
 
 def item_end(text: str, start: int) -> int:
-    """Behind the item that begins at `start`: its semicolon, or the brace that closes its body."""
+    """Return the position behind the item that begins at `start`: behind its semicolon or its body's closing brace."""
     depth = 0
     for at in range(start, len(text)):
         depth += (text[at] == "{") - (text[at] == "}")
@@ -72,7 +72,7 @@ def item_end(text: str, start: int) -> int:
 
 
 def without_tests(text: str) -> str:
-    """The code alone: no comments, no literals, nothing under `#[cfg(test)]`."""
+    """Return the code without comments, literals and everything under `#[cfg(test)]`."""
     text = COMMENT_OR_LITERAL.sub(" 0 ", text)
     while attribute := TEST_ONLY.search(text):
         text = text[: attribute.start()] + text[item_end(text, attribute.end()) :]
@@ -80,7 +80,7 @@ def without_tests(text: str) -> str:
 
 
 def top_level(text: str) -> str:
-    """The code outside of all braces."""
+    """Return the code outside of all braces."""
     depth, outside = 0, list[str]()
     for piece in re.split(r"([{}])", text):
         depth += (piece == "{") - (piece == "}")
@@ -89,7 +89,7 @@ def top_level(text: str) -> str:
 
 
 def use_tree(tree: str, prefix: Names = ()) -> Iterator[tuple[Names, str]]:
-    """The paths of a `use` declaration, each with its name: `a::{b, c as d}` has `a::b`, b and `a::c`, d."""
+    """Yield a `use` declaration's paths with their names: `a::{b, c as d}` has `a::b` as b and `a::c` as d."""
     tree = tree.strip()
     head, brace, rest = tree.partition("{")
     if brace:
@@ -111,7 +111,7 @@ def use_tree(tree: str, prefix: Names = ()) -> Iterator[tuple[Names, str]]:
 
 
 def parse(path: Path, module: Names) -> File:
-    """A file's names and paths."""
+    """Return the names and paths of a file."""
     file, text = File(path, module), without_tests(path.read_text())
     code = USE.sub(" ", text)
     file.children = set(MODULE_FILE.findall(code))
@@ -129,7 +129,7 @@ def parse(path: Path, module: Names) -> File:
 
 
 def crate_files(root: Path) -> dict[Names, File]:
-    """A crate's files by module, from its root file on along `mod` declarations."""
+    """Return a crate's files by module, following `mod` declarations from the root file."""
     files, todo = dict[Names, File](), [(root, Names())]
     while todo:
         path, module = todo.pop()
@@ -144,7 +144,7 @@ def crate_files(root: Path) -> dict[Names, File]:
 def definer(
     files: dict[Names, File], module: Names, names: Names, seen: frozenset[tuple[Names, Names]]
 ) -> Names | None:
-    """The module whose file defines the item of a path in `module`; None for other crates and bare modules."""
+    """Return the module whose file defines the item that a path names; None for other crates and bare modules."""
     if (module, names) in seen:
         return None
     seen |= {(module, names)}
@@ -171,7 +171,7 @@ def definer(
 
 
 def imports(files: dict[Names, File]) -> dict[tuple[Names, Names], set[str]]:
-    """By pair of modules: the items that the first takes of the second."""
+    """Return the items that the first module of a pair imports from the second, by pair."""
     edges = defaultdict[tuple[Names, Names], set[str]](set)
     for module, file in files.items():
         for names in file.paths:
@@ -182,7 +182,7 @@ def imports(files: dict[Names, File]) -> dict[tuple[Names, Names], set[str]]:
 
 
 def circles(files: dict[Names, File], edges: dict[tuple[Names, Names], set[str]]) -> list[list[Names]]:
-    """The circles, the largest first."""
+    """Return the circles of imports, the largest first."""
     number = {module: at for at, module in enumerate(files)}
     ends = [[number[pair[side]] for pair in edges] for side in (0, 1)]
     graph = coo_array(([1] * len(edges), ends), shape=(len(files), len(files)))
@@ -194,7 +194,7 @@ def circles(files: dict[Names, File], edges: dict[tuple[Names, Names], set[str]]
 
 
 def report(folder: Path, everything: bool = False) -> tuple[list[str], int]:
-    """Lines on the circles that are too large, or on all, with the imports that make them; how many are too large."""
+    """Return lines about the too large circles (or all) with their imports, and the number of too large circles."""
     lines, refused = list[str](), 0
     for root in sorted(path for name in ("lib", "main") for path in folder.glob(f"*/src/{name}.rs")):
         files = crate_files(root)
@@ -210,7 +210,7 @@ def report(folder: Path, everything: bool = False) -> tuple[list[str], int]:
 
 
 def main() -> None:
-    """The command."""
+    """Print the report; exit with status 1 when a circle is too large."""
     parser = argparse.ArgumentParser(description="Refuse circles of imports among the Rust files of a crate.")
     parser.add_argument("folder", type=Path, help="the folder of the crates")
     parser.add_argument("--all", action="store_true", help=f"print circles of up to {LARGEST} files too")

@@ -25,20 +25,20 @@ from tools.p4_effects import REASONS, Access, Control, Effects, Program, preproc
 from tools.p4_sources import ROOT
 
 PATHS = ("front", "limits", "pinning", "content_path", "resource_path", "next_pass", "departure", "egress")
-"""Files whose controls apply stages, as main.p4 does."""
+"""Files other than main.p4 whose controls apply stages."""
 INCLUDED = re.compile(r"what ([\w, ]+) (?:reads?|writes?|drops?|punts?)")
 REMARK = re.compile(r"\([^)]*\)")
 VERBS = {"reads": "read", "writes": "written", "drops": "a reason to drop", "punts": "a reason to punt"}
 
 
 class Names:
-    """A list of a head."""
+    """The names in a list of a head."""
 
     def __init__(self, text: str) -> None:
-        """Parses the list as tools/p4_sources.py gives it."""
+        """Parse the text of the list that tools/p4_sources.py extracts."""
         self.fields: set[str] = set()
         self.files: set[str] = set()
-        """Files whose accesses the list includes."""
+        """Files whose accesses the list includes, by a row `what X and Y read`."""
         for explained in REMARK.sub("", text).split(";"):
             row = explained.partition(":")[0].strip()
             if included := INCLUDED.fullmatch(row):
@@ -48,43 +48,43 @@ class Names:
         self.fields = {each for each in self.fields if each and not each.startswith("the ")}
 
     def missing(self, accesses: Iterable[Access]) -> list[str]:
-        """Paths among the accesses that the list does not name."""
+        """Return the accessed paths that the list does not name."""
         others = (path for path, via in accesses if via not in self.files)
         return sorted({short(path) for path in others if not self.fields & names(path)})
 
     def surplus(self, accesses: Iterable[Access]) -> list[str]:
-        """Names of the list that stand for none of the accesses."""
+        """Return the names of the list that stand for no access."""
         accesses = set(accesses)
         known = {name for path, _ in accesses for name in names(path)}
         return sorted((self.fields - known) | (self.files - {via for _, via in accesses}))
 
 
 def fields(path: tuple[str, ...]) -> tuple[str, ...]:
-    """A path without its parameter, and without the stages' metadata in a target's; a parameter alone stays."""
+    """Return a path without its parameter and without the target's field `sluice`; a lone parameter stays."""
     if path[1:2] == ("sluice",) and len(path) > 2:
         return path[2:]
     return path[1:] or path
 
 
 def short(path: tuple[str, ...]) -> str:
-    """A path as messages name it: at most two fields."""
+    """Return a path as text for messages, with at most two fields."""
     return ".".join(fields(path)[:2])
 
 
 def names(path: tuple[str, ...]) -> set[str]:
-    """The names that stand for a path."""
+    """Return the names that stand for a path in a list."""
     return {".".join(each[: length + 1]) for each in (path, fields(path)) for length in range(len(each))}
 
 
 def applied(program: Program) -> set[str]:
-    """Files of the controls that a path instantiates."""
+    """Return the files of the controls that a main file or a file of PATHS instantiates."""
     paths = (each for each in program.controls.values() if Path(each.file).stem in ("main", *PATHS))
     named = {kind for each in paths for kind in each.instances.values()}
     return {each.file for name, each in program.controls.items() if name in named}
 
 
 def derived(program: Program) -> dict[str, Effects]:
-    """The effects of each file's controls, by the file's path from the repository's root.
+    """Return the effects of each file's controls, by the file's path relative to the repository's root.
 
     A control that another control of its file instantiates counts as a part of that control. Of the others, the order
     is unknown: a field that one of them writes is not needed by another.
@@ -105,7 +105,7 @@ def derived(program: Program) -> dict[str, Effects]:
 
 
 def listed(program: Program, control: Control) -> Effects:
-    """A control's effects, without writes of reasons and without the reason `none`."""
+    """Return a control's effects, without writes of reason fields and without the reason `none`."""
     effects = program.effects(control)
     writes = {each for each in effects.writes if program.type_of(control, each[0]) not in REASONS}
     reasons = {each for each in effects.reasons if each[0][1] != "none"}
@@ -113,7 +113,7 @@ def listed(program: Program, control: Control) -> Effects:
 
 
 def disagreements(parts: dict[str, str], effects: Effects) -> Iterator[str]:
-    """A line for each list of a head that does not agree with the effects."""
+    """Yield a message for each list of a head that disagrees with the effects."""
     reasons = {enum: {each for each in effects.reasons if each[0][0] == enum} for enum in REASONS}
     both = parts.get("reads, writes", "")
     for title, needed, allowed in (
@@ -130,7 +130,7 @@ def disagreements(parts: dict[str, str], effects: Effects) -> Iterator[str]:
 
 
 def broken(programs: Iterable[Program], root: Path = ROOT) -> tuple[int, list[str]]:
-    """How many files of the programs have a head, and a line for each list that does not agree with the code."""
+    """Return how many of the programs' files have a head, and a message for each list that disagrees with the code."""
     effects: dict[str, Effects] = defaultdict(Effects)
     stages: set[str] = set()
     for program in programs:
@@ -149,7 +149,7 @@ def broken(programs: Iterable[Program], root: Path = ROOT) -> tuple[int, list[st
 
 
 def main() -> int:
-    """Checks the stages of all programs; returns the exit status."""
+    """Check the stages of all programs; return the exit status."""
     try:
         number, problems = broken(Program(preprocessed(build)) for build in (*BUILDS.values(), *TOFINO_BUILDS.values()))
     except P4Error as error:

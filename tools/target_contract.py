@@ -1,9 +1,9 @@
 """Compares what a control plane can name on v1model and on Tofino: the same, but for a short list, itself checked.
 
 Each program for Tofino has a contract of its own (tools/p4_tofino.py names them).
-From the sources always; from both P4Infos and bfrt.json once a program has been compiled into p4src/build. A
-difference that is not allowed is an error, and so is an allowed one that is not there any more. So are externs whose
-parameters are not the same: no stage is to know its target. (Both include the stages by one list.)
+The sources are always compared; both P4Infos and bfrt.json once a program has been compiled into p4src/build. A
+difference that is not allowed is an error, and so is an allowance for a difference that has gone. So are externs whose
+parameters differ, because a stage must not depend on its target. (Both programs include the stages by the same list.)
 """
 
 import re
@@ -26,7 +26,7 @@ ONLY_TOFINO = {
     ("register", "pin_state_1"): "a stateful unit has two inputs; v1model's keys hold the states",
     ("register", "pin_state_2"): "as pin_state_1",
 }
-"""What Tofino has and v1model does not, with the reason."""
+"""Objects that only Tofino's programs have, with the reason."""
 
 NEVER_ON_TOFINO = {
     ("register", "draw_point"): "Tofino draws by hashes: see tna/externs/choice.p4. No controller names it",
@@ -53,7 +53,7 @@ NEVER_ON_TOFINO = {
     ): "a stateful unit has two inputs; splice_turn_* and splice_value_* hold it where content is switched",
     ("register", "remembered_clients"): "remembering takes a SYN's options apart, and a third pass",
 }
-"""What v1model has and no program for Tofino does."""
+"""Objects that v1model's program has and no program for Tofino has, with the reason."""
 
 NO_RESOURCES = {
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
@@ -87,7 +87,7 @@ NO_RESOURCES = {
         for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced", "pauses")
     },
 }
-"""What v1model has besides and Tofino 1 does not."""
+"""Further objects that v1model's program has and Tofino 1's does not, with the reason."""
 
 ONLY_V1MODEL = {
     **NEVER_ON_TOFINO,
@@ -95,7 +95,7 @@ ONLY_V1MODEL = {
     ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
     **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
 }
-"""The other way round."""
+"""Further objects that Tofino 1's program has and v1model's does not, with the reason."""
 
 TWO_WORDS = "a slot of both ways has one word of 32 bits in half a stage, and v1model's {} has more"
 MORE_CELLS = {
@@ -104,7 +104,7 @@ MORE_CELLS = {
     **{("register", f"cap_effect_{side}"): TWO_WORDS.format(f"cap_offered_{side}") for side in ("client", "server")},
     ("register", "closing_order"): "the idle time to end; on v1model the tickle itself passes ingress",
 }
-"""What Tofino 2 has for servers' resources and v1model does not, with the reason."""
+"""Objects for servers' resources that Tofino 2's program has and v1model's does not, with the reason."""
 
 NO_RESOURCES_ON_TOFINO_2 = {
     ("register", "cap_client"): "what is sent in a client's name moves no number on Tofino 2; the server's are taken",
@@ -119,13 +119,13 @@ NO_RESOURCES_ON_TOFINO_2 = {
     ("register", "closing_raced"): "closing_state of Tofino 2 does not tell the first refused payload",
     ("register", "closing_pauses"): "closing_state of Tofino 2 keeps no length of a pause",
 }
-"""What v1model has for servers' resources and Tofino 2 does not."""
+"""Objects for servers' resources that v1model's program has and Tofino 2's does not, with the reason."""
 
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
-"""What only the compiled program of Tofino has besides, with the reason."""
+"""Objects that appear only in Tofino's compiled program, not in the sources, with the reason."""
 
 OWN_IDS = {"register", "counter", "meter", "action profile"}
-"""Kinds whose @id p4c's Tofino back end passes over (1.2.5.16): their ids are its own, and are looked up by name."""
+"""Kinds whose @id p4c's Tofino back end ignores (1.2.5.16); the controller looks up their ids by name."""
 
 OTHER_SIZE = {
     **{
@@ -135,7 +135,7 @@ OTHER_SIZE = {
     },
     ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",
 }
-"""What has another size on Tofino, with the reason."""
+"""Objects that have another size on Tofino, with the reason."""
 SMALLER_SELECTORS = {
     ("action profile", name): "on Tofino 2 members lie in their selector's half of a stage, which has 40 SRAM blocks"
     for name in ("ratios", "capacities")
@@ -157,7 +157,7 @@ CELLS_OF_SLOTS = {
 
 @dataclass(frozen=True)
 class Contract:
-    """What a program for Tofino may have otherwise than v1model's, with the reasons."""
+    """The allowed differences of a program for Tofino from v1model's, with the reasons."""
 
     only_tofino: Mapping[Where, str]
     only_v1model: Mapping[Where, str]
@@ -178,7 +178,7 @@ CONTRACTS = {
         {**OTHER_SIZE, **SMALLER_SELECTORS, **CELLS_OF_SLOTS},
     ),
 }
-"""By the program's name (tools/p4_tofino.py)."""
+"""Contracts by the program's name (tools/p4_tofino.py)."""
 
 INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
 CONTROL = re.compile(r"^control (\w+)\((.*?)\) \{", re.MULTILINE | re.DOTALL)
@@ -187,39 +187,41 @@ Objects = Mapping[Where, Object]
 
 
 def differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) -> list[str]:
-    """Differences that are not allowed, and allowances that are not needed, a line each."""
+    """Return a message for each difference that is not allowed and each allowance that is not needed."""
     said: list[str] = []
-    for one, others, allowed, target, other_target, of in (
+    for own, others, allowed, target, other_target, of in (
         (v1model, tofino, contract.only_v1model, "v1model", "Tofino", "ONLY_V1MODEL"),
         (tofino, v1model, contract.only_tofino, "Tofino", "v1model", "ONLY_TOFINO"),
     ):
         said += [
             f"{kind} {name}: not on {other_target}"
-            for kind, name in sorted(one.keys() - others.keys() - allowed.keys())
+            for kind, name in sorted(own.keys() - others.keys() - allowed.keys())
         ]
         said += [
             f"{kind} {name}: allowed to be on {target} only, and is not: take it from {of}"
             for kind, name in sorted(allowed)
-            if (kind, name) not in one or (kind, name) in others
+            if (kind, name) not in own or (kind, name) in others
         ]
     for where in sorted(v1model.keys() & tofino.keys()):
-        one, other = v1model[where], tofino[where]
+        ours, theirs = v1model[where], tofino[where]
         said += [
-            f"{one.kind} {one.name}: {what} {ours} on v1model, {theirs} on Tofino"
-            for what, ours, theirs in (
-                ("@id", hex(one.number), hex(other.number)),
-                ("size", one.size, other.size),
-                ("key", one.key, other.key),
+            f"{ours.kind} {ours.name}: {what} {on_v1model} on v1model, {on_tofino} on Tofino"
+            for what, on_v1model, on_tofino in (
+                ("@id", hex(ours.number), hex(theirs.number)),
+                ("size", ours.size, theirs.size),
+                ("key", ours.key, theirs.key),
             )
-            if ours != theirs and (what != "size" or where not in contract.other_size)
+            if on_v1model != on_tofino and (what != "size" or where not in contract.other_size)
         ]
-        if where in contract.other_size and one.size == other.size:
-            said.append(f"{one.kind} {one.name}: allowed another size on Tofino, and has none: take it from OTHER_SIZE")
+        if where in contract.other_size and ours.size == theirs.size:
+            said.append(
+                f"{ours.kind} {ours.name}: allowed another size on Tofino, and has none: take it from OTHER_SIZE"
+            )
     return said
 
 
 def compiled_differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) -> list[str]:
-    """As differences, of two P4Infos: with the allowances that only a compiled program needs, each of them needed."""
+    """Return `differences` of two P4Infos, with the allowances that only compiled programs need."""
     said = [
         f"{kind} {name}: allowed in Tofino's P4Info, and is not there: take it from NOT_IN_SOURCES"
         for kind, name in sorted(NOT_IN_SOURCES.keys() - tofino.keys())
@@ -237,7 +239,7 @@ def compiled_differences(v1model: Objects, tofino: Objects, contract: Contract =
 
 
 def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes, contract: Contract = TOFINO) -> list[str]:
-    """Keys and parameters, with their widths, that are not the same on both; all that BF Runtime is told otherwise."""
+    """Return messages on keys, parameters and widths that differ between the targets, or from bfrt.json."""
     said = [
         f"{name}: {v1model[name]} on v1model, {tofino.get(name)} on Tofino"
         for name in sorted(v1model)
@@ -253,13 +255,13 @@ def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes, contract: C
 
 
 def controls(folder: Path) -> dict[str, str]:
-    """Parameters of every control in a folder's files, by the control's name."""
+    """Return the parameters of every control in a folder's files, by the control's name."""
     text = "".join(path.read_text() for path in sorted(folder.glob("*.p4")))
     return {name: " ".join(parameters.split()) for name, parameters in CONTROL.findall(text)}
 
 
 def unlike(p4src: Path = P4SRC) -> list[str]:
-    """Externs of the stages that have other parameters on one target, which a stage would notice."""
+    """Return messages on externs of the stages whose parameters differ between the targets."""
     ours, theirs = (controls(p4src / target / "externs") for target in ("v1model", "tna"))
     named = {name for path in (p4src / "stages").glob("*.p4") for name in INSTANCE.findall(path.read_text())}
     return [
@@ -270,7 +272,7 @@ def unlike(p4src: Path = P4SRC) -> list[str]:
 
 
 def of_compiled(folder: Path, contract: Contract) -> list[str]:
-    """All differences of a compiled program for Tofino, a line each."""
+    """Return a message for each difference of a compiled program for Tofino."""
     p4info = folder / "sluice.p4info.txtpb"
     said = compiled_differences(p4_objects.of_p4info(V1MODEL_P4INFO), p4_objects.of_p4info(p4info), contract)
     missing = p4_objects.full_names(V1MODEL_P4INFO) - p4_objects.full_names(p4info)
@@ -281,27 +283,27 @@ def of_compiled(folder: Path, contract: Contract) -> list[str]:
 
 
 def main() -> int:
-    """Compares each program for Tofino; returns the exit status."""
+    """Compare each program for Tofino with v1model's; return the exit status."""
     said = [f"target-contract: {line}" for line in unlike()]
-    told: list[str] = []
+    notes: list[str] = []
     try:
         v1model = p4_objects.of_sources("v1model")
         for name, contract in CONTRACTS.items():
             folder = P4SRC / "build" / name
-            found = differences(v1model, p4_objects.of_program(p4.TOFINO_BUILDS[name]), contract)
+            lines = differences(v1model, p4_objects.of_program(p4.TOFINO_BUILDS[name]), contract)
             compiled = (folder / "sluice.p4info.txtpb").exists()
             if compiled:
-                found += [f"compiled: {line}" for line in of_compiled(folder, contract)]
-            said += [f"target-contract: {name}: {line}" for line in found]
+                lines += [f"compiled: {line}" for line in of_compiled(folder, contract)]
+            said += [f"target-contract: {name}: {line}" for line in lines]
             how = "sources, P4Info and bfrt.json" if compiled else "sources (the program is not compiled)"
-            told.append(
+            notes.append(
                 f"target-contract: {name}: {len(v1model)} objects, {len(contract.only_v1model)} of them on v1model "
                 f"only, {len(contract.only_tofino)} more and {len(contract.other_size)} of another size, by {how}"
             )
     except ObjectsError as error:
         print(f"target-contract: {error}", file=sys.stderr)
         return 1
-    print("\n".join(said or told), file=sys.stderr if said else sys.stdout)
+    print("\n".join(said or notes), file=sys.stderr if said else sys.stdout)
     return 1 if said else 0
 
 

@@ -1,7 +1,7 @@
-"""How far the switch's response rates are from Clark and Fang's time sliding window: a table and a plot.
+"""Measures how far the switch's response rates are from Clark and Fang's time sliding window: a table and a plot.
 
 `python -m tools.tsw_error [--out FOLDER]` runs trains of packets through the model of the switch's estimator, which the
-packet tests hold against the switch to the bit, and through the exact one, and
+packet tests compare with the switch bit by bit, and through the exact estimator, and
 writes tsw_error.txt and tsw_error.svg. No switch is needed. docs/reference/algorithms.md states what comes out.
 """
 
@@ -21,21 +21,21 @@ from sluice.switch.rates import decode
 ROOT = Path(__file__).resolve().parent.parent
 
 Packets = list[tuple[float, int]]
-"""Seconds and bytes."""
+"""Packets as times in seconds and lengths in bytes."""
 
 STEP = 128
-"""Units of RATE_TICK_US: the default, 131 ms."""
+"""The estimator's step in units of RATE_TICK_US: the default, 131 ms."""
 WINDOW_S = STEPS * STEP * RATE_TICK_US / 1e6
 FLOWS = 40
-"""Trains of each kind."""
+"""Number of packet trains of each kind."""
 SEED = 1
 
 
 def errors(packets: Packets, settled_s: float) -> list[float]:
-    """Relative error after each packet from ``settled_s`` after the first on; after the last one in any case."""
+    """Return the relative error after each packet later than ``settled_s`` seconds, and after the last packet."""
     cell = last = 0
     content, front = 0.0, packets[0][0]
-    found: list[float] = []
+    relative_errors: list[float] = []
     for number, (time, size) in enumerate(packets, start=1):
         content = (content + size) * WINDOW_S / (time - front + WINDOW_S)
         front = time
@@ -43,15 +43,15 @@ def errors(packets: Packets, settled_s: float) -> list[float]:
         cell, last = window(cell, last, now, size, STEP), now
         if time - packets[0][0] >= settled_s or number == len(packets):
             (rate,) = decode(np.array([last], np.uint64), np.array([cell], np.uint64), STEP)
-            found.append(rate / (8 * content / WINDOW_S) - 1)
-    return found
+            relative_errors.append(rate / (8 * content / WINDOW_S) - 1)
+    return relative_errors
 
 
-# -- traffic; each train begins at a random time of the switch's clock
+# -- Traffic: each train of packets begins at a random time of the switch's clock.
 
 
 def steady(source: random.Random, rate: float, size: int) -> Packets:
-    """Packets of one size at a mean rate (bit/s), intervals jittered by half; eight windows, 30 packets at least."""
+    """Return packets of equal size at a mean rate (bit/s), intervals jittered by half, for eight windows or more."""
     interval = 8 * size / rate
     time = source.random()
     packets: Packets = []
@@ -63,7 +63,7 @@ def steady(source: random.Random, rate: float, size: int) -> Packets:
 
 
 def on_off(source: random.Random, on_s: float, off_s: float) -> Packets:
-    """Bursts at 1 Mbit/s with pauses between, both of exponential length: several responses on one connection."""
+    """Return bursts at 1 Mbit/s and pauses, both of exponential length, like responses on a persistent connection."""
     time = source.random()
     packets: Packets = []
     while len(packets) < 400:
@@ -76,7 +76,7 @@ def on_off(source: random.Random, on_s: float, off_s: float) -> Packets:
 
 
 def response(source: random.Random, size: int, rtt_s: float) -> Packets:
-    """One response by slow start from an initial window of 2, segments of 1,460 bytes, behind a link of 2 Mbit/s."""
+    """Return a response by slow start (initial window 2, segments of 1,460 bytes) behind a link of 2 Mbit/s."""
     time = source.random()
     packets: Packets = []
     window, left = 2, size
@@ -94,7 +94,7 @@ def response(source: random.Random, size: int, rtt_s: float) -> Packets:
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of traffic, and its errors in percent."""
+    """A kind of traffic with the estimator's errors in percent."""
 
     family: str
     label: str
@@ -103,7 +103,7 @@ class Case:
 
     @property
     def row(self) -> str:
-        """A line of the table."""
+        """Return the case's line of the table."""
         low, high = np.percentile(self.percent, [5, 95])
         return (
             f"{self.family:<10} {self.label:<22} {self.x:>10g} {np.mean(self.percent):>+8.1f} "
@@ -120,7 +120,7 @@ RTTS = (0.01, 0.1, 0.4)
 
 
 def case(family: str, label: str, x: float, train: Callable[[random.Random], Packets], settled_s: float) -> Case:
-    """Many trains of one kind."""
+    """Run FLOWS trains of a kind of traffic; return their errors."""
     source = random.Random(f"{SEED} {family} {label} {x}")
     flows = 2 if family == "steady" and x >= 3e6 else FLOWS
     percent = [100 * error for _ in range(flows) for error in errors(train(source), settled_s)]
@@ -128,7 +128,7 @@ def case(family: str, label: str, x: float, train: Callable[[random.Random], Pac
 
 
 def cases() -> Iterator[Case]:
-    """All traffic."""
+    """Yield the cases of all kinds of traffic."""
     for size in SIZES:
         for rate in RATES:
             yield case("steady", f"{size} bytes", rate, lambda s, r=rate, n=size: steady(s, r, n), 3 * WINDOW_S)
@@ -141,19 +141,19 @@ def cases() -> Iterator[Case]:
             yield case("response", label, size, lambda s, n=size, t=rtt: response(s, n, t), float("inf"))
 
 
-def plot(found: list[Case], path: Path) -> None:
-    """One panel a family: mean error, and a band from the 5th to the 95th percentile."""
+def plot(all_cases: list[Case], path: Path) -> None:
+    """Plot a panel for each family of traffic: mean error, and a band from the 5th to the 95th percentile."""
     import matplotlib as mpl  # noqa: PLC0415 (heavy)
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    mpl.rcParams |= {"svg.hashsalt": "tsw", "svg.fonttype": "none"}  # the same bytes each time, and few
+    mpl.rcParams |= {"svg.hashsalt": "tsw", "svg.fonttype": "none"}  # a reproducible and small SVG file
     names = {"steady": "rate, bit/s", "on/off": "mean pause, s", "response": "size, bytes"}
     figure, axes = plt.subplots(1, len(names), figsize=(11, 3.4), sharey=True, constrained_layout=True)
     for axis, (family, label) in zip(axes, names.items(), strict=True):
-        for line in dict.fromkeys(item.label for item in found if item.family == family):
-            items = [item for item in found if (item.family, item.label) == (family, line)]
+        for line in dict.fromkeys(item.label for item in all_cases if item.family == family):
+            items = [item for item in all_cases if (item.family, item.label) == (family, line)]
             x = [item.x for item in items]
             low, high = np.array([np.percentile(item.percent, [5, 95]) for item in items]).T
             axis.plot(x, [np.mean(item.percent) for item in items], marker=".", label=line)
@@ -166,16 +166,18 @@ def plot(found: list[Case], path: Path) -> None:
 
 
 def main() -> int:
-    """Writes table and plot; returns the exit status."""
+    """Write table and plot; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.tsw_error", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "tsw", help="folder to write to")
     out: Path = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    found = list(cases())
+    all_cases = list(cases())
     header = f"{'traffic':<10} {'':<22} {'x':>10} {'mean %':>8} {'sd %':>8} {'5th':>8} {'95th':>8}"
-    table = "\n".join([f"window {WINDOW_S:.4f} s in {STEPS} steps, seed {SEED}", header, *(item.row for item in found)])
+    table = "\n".join(
+        [f"window {WINDOW_S:.4f} s in {STEPS} steps, seed {SEED}", header, *(item.row for item in all_cases)]
+    )
     (out / "tsw_error.txt").write_text(table + "\n")
-    plot(found, out / "tsw_error.svg")
+    plot(all_cases, out / "tsw_error.svg")
     print(table)
     print(f"\nwrote {out / 'tsw_error.txt'} and tsw_error.svg")
     return 0

@@ -1,4 +1,4 @@
-"""Configurations for tests, as text, the way a user writes them."""
+"""Configurations for tests, as text that a user could write."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def web(
     window_s: float = 1.0,
     more: str = "",
 ) -> str:
-    """Two servers behind one service; ``more`` is put behind the list of servers."""
+    """Return the configuration of a service with two servers; ``more`` follows the list of servers."""
     return WEB.format(
         address=address,
         pipeline=pipeline,

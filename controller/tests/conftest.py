@@ -1,4 +1,4 @@
-"""What all of the controller's tests share."""
+"""Fixtures of all the controller's tests."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A content service for tests, as a user writes it: two agents, and two groups that share a server."""
+"""The configuration of a content service for tests: two agents, and two groups that share a server."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def content(
     control: str = "/run/sluice.sock",
     agents: tuple[str, str] = ("unix:///run/a1.sock", "127.0.0.1:9471"),
 ) -> str:
-    """The service ``shop``, its groups ``all`` and ``fast``, and a plain service beside them."""
+    """Return the configuration of the service ``shop`` with groups ``all`` and ``fast``, and of a plain service."""
     control_1, control_2 = agents
     return CONTENT.format(address=address, pipeline=pipeline, control=control, control_1=control_1, control_2=control_2)

@@ -1,4 +1,4 @@
-"""An agent in this process: it takes configurations, tells of itself, and handles no packet."""
+"""An agent in this process: it accepts configurations and sends reports, and handles no packets."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from sluice.agents.messages import MESSAGES, SERVICE, make
 
 
 class FakeAgent:
-    """Listens on a Unix socket. ``start``, ``stop`` and ``restart`` as a process would."""
+    """A fake agent on a Unix socket; ``start``, ``stop`` and ``restart`` act like a process's start and end."""
 
     def __init__(self, path: Path) -> None:
         self.control = f"unix://{path}"
         self.configurations: list[Any] = []
-        """Every one that it was sent."""
+        """All configurations that the agent received."""
         self.refuses: list[Any] = []
-        """Problems that it finds with whatever it is sent."""
+        """Problems with which the agent refuses each configuration."""
         self.has: Any = None
         self.shared: list[Any] = []
-        """What others have learned, each time that the controller has shared it."""
+        """Other agents' learned groups, as the controller sent them, a message per entry."""
         self.learned: dict[str, Any] = {}
-        """What it says of groups."""
+        """Learned groups in the agent's reports."""
         self.hits: dict[str, int] = {}
         self.draining = False
         self.reports = 0
-        """How often it has told of itself."""
+        """Number of reports sent."""
         self.talks = asyncio.Event()
         self.talks.set()
         self._server: grpc.aio.Server | None = None
@@ -42,7 +42,7 @@ class FakeAgent:
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to listen, and know nothing."""
+        """Begin to listen, without a configuration."""
         self.has = None
         self._server = grpc.aio.server()
         handlers: dict[str, Any] = {
@@ -67,7 +67,7 @@ class FakeAgent:
         await self._server.start()
 
     async def stop(self) -> None:
-        """End at once."""
+        """End at once, as when the process is killed."""
         if self._server is not None:
             await self._server.stop(None)
             self._server = None
@@ -103,7 +103,7 @@ class FakeAgent:
             services=[
                 make(
                     "ServiceStatus",
-                    name=one.name,
+                    name=response.name,
                     handshakes=10,
                     spliced=8,
                     by_default=5,
@@ -113,10 +113,10 @@ class FakeAgent:
                     rules=[make("RuleStatus", name=name, hits=hits) for name, hits in self.hits.items()],
                     groups=[
                         make("GroupStatus", name=name, opened=4, failed=1, ability=self.learned.get(name))
-                        for name in one.groups
+                        for name in response.groups
                     ],
                     refused={"403": 2},
                 )
-                for one in served
+                for response in served
             ],
         )

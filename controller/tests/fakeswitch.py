@@ -1,8 +1,8 @@
-"""A P4Runtime switch in this process: tables, registers, meters, counters, packets, digests, arbitration; no packet
+"""A P4Runtime server in this process: tables, registers, meters, counters, packets, digests, arbitration; no packet
 processing.
 
-It keeps what it is told as protobuf messages and behaves as the specification has it, so that a test sees what a
-controller does at the boundary: which requests, in which order, and what it makes of the answers.
+It stores written entities as protobuf messages and behaves as the specification demands, so that a test sees what a
+controller does at the boundary: which requests it sends, in which order, and how it handles the answers.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from sluice.switch.keys import Key, key_of
 Stream = asyncio.Queue[p4r.StreamMessageResponse]
 
 MAX_MESSAGE_BYTES = 256 << 20
-"""gRPC's own limit of 4 MB is less than a program for Tofino."""
+"""Largest gRPC message; gRPC's default of 4 MB is smaller than a program for Tofino."""
 
 
 @dataclass(eq=False)
 class Client:
-    """An open stream."""
+    """A client's open stream channel."""
 
     outbox: Stream = field(default_factory=asyncio.Queue)
     election_id: int = 0
 
 
 class FakeSwitch(p4r_grpc.P4RuntimeServicer):
-    """Listens on a loopback port of its own. ``start``, ``stop`` and ``restart`` as a process would."""
+    """A fake switch on a loopback port; ``start``, ``stop`` and ``restart`` act like a process's start and end."""
 
     def __init__(self, *, device_id: int = 1, registers_over_p4runtime: bool = True) -> None:
         self.device_id = device_id
         self.registers_over_p4runtime = registers_over_p4runtime
         self.port = 0
         self.writes: list[p4r.WriteRequest] = []
-        """Every request that was carried out."""
+        """All write requests that were executed."""
         self.asked: list[p4r.Entity] = []
-        """What was read."""
+        """All entities of read requests."""
         self.pushes = 0
         self.packets_out: asyncio.Queue[p4r.PacketOut] = asyncio.Queue()
         self.refuse_table: str | None = None
-        """Updates of this table (by alias) fail."""
+        """Alias of a table whose updates fail; None: none fails."""
         self._server: grpc.aio.Server | None = None
         self._clients: list[Client] = []
         self._highest = 0
         self.keeps_nothing = ""
-        """Why it refuses to keep its state when its program is replaced."""
+        """Reason for refusing to keep state when the program is replaced; empty: it keeps its state."""
         self._forget()
 
     def _forget(self) -> None:
@@ -73,7 +73,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The server's address, host and port."""
         return f"127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
@@ -84,7 +84,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to listen; on the same port as before, if there was a before."""
+        """Begin to listen; after a stop, on the same port as before."""
         self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, self._server)
         bound = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
@@ -100,20 +100,20 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self._highest = 0
 
     async def restart(self) -> None:
-        """As a process that was killed and started again: everything is forgotten."""
+        """Act like a process that was killed and started again: all state is lost."""
         await self.stop()
         self._forget()
         await self.start()
 
-    # -- what tests ask and set
+    # -- Accessors for tests
 
     def entries(self, alias: str) -> list[p4r.TableEntry]:
-        """The entries of a table."""
+        """Return the entries of a table."""
         number = self.schema.tables[alias].id
         return [entry for key, entry in self.tables.items() if key[0] == number and not key[1]]
 
     def weights(self, service_id: int, alias: str = "choose") -> dict[int, int]:
-        """The weights of a service's group."""
+        """Return the weights in a service's group, by server."""
         for entry in self.entries(alias):
             if int.from_bytes(entry.match[0].exact.value, "big") == service_id:
                 members = entry.action.action_profile_action_set.action_profile_actions
@@ -121,12 +121,12 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return {}
 
     def count(self, register: str, index: int, more: int) -> None:
-        """Let a cumulative 32-bit register cell count."""
+        """Add to a cumulative 32-bit register cell, which wraps."""
         cell = (self.schema.registers[register].id, index)
         self.registers[cell] = (self.registers.get(cell, 0) + more) % (1 << 32)
 
     def hold(self, register: str, index: int, value: int) -> None:
-        """Let a register's cell hold a value."""
+        """Set a register's cell to a value."""
         self.registers[self.schema.registers[register].id, index] = value
 
     def packet_in(self, payload: bytes, **metadata: int) -> None:
@@ -138,8 +138,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=packet))
 
     def arp(self, port: int, address: str, mac: str, answered_by: str | None = None) -> None:
-        """Report the sender of an ARP to the primary controller, if it has subscribed: of a request that one of our
-        addresses answers, or of any other."""
+        """Report an ARP message's sender to the primary controller, if it has subscribed: of a request that one of our
+        addresses answers, or of any other ARP message."""
         digest = self.schema.digests["arp_sender_t"]
         if digest.id not in self.digests:
             return
@@ -149,10 +149,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         data = p4d.P4Data(struct=p4d.P4StructLike(members=members))
         primary = self._primary()
         assert primary is not None
-        told = p4r.DigestList(digest_id=digest.id, list_id=1, data=[data])
-        primary.outbox.put_nowait(p4r.StreamMessageResponse(digest=told))
+        message = p4r.DigestList(digest_id=digest.id, list_id=1, data=[data])
+        primary.outbox.put_nowait(p4r.StreamMessageResponse(digest=message))
 
-    # -- arbitration
+    # -- Arbitration
 
     def _primary(self) -> Client | None:
         candidates = [c for c in self._clients if c.election_id == self._highest]
@@ -222,7 +222,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
                 case _:
                     pass
 
-    # -- unary calls
+    # -- Unary calls
 
     async def Capabilities(self, request: Any, context: Any) -> p4r.CapabilitiesResponse:
         return p4r.CapabilitiesResponse(p4runtime_api_version="1.5.0")
@@ -340,12 +340,12 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         ):
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Register reads are not supported yet")
         self.asked += request.entities
-        # All of one moment, as the embedded switch answers.
+        # All responses are of the same moment, as from the embedded switch.
         for response in [self._response(wanted) for wanted in request.entities]:
             yield response
 
     def _response(self, wanted: p4r.Entity) -> p4r.ReadResponse:
-        """The answer to one entity. A whole register differs in few cells from one of zeros."""
+        """Return the answer to a read entity. A whole register is built from zeros, since few cells are set."""
         entry = wanted.register_entry
         if wanted.WhichOneof("entity") != "register_entry" or entry.HasField("index"):
             return p4r.ReadResponse(entities=self._read(wanted))
@@ -365,8 +365,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             case "table_entry":
                 entry = wanted.table_entry
                 return [
-                    p4r.Entity(table_entry=found)
-                    for key, found in self.tables.items()
+                    p4r.Entity(table_entry=stored)
+                    for key, stored in self.tables.items()
                     if entry.table_id in (0, key[0]) and key[1] == entry.is_default_action
                 ]
             case "register_entry":
@@ -413,8 +413,8 @@ def _register(number: int, index: int, value: int) -> p4r.Entity:
 
 @lru_cache
 def _zeros(number: int, size: int) -> p4r.ReadResponse:
-    """A register of zeros. One message is copied with each index: to make a message for each of the connection table's
-    cells takes seconds, in which this process answers no other call."""
+    """Return a register of zeros by copying a message with each index: building a message for each of the table's
+    cells would take seconds, in which this process answers no other call."""
     response, cell = p4r.ReadResponse(), _register(number, 0, 0)
     for index in range(size):
         cell.register_entry.index.index = index
@@ -423,7 +423,7 @@ def _zeros(number: int, size: int) -> p4r.ReadResponse:
 
 
 def shortest(value: int) -> bytes:
-    """A number as P4Runtime writes it."""
+    """Return a number in P4Runtime's shortest byte form."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
@@ -432,7 +432,7 @@ def _indices(entry: Any, size: int) -> range:
 
 
 class Memory:
-    """Registers in memory, for tables too large to go through protobuf in a test."""
+    """Registers in memory, for tables that are too large for protobuf in a test."""
 
     def __init__(self, units: Units = MICROSECONDS) -> None:
         self.units = units
@@ -459,7 +459,7 @@ class Memory:
         self.cells[register].update(cells)
 
     def count(self, register: Register, index: int, more: int) -> None:
-        """Let a cumulative 32-bit cell count."""
+        """Add to a cumulative 32-bit cell, which wraps."""
         self.cells[register][index] = (self.cells[register].get(index, 0) + more) % (1 << 32)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What systemd is to a service: a socket that is told things, and a program that hangs."""
+"""A substitute for systemd: a notification socket for a service, and a way to let a program's thread hang."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WALL = 0x4000_0000
 
 
 class Systemd:
-    """Its socket: by a path, or by an abstract name, which begins with ``@``."""
+    """systemd's notification socket, by a path or by an abstract name, which begins with ``@``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,11 +29,11 @@ class Systemd:
         self._socket.setblocking(False)
 
     def environment(self, watchdog_s: float) -> dict[str, str]:
-        """What it gives a service."""
+        """Return the environment variables that systemd sets for a service."""
         return {**os.environ, "NOTIFY_SOCKET": self.name, "WATCHDOG_USEC": f"{watchdog_s * 1e6:.0f}"}
 
     async def hears(self, wanted: str) -> list[str]:
-        """What it is told, up to this."""
+        """Return the received messages up to this one."""
         said: list[str] = []
         async with asyncio.timeout(PATIENCE_S):
             while not said or not said[-1].startswith(wanted):
@@ -41,7 +41,7 @@ class Systemd:
         return said
 
     async def silent_for(self, seconds: float) -> bool:
-        """Whether it is told nothing meanwhile."""
+        """Return whether no message arrives within the time."""
         try:
             async with asyncio.timeout(seconds):
                 await self.hears("never said")
@@ -50,13 +50,13 @@ class Systemd:
         return False
 
     def close(self) -> None:
-        """Hear nothing any more."""
+        """Close the socket."""
         self._socket.close()
 
 
 @contextmanager
 def hanging(process: int, name: str) -> Generator[None]:
-    """One of a process's threads, by its name, stands still; all others go on. Takes a child of ours, or root."""
+    """Stop a process's thread by its name while all others run. Needs a child process of ours, or root."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     (thread,) = (int(task.name) for task in tasks if (task / "comm").read_text().strip() == name)
     libc = ctypes.CDLL(None, use_errno=True)

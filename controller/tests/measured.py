@@ -1,4 +1,4 @@
-"""Transfers as a switch tells of them, without a switch."""
+"""Simulates the readings of measured transfers without a switch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MSS = 1460.0
 
 @dataclass(frozen=True)
 class Seen:
-    """Transfers 50 ms away, by what they have in flight at most."""
+    """Readings of transfers with a round trip of 50 ms, given their largest flights in bytes."""
 
     flow: Numbers
     server: Numbers

@@ -1,4 +1,4 @@
-"""A `sluice-agent` process with a network interface of its own, which needs root."""
+"""Runs a `sluice-agent` process with its own network interface, which needs root."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ needed = (
     pytest.mark.skipif(PROGRAM is None, reason="the agent is not built"),
     pytest.mark.skipif(os.geteuid() != 0, reason="a network interface needs root"),
 )
-"""Marks of tests that start an agent."""
+"""Pytest marks of tests that start an agent."""
 
 
 @contextmanager
 def real_agent(folder: Path, *flags: str) -> Generator[str]:
-    """An agent with these further flags; yields the address where it takes a controller."""
+    """Run an agent with these further flags; yield the address on which it accepts a controller."""
     name, control = f"sa{os.getpid()}", f"unix://{folder}/agent.sock"
     subprocess.run(["ip", "link", "add", name, "up", "type", "veth", "peer", "name", f"{name}p"], check=True)
     addresses = ("--address", "10.0.3.31", "--gateway", "10.0.3.1")

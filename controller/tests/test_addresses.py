@@ -1,4 +1,4 @@
-"""Addresses: one type of either version, made in one place."""
+"""Addresses: a single type for IPv4 and IPv6, created in a single module."""
 
 import re
 import subprocess
@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMING = {
     "controller/sluice/addresses.py",
     "controller/sluice/config/types.py",  # takes version 4 only
-    "controller/tests/test_config_fields.py",  # tells fields apart by their type
+    "controller/tests/test_config_fields.py",  # distinguishes fields by their type
 }
-"""The modules that name a version's own type."""
+"""The modules that may name the type of a single IP version."""
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_number_that_its_width_does_not_hold_is_none() -> None:
 
 def test_addresses_of_both_versions_are_sorted() -> None:
     written = ["10.0.0.9", "10.0.0.100", "::1", "2001:db8::"]
-    assert [str(one) for one in sorted(map(from_text, reversed(written)), key=order)] == written
+    assert [str(address) for address in sorted(map(from_text, reversed(written)), key=order)] == written
 
 
 def test_a_connection_is_hashed_by_all_bytes_of_its_addresses() -> None:

@@ -1,4 +1,4 @@
-"""The command as users call it: in a process of its own."""
+"""The command line as users call it, in its own process."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ENV = os.environ | {"PYTHONPATH": str(Path(sluice.__file__).resolve().parents[1]
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command in its own process to its end."""
     return subprocess.run([*SLUICE, *arguments], capture_output=True, text=True, timeout=60, check=False, env=ENV)
 
 
 async def acall(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same while this process serves a fake switch."""
+    """Run a command while this process serves a fake switch."""
     return await asyncio.to_thread(call, *arguments)
 
 
@@ -260,7 +260,7 @@ async def test_rotation_and_signals_do_not_end_it(tmp_path: Path) -> None:
 
 
 async def test_proxies_do_not_stand_between_it_and_the_switch(tmp_path: Path) -> None:
-    """A proxy that is not there: what goes to it fails."""
+    """The configured proxy does not exist, so any request through it would fail."""
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"), "http://127.0.0.1:1")
     async with FakeSwitch() as switch:
         path = tmp_path / "sluice.yaml"

@@ -1,4 +1,4 @@
-"""The lists of columns name what the switch's readers make of them."""
+"""The lists of columns match the columns that the switch's readers return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations: what is taken, and the exact words of every complaint (golden files beside the examples)."""
+"""Configurations: accepted ones, and the exact text of every error (golden files beside the examples)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).resolve().parent / "golden"
 
 @pytest.mark.parametrize("name", ["broken", "inconsistent", "duplicate", "torn"])
 def test_complaints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To accept changed words, write them into the .txt file."""
+    """To accept a changed message, write it into the .txt file."""
     monkeypatch.chdir(GOLDEN)
     with pytest.raises(ConfigError) as caught:
         load(f"{name}.yaml")
@@ -198,7 +198,7 @@ INFINITE = "must be a finite number (got inf); write it in digits, such as 0.5"
 
 
 def complaints(news: str, services: str = "") -> str:
-    """All of them about a configuration with this flash-crowd control."""
+    """Return all error messages about a configuration with this flash-crowd control."""
     with pytest.raises(ConfigError) as caught:
         parse(web(more=f"{services}\nnews: {news}"))
     return str(caught.value)
@@ -283,7 +283,7 @@ def test_flash_crowd_control_at_its_bounds(news: str) -> None:
     assert parse(web(more=f"news: {news}")).news is not None
 
 
-def test_room_is_left_for_a_hot_spot_that_nobody_listed() -> None:
+def test_room_is_left_for_an_unlisted_hot_spot() -> None:
     def hosts(many: int) -> str:
         return (
             "{hosts: ["

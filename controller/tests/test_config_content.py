@@ -1,4 +1,4 @@
-"""Content services: what is taken, and what is said of the rest."""
+"""Configurations of content services: accepted ones, and the errors for others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ def test_agents_stand_for_servers_and_groups_are_named_once() -> None:
     shop = config.services[0]
     assert shop.content is not None
     assert shop.content.groups == ("all", "fast")
-    assert [(one.name, one.port, one.capacity) for one in shop.members] == [("a1", 80, 1.0), ("a2", 80, 3.0)]
+    assert [(member.name, member.port, member.capacity) for member in shop.members] == [
+        ("a1", 80, 1.0),
+        ("a2", 80, 3.0),
+    ]
     assert {name: item.name for name, item in config.contents.items()} == {"all": "shop", "fast": "shop"}
 
 

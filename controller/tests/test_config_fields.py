@@ -60,16 +60,16 @@ DOCUMENT: dict[str, Any] = {
     "metrics": {"address": "127.0.0.1:9464"},
     "page": {"address": "127.0.0.1:8080", "names": ["status.example"]},
 }
-"""One item in every list; what has a default may be missing."""
+"""A document with an item in every list, but not every key that has a default."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A field that holds a value."""
+    """A field of the configuration that holds a value."""
 
     path: Path
     kinds: frozenset[object]
-    """Types, and the names of ``types`` for text."""
+    """The field's types; for text, names in the module ``types``."""
     optional: bool
 
     def __str__(self) -> str:
@@ -84,10 +84,10 @@ NAMED = TEXT | {name: getattr(types, name) for name in ("Size", "Refusal", "Matc
 
 
 def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]:
-    """Every field below a type."""
+    """Yield every field below a type."""
     arms = [hint]
     while any(get_origin(arm) in (Annotated, Union, UnionType) and arm not in NAMED.values() for arm in arms):
-        arms = [part for arm in arms for part in _parts(arm)]
+        arms = [alternative for arm in arms for alternative in _parts(arm)]
     optional = optional or NoneType in arms
     arms = [arm for arm in arms if arm is not NoneType]
     sections = [arm for arm in arms if isinstance(arm, type) and (issubclass(arm, BaseModel) or is_dataclass(arm))]
@@ -96,7 +96,7 @@ def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]
         hints = get_type_hints(section, include_extras=True)
         for name in list(section.model_fields) if issubclass(section, BaseModel) else [f.name for f in fields(section)]:
             key = section.model_fields[name].alias or name if issubclass(section, BaseModel) else name
-            # Only the second of the services has content.
+            # Only the second service has content.
             at = ("services", 1) if (path, key) == (("services", 0), "content") else path
             yield from leaves(hints[name], (*at, key))
     elif get_origin(arms[0]) is tuple:
@@ -129,12 +129,12 @@ ADDRESSES = [leaf for leaf in LEAVES if leaf.kinds & {IPv4Address, IPv4Interface
 
 
 def of_kind(*kinds: str) -> list[Leaf]:
-    """The fields that hold text of one of these kinds."""
+    """Return the fields that hold text of one of these kinds."""
     return [leaf for leaf in LEAVES if leaf.kinds & set(kinds)]
 
 
-def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
-    found = {str(leaf): leaf for leaf in LEAVES}
+def test_the_walk_finds_fields_at_every_depth_and_of_each_kind() -> None:
+    leaves = {str(leaf): leaf for leaf in LEAVES}
     for name, kind in {
         "switch.device_id": int,
         "switch.thrift": "HostPort",
@@ -150,24 +150,24 @@ def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
         "services[1].content.limits.head": "Size",
         "services[1].content.rules[0].else.refuse": "Refusal",
     }.items():
-        assert kind in found[name].kinds
+        assert kind in leaves[name].kinds
     checked = [*NUMBERS, *BOOLEANS, *WORDS, *ADDRESSES, *of_kind(*NAMED)]
     assert {leaf for leaf in LEAVES if leaf not in checked} == set(), "give it a kind, of types if it is text"
 
 
 def complaints(bad: str, of: list[Leaf]) -> dict[str, str]:
-    """What is said of each field when all of ``of`` are written as ``bad``. Lines are checked here."""
+    """Return the error about each field when all of ``of`` are written as ``bad``; also check the lines in errors."""
     document = copy.deepcopy(DOCUMENT)
     for number, leaf in enumerate(of):
         section: Any = document
-        for part in leaf.path[:-1]:
-            section = section.setdefault(part, {}) if isinstance(section, dict) else section[part]
+        for name in leaf.path[:-1]:
+            section = section.setdefault(name, {}) if isinstance(section, dict) else section[name]
         section[leaf.path[-1]] = f"<{number}>"
     text = yaml.safe_dump(document, default_flow_style=False, sort_keys=False, allow_unicode=True)
     lines = {
-        str(of[int(found[1])]): number
+        str(of[int(match[1])]): number
         for number, line in enumerate(text.splitlines(), 1)
-        if (found := re.search(r"<(\d+)>", line))
+        if (match := re.search(r"<(\d+)>", line))
     }
     try:
         parse(re.sub(r"<\d+>", lambda _: bad, text))
@@ -183,7 +183,7 @@ def complaints(bad: str, of: list[Leaf]) -> dict[str, str]:
 
 
 def refused(bad: str, of: list[Leaf], remedy: str) -> None:
-    """Every field of ``of`` is complained of with this remedy."""
+    """Assert that every field of ``of`` is refused with this remedy."""
     said = complaints(bad, of)
     assert [str(leaf) for leaf in of if not re.search(remedy, said.get(str(leaf), ""))] == []
 
@@ -322,7 +322,7 @@ def test_nothing_is_a_value_of_optional_fields_only() -> None:
     for nothing in ("", "~", "null", "NULL"):
         said = complaints(nothing, list(LEAVES))
         assert {leaf for leaf in LEAVES if str(leaf) in said} == {leaf for leaf in LEAVES if not leaf.optional}
-        assert all("; write " in one or "must be '" in one for one in said.values())
+        assert all("; write " in message or "must be '" in message for message in said.values())
 
 
 @pytest.mark.parametrize(
@@ -347,11 +347,11 @@ def test_text_of_another_form(kind: str, bad: str) -> None:
 
 
 def with_value(path: Path, written: str) -> Config:
-    """The document with one value as it is written."""
+    """Parse the document with the value at a path replaced."""
     document = copy.deepcopy(DOCUMENT)
     section: Any = document
-    for part in path[:-1]:
-        section = section[part]
+    for name in path[:-1]:
+        section = section[name]
     section[path[-1]] = "<0>"
     return parse(yaml.safe_dump(document, sort_keys=False).replace("<0>", written))
 
@@ -443,7 +443,7 @@ def test_no_place_to_connect_to(bad: str, says: str) -> None:
     ],
 )
 def test_a_place_to_connect_to(good: str) -> None:
-    for place in of_kind("HostPort"):  # each alone: two programs cannot listen on one port
+    for place in of_kind("HostPort"):  # each field by itself, since two programs cannot listen on the same port
         assert complaints(good, [place]) == {}
 
 

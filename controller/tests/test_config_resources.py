@@ -1,4 +1,4 @@
-"""``resources:`` of services: what is taken, and what is said of the rest."""
+"""Configurations of services' ``resources:``: accepted ones, and the errors for others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARES = "{send: {budget: 256 KiB}, receive: {budget: 1MB, size: 65536}, idle: {
 
 
 def text(resources: str, server: str = "") -> str:
-    """The first server has ``server`` of its own."""
+    """Return a configuration with ``resources`` of the service, and ``server`` of its first server."""
     with_resources = web().replace("  servers:", f"  resources: {resources}\n  servers:")
     return with_resources.replace("10.0.2.2, port: 80", f"10.0.2.2, port: 80{server}")
 

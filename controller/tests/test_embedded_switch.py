@@ -54,7 +54,7 @@ def config(switch: Switch, tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def backup(config: Path) -> AsyncGenerator[Running]:
-    """A second controller that stands by."""
+    """Run a second controller that stands by."""
     async with running(config, ready=False) as it:
         await until(lambda: it.lines, "the second controller to say something")
         assert it.lines[0].startswith("sluice: standby")
@@ -82,7 +82,7 @@ async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch
 
 
 async def test_scrapes_while_the_switch_restarts_all_get_an_answer(switch: Switch, config: Path) -> None:
-    """They disturb nothing: the next ready line comes, and later scrapes are whole again."""
+    """Scrapes do not disturb the controller: it announces ready again, and later scrapes are complete."""
     address, ups = f"127.0.0.1:{free_port()}", list[str]()
 
     def scrape() -> None:
@@ -123,9 +123,9 @@ async def test_switch_restart_is_restored(switch: Switch, config: Path) -> None:
             assert "adopted=no" in it.lines[-1]
             pipeline = load_pipeline()
             async with Session(again.address, 1, pipeline, election_id=1) as reader:
-                found = await read_back(reader)
-            assert found.weights == {1: {2: 256}}
-            assert found.draining == {1}
+                readback = await read_back(reader)
+            assert readback.weights == {1: {2: 256}}
+            assert readback.draining == {1}
         finally:
             await again.stop()
 
@@ -150,7 +150,7 @@ def test_programmer(switch: Switch, config: Path) -> None:
 
 
 async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(config: Path) -> None:
-    """Cells as packets would leave them: 40 segments under way, of a connection of the first server."""
+    """The cells are as packets would leave them: a connection of the first server has 40 segments in flight."""
     shares = "  resources: {send: {budget: 48KiB, needs: paper}}\n  servers:"
     config.write_text(config.read_text().replace("  servers:", shares))
     memory, flow = Memory(), Flow(number=200_000, fingerprint=0x5ABCDEF, server=1)
@@ -165,7 +165,7 @@ async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(co
     async with running(config) as it:
         link = it.controller.link
         assert link is not None
-        for register in (one for one in Register if one.name.startswith("TRANSFER_")):
+        for register in (each for each in Register if each.name.startswith("TRANSFER_")):
             await link.registers.write_cells(register, {flow.slot: memory.of(register)[flow.slot]})
         async with asyncio.timeout(10):
             cap = 0
@@ -174,12 +174,12 @@ async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(co
                 (cap,) = await link.registers.read(Register.SEND_CAP, [flow.number])
         assert cap >> 32 == flow.fingerprint
         assert cap & 0xFFFF_FFFF == 48 << 10
-        told = (await gather(it.controller))["services"][0]["servers"][0]["resources"]["send"]
-        assert (told["transfers"], told["share"], told["default_cap"]) == (1, 48 << 10, 64_000)
+        status = (await gather(it.controller))["services"][0]["servers"][0]["resources"]["send"]
+        assert (status["transfers"], status["share"], status["default_cap"]) == (1, 48 << 10, 64_000)
 
 
 async def test_explain_finds_all_connections_of_a_client(config: Path) -> None:
-    """Cells as packets would leave them."""
+    """The cells are written as packets would leave them."""
     client, service = from_text("10.0.1.77").packed, from_text("10.0.0.100").packed
     async with running(config) as it:
         link = it.controller.link
@@ -191,10 +191,12 @@ async def test_explain_finds_all_connections_of_a_client(config: Path) -> None:
             )
             await link.registers.write(Register.PIN_SERVER_2, place.slot_2, server)
         shown = await explain(it.controller, "10.0.1.77", "web")
-        found = [(one["port"], one["server"], one["state"]) for one in shown["connections"]]
-        assert found == [(40000, "s2", "established"), (40001, "s1", "server_closing")]
+        connections = [
+            (connection["port"], connection["server"], connection["state"]) for connection in shown["connections"]
+        ]
+        assert connections == [(40000, "s2", "established"), (40001, "s1", "server_closing")]
         assert (shown["new"]["server"], shown["new"]["shares"]) == (None, {"s1": 0.5, "s2": 0.5})
-        one = await explain(it.controller, "10.0.1.77:40000", "web")
-        assert (one["connections"][0]["server"], one["new"]["by"]) == ("s2", "pin")
-        assert one["limits"] == [{"limit": "admission", "rate_per_s": 250, "burst": 25}]
+        connection = await explain(it.controller, "10.0.1.77:40000", "web")
+        assert (connection["connections"][0]["server"], connection["new"]["by"]) == ("s2", "pin")
+        assert connection["limits"] == [{"limit": "admission", "rate_per_s": 250, "burst": 25}]
         assert (await explain(it.controller, "10.0.1.78", "web"))["connections"] == []

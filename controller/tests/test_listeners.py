@@ -1,4 +1,4 @@
-"""`sluice check` names programs of one machine that would listen on one port."""
+"""`sluice check` reports programs on the same machine that would listen on the same port."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_other_ports_and_other_addresses(address: str) -> None:
     parse(web() + METRICS.format(address))
 
 
-def test_too_many_services_are_told_the_limit() -> None:
+def test_too_many_services_are_refused_with_the_limit() -> None:
     service = (
         "- {{name: w{0}, address: 10.1.{1}.{2}, port: 80, servers: [{{name: s{0}, address: 10.0.2.2, port: {3}}}]}}\n"
     )

@@ -1,4 +1,4 @@
-"""The commands that speak to a running controller, as users call them."""
+"""The commands that use a running controller, as users call them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from topo.testbed.switches.started import start as start_switch
 
 @dataclass
 class Done:
-    """What a command left."""
+    """The exit status and output of a command."""
 
     returncode: int
     stdout: str
@@ -46,7 +46,7 @@ class Done:
 
 
 def call(*arguments: str) -> Done:
-    """Run a command to its end, in this process: a new one takes a second or more to start."""
+    """Run a command to its end in this process, since a new process takes a second or more to start."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -57,13 +57,13 @@ def call(*arguments: str) -> Done:
 
 
 async def acall(*arguments: str) -> Done:
-    """The same while a controller runs."""
+    """Run a command while a controller runs."""
     return await asyncio.to_thread(call, *arguments)
 
 
 @asynccontextmanager
 async def led(tmp_path: Path) -> AsyncGenerator[tuple[FakeSwitch, Path, Running]]:
-    """A controller that leads a fake switch, with its control socket."""
+    """Run a controller that leads a fake switch, with its control socket."""
     path = tmp_path / "sluice.yaml"
     async with FakeSwitch() as switch:
         path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), mode="fixed"))
@@ -73,7 +73,7 @@ async def led(tmp_path: Path) -> AsyncGenerator[tuple[FakeSwitch, Path, Running]
 
 @asynccontextmanager
 async def led_embedded(tmp_path: Path) -> AsyncGenerator[tuple[Path, Running]]:
-    """The same with the embedded switch: for what reads the whole connection table."""
+    """Run a controller with the embedded switch, for commands that read the whole connection table."""
     switch = await start_switch()
     path, socket = tmp_path / "sluice.yaml", str(tmp_path / "s.sock")
     path.write_text(web(switch.address, control=socket, mode="fixed"))
@@ -178,7 +178,7 @@ def test_a_time_that_is_none_is_misuse(seconds: str) -> None:
 
 
 def at_terminal(*arguments: str, until: str | None = None, **environment: str) -> str:
-    """What a command writes to a terminal of 100 columns, until its end; or until it says this a second time, and then
+    """Return what a command writes to a terminal of 100 columns until it ends; or until it prints `until` twice, then
     Ctrl-C ends it."""
     ours, theirs = pty.openpty()
     env = {key: value for key, value in ENV.items() if key != "NO_COLOR"} | {"TERM": "xterm-256color", "COLUMNS": "100"}
@@ -191,7 +191,7 @@ def at_terminal(*arguments: str, until: str | None = None, **environment: str) -
                 if until is not None and said.count(until.encode()) > 1:
                     process.send_signal(signal.SIGINT)
         except OSError:
-            pass  # its end, on Linux
+            pass  # on Linux, EIO marks the end of the terminal's output
         os.close(ours)
         assert process.wait(60) == (0 if until is None else 130), said
     return said.decode()
@@ -214,7 +214,7 @@ async def test_a_terminal_that_cannot_be_drawn_on_gets_lines(tmp_path: Path, ter
         assert f"{server}: 0 connections left" in await asyncio.to_thread(at_terminal, *drain, TERM=term)
 
 
-async def test_whoever_reads_has_enough(tmp_path: Path) -> None:
+async def test_a_closed_output_ends_status_quietly(tmp_path: Path) -> None:
     async with led(tmp_path) as (_, path, _it):
         reader, writer = os.pipe()
         os.close(reader)
@@ -330,7 +330,7 @@ async def test_a_dry_run_says_what_would_go(tmp_path: Path) -> None:
 # -- events
 
 
-async def test_events_are_told_as_they_happen(tmp_path: Path) -> None:
+async def test_events_are_printed_as_they_happen(tmp_path: Path) -> None:
     async with led(tmp_path) as (switch, path, it):
         process = await asyncio.create_subprocess_exec(
             *SLUICE,
@@ -383,7 +383,7 @@ async def test_events_are_told_as_they_happen(tmp_path: Path) -> None:
         assert shown.returncode == 0, "a follower that goes does no harm"
 
 
-# -- a configuration to begin with, completion, JSON
+# -- A first configuration, completion, JSON
 
 
 def test_config_init_writes_a_good_file_over_nothing(tmp_path: Path) -> None:

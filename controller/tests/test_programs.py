@@ -1,4 +1,4 @@
-"""The programs of the wheel are found beside the `sluice` that runs, however it was called."""
+"""The wheel's programs are found beside the running `sluice`, for all ways of calling it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = "sluice-agent"
 
 @pytest.fixture
 def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where wheels have put `sluice` and the agent: no checkout, not on the PATH."""
+    """Return a folder with `sluice` and the agent as from wheels, outside of a checkout and not on PATH."""
     folder = tmp_path / "x y/venv/bin"
     folder.mkdir(parents=True)
     for name in ("sluice", NAME):

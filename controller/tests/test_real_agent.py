@@ -1,4 +1,4 @@
-"""The agent itself takes what the controller sends, and tells what it understands."""
+"""The real agent accepts the controller's messages, and its reports are decoded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ pytestmark = list(needed)
 
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[str]:
-    """Where an agent takes a controller."""
+    """Run an agent; yield the address on which it accepts a controller."""
     with real_agent(tmp_path) as address:
         yield address
 
 
-async def test_it_is_configured_refuses_and_is_heard(control: str) -> None:
+async def test_it_is_configured_refuses_and_reports(control: str) -> None:
     config = parse(content(agents=(control, "127.0.0.1:9471")))
     wanted = configuration(make_plan(config), control, Rules(7, b"-"), Cookies.fresh())
     assert len(wanted.services) == 1

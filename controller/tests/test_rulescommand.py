@@ -1,4 +1,4 @@
-"""``sluice check`` and ``sluice match`` of content services: what the agent's program says, turned into lines."""
+"""``sluice check`` and ``sluice match`` of content services: the agent program's output as lines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_problems_of_rules_have_the_lines_of_the_file(
         "rules[2].match[1].method.exact: no method",
         "limits.head: too small",
     )
-    _program(tmp_path, monkeypatch, f"printf '%s\\n' {' '.join(repr(one) for one in said)} >&2; exit 1")
+    _program(tmp_path, monkeypatch, f"printf '%s\\n' {' '.join(repr(word) for word in said)} >&2; exit 1")
     assert cli.main(["check", "-c", config]) == 1
     lines = content().splitlines()
     big, admin, limits = (
@@ -65,7 +65,7 @@ def test_the_program_reads_the_rules_without_the_agents(
     assert "agents" not in text
 
 
-def test_rules_that_nobody_reaches_are_named_and_do_not_fail(
+def test_unreachable_rules_are_named_and_do_not_fail(
     config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _program(tmp_path, monkeypatch, "echo 'http: 3 rules'; echo 'rules[1]: no request reaches it: big takes it'")

@@ -1,4 +1,4 @@
-"""What commands write: letters that the output's encoding has, and lines as wide as the terminal."""
+"""Commands' output uses only characters of the output's encoding, and lines that fit the terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMANDS = (
 
 
 def written(encoding: str, *arguments: str) -> tuple[int, str]:
-    """Exit status of a command in this process, and all it writes to streams of an encoding that is strict."""
+    """Return exit status and output of a command in this process, whose streams have a strict encoding."""
     output = io.BytesIO()
     with (
         io.TextIOWrapper(output, encoding, "strict", write_through=True) as stream,
@@ -46,7 +46,7 @@ def written(encoding: str, *arguments: str) -> tuple[int, str]:
 
 @asynccontextmanager
 async def cyrillic(tmp_path: Path) -> AsyncGenerator[Path]:
-    """The configuration of a controller, one of whose servers has a Cyrillic name."""
+    """Run a controller with a server whose name is Cyrillic; yield the configuration's path."""
     async with led(tmp_path) as (_, path, it):
         path.write_text(path.read_text().replace("name: s2", f"name: {NAME}"))
         await it.controller.reload()

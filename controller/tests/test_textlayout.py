@@ -1,4 +1,4 @@
-"""Names, tables and lines that fit a terminal: cut where that loses nothing, and never a number."""
+"""Names, tables and lines that fit a terminal: long text is shortened, but never a number."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_line_is_broken_between_words_and_its_rest_set_in() -> None:
 
 
 def long_status(*names: str) -> dict[str, Any]:
-    """A status whose numbers are as long as they get."""
+    """Return a status with the longest possible numbers."""
     counts = dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset"), 99_999)
     servers = [
         server(

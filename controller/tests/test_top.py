@@ -1,4 +1,4 @@
-"""`sluice top`: its order and its keys, and the command at a terminal."""
+"""`sluice top`: sort order and keys, and the command at a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program compiled for Tofino, as far as a controller sees it: its P4Info, and small files beside it."""
+"""Writes a substitute for the program compiled for Tofino: its P4Info, and small placeholder files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.switch.pipeline import INFO, artefacts
 
 
 def write(folder: Path) -> Path:
-    """A folder as p4c leaves it."""
+    """Write a folder laid out as by p4c; return it."""
     (folder / "pipe").mkdir(parents=True)
     (folder / INFO).write_text((artefacts() / "tofino" / INFO).read_text())
     (folder / "bfrt.json").write_text('{"tables": []}')

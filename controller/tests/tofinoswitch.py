@@ -1,6 +1,6 @@
-"""``sluice-tofino`` as a controller meets it: what it says of itself, and what it refuses. No packet processing.
+"""Imitates ``sluice-tofino`` towards a controller: its capabilities and refusals, without packet processing.
 
-test_tofino_gateway.py holds the gateway itself to the same.
+test_tofino_gateway.py checks that the real gateway behaves the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from google.protobuf import any_pb2
 
 
 class TofinoSwitch(FakeSwitch):
-    """Programs for Tofino only."""
+    """A fake switch that accepts only programs for Tofino."""
 
     async def Capabilities(self, request: Any, context: Any) -> p4r.CapabilitiesResponse:
         package = any_pb2.Any()

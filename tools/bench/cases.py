@@ -1,4 +1,4 @@
-"""What is measured: the forwarders, and in which set-ups."""
+"""Lists what is measured: the forwarders, and the set-ups of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 WHO = ("copy-forward", "embedded", "bmv2", "kernel-dnat")
 PIPELINES = ("embedded", "bmv2")
-"""Those that run sluice's program."""
+"""Forwarders that run sluice's P4 program."""
 
 SMALL, MIDDLE, LARGE = 64, 512, 1400
 """Frame lengths in bytes, frame check sequence included."""
@@ -16,28 +16,28 @@ BASE_SERVERS, BASE_CONNECTIONS = 100, 1_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row for each forwarder."""
+    """A case, measured for each forwarder: a row of the report."""
 
     frame: int = SMALL
     servers: int = BASE_SERVERS
     connections: int = BASE_CONNECTIONS
     entries: int = 0
-    """Routes beside those that the traffic takes."""
+    """Number of routes beside those that the traffic takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """Cases that share a running forwarder, in this order: connections only become more."""
+    """Cases that run on the same forwarder process, in the order of growing numbers of connections."""
 
     cases: tuple[Case, ...]
     large: bool = False
-    """Needs the program's large build."""
+    """Whether the cases need the program's large build."""
     handshakes: bool = False
-    """New connections are measured here too."""
+    """Whether the rate of new connections is measured too."""
 
     @property
     def servers(self) -> int:
-        """Servers behind the service, the same for all cases."""
+        """Number of servers behind the service, equal in all cases of the set-up."""
         return self.cases[0].servers
 
 
@@ -56,14 +56,14 @@ FRAMES_ONLY = SetUp((Case(SMALL), Case(MIDDLE), Case(LARGE)))
 
 
 def set_ups(who: str, *, quick: bool) -> tuple[SetUp, ...]:
-    """The set-ups that make sense for a forwarder.
+    """Return the set-ups that make sense for a forwarder.
 
-    The copy-forward loop has neither servers nor connections. BMv2 is spared the large build: it would take minutes to
+    The copy-forward loop has neither servers nor connections. BMv2 skips the large build: it would take minutes to
     open a million connections through it.
     """
     chosen = QUICK if quick else FULL
     if who == "copy-forward":
         return (SetUp(QUICK[0].cases, handshakes=True),) if quick else (SetUp(FRAMES_ONLY.cases, handshakes=True),)
     if who == "bmv2":
-        return tuple(one for one in chosen if not one.large)
+        return tuple(set_up for set_up in chosen if not set_up.large)
     return chosen

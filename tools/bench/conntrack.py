@@ -1,4 +1,4 @@
-"""Room for connections in the kernel's tracking table, for the time of a run."""
+"""Enlarges the kernel's connection tracking table for the time of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOM = {LIMIT: 4_194_304, BUCKETS: 1_048_576}
 
 @contextmanager
 def roomy_conntrack() -> Generator[None]:
-    """Within this, the kernel tracks millions of connections, where it lets us set that; then as before."""
+    """Let the kernel track millions of connections within the block, where it permits the setting; restore it after."""
     before: dict[Path, str] = {}
     try:
         for path, least in ROOM.items():

@@ -1,4 +1,4 @@
-"""The engine alone: packets per second by the clock, instructions per packet by callgrind."""
+"""Measures the engine without ports: packets per second by the clock, instructions per packet by callgrind."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "switch/target/release/examples/bench"
 PROGRAM = ROOT / "p4src/build/sluice.json"
 PHASES = 4
-"""The example runs so many packets of each: data, answers, both in turn, new connections."""
+"""The example's phases, with equal numbers of packets: data, answers, both in turn, new connections."""
 FEW, MANY = 10_000, 20_000
 TRIALS = 9
 COUNTED = "sluice_engine::engine::Engine::receive*"
-"""Instructions of this function and all that it calls: not those that make the frames."""
+"""Function whose instructions are counted, with all that it calls; making the frames is not counted."""
 
 
 def packets_per_second(seconds: float) -> float:
-    """Data and answers in turn, on one core: the median of some trials; SetupError when the example fails."""
+    """Return the median packets per second on one core, data and answers in turn. Raises SetupError on failure."""
     return statistics.median(_trial(seconds) for _ in range(TRIALS))
 
 
 def _trial(seconds: float) -> float:
     text = _run([str(EXAMPLE), str(PROGRAM), "--seconds", str(seconds)])
-    found = re.search(r"^engine_pps (\d+)", text, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^engine_pps (\d+)", text, re.MULTILINE)
+    if match is None:
         raise SetupError(f"{EXAMPLE.name} does not say engine_pps:\n{text}")
-    return float(found[1])
+    return float(match[1])
 
 
 def instructions_per_packet() -> float | None:
-    """The mean over the kinds of packets, by the difference of two runs; None without valgrind."""
+    """Return the mean over all phases, from the difference of two runs; None without valgrind."""
     if shutil.which("valgrind") is None:
         return None
     return (_instructions(MANY) - _instructions(FEW)) / (PHASES * (MANY - FEW))
@@ -46,10 +46,10 @@ def _instructions(packets: int) -> int:
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
         tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", f"--toggle-collect={COUNTED}"]
         text = _run([*tool, str(EXAMPLE), str(PROGRAM), "--packets", str(packets)])
-    found = re.search(r"Collected : (\d+)", text)
-    if found is None:
+    match = re.search(r"Collected : (\d+)", text)
+    if match is None:
         raise SetupError(f"valgrind does not say how many instructions it collected:\n{text}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _run(command: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""The forwarders as Mininet switches. The two that run sluice's program are the lab's own."""
+"""The forwarders as Mininet switches. Those that run sluice's program are classes of the lab (topo/)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from topo.testbed.processes import Process, run_in
 
 
 class CopyForward(ProcessSwitch):
-    """Batched receive and send calls, and nothing else."""
+    """A loop of batched receive and send calls without a pipeline."""
 
     program = "copy_forward"
 
@@ -38,12 +38,12 @@ class CopyForward(ProcessSwitch):
         return [executable, *(ports[number] for number in sorted(ports))]
 
     def await_serving(self, process: Process) -> None:
-        """Return once it forwards."""
+        """Return once the process forwards frames."""
         process.await_output("copy_forward: forwarding", READY_TIMEOUT_S)
 
 
 class KernelDnat(Switch):
-    """The kernel's own forwarding; a rule of iptables for each server, with the probability that is left for it."""
+    """The kernel's forwarding, with an iptables rule for each server that matches with probability 1/(servers left)."""
 
     def __init__(self, name: str, *, directory: Path, **params: object) -> None:
         super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
@@ -57,7 +57,7 @@ class KernelDnat(Switch):
             "net.ipv4.ip_forward": "1",
             "net.ipv4.conf.all.rp_filter": "0",
             "net.ipv4.conf.default.rp_filter": "0",
-            # The load's data has no sequence numbers that make sense.
+            # packet_load's data segments have arbitrary sequence numbers.
             "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
         }
         for port in (1, 2):
@@ -67,14 +67,14 @@ class KernelDnat(Switch):
             run_in(self.pid, ["ip", "link", "set", interface, "address", ROUTER_MACS[port - 1]])
             run_in(self.pid, ["ip", "link", "set", interface, "up"])
             run_in(self.pid, ["ip", "address", "add", INTERFACES[port - 1], "dev", interface])
-        # Packets are handled on the core that sends them unless told otherwise; the load has the first one.
+        # By default the kernel forwards a packet on the core that sent it; the load generator occupies the first core.
         spread = (
             f"umount --lazy /sys; mount -t sysfs sysfs /sys && echo {rps_mask(os.cpu_count() or 1):x} > /sys/class/net/"
         )
         for port in (1, 2):
             queue = f"{self.intfs[port].name}/queues/rx-0/rps_cpus"
             run_in(self.pid, ["unshare", "--mount", "sh", "-c", spread + queue])
-        # Names in net.netfilter appear with the first rule.
+        # The settings of net.netfilter exist only after the first rule.
         self.restore([])
         run_in(self.pid, ["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in settings.items())])
         hop = ["ip", "neighbour", "replace", CLIENTS_HOP, "lladdr", CLIENT_MAC, "dev", self.intfs[1].name]
@@ -82,7 +82,7 @@ class KernelDnat(Switch):
         run_in(self.pid, ["ip", "route", "add", CLIENTS, "via", CLIENTS_HOP])
 
     def restore(self, servers: list[str]) -> None:
-        """Replace the rules."""
+        """Replace the iptables rules by those that distribute connections over the servers."""
         lines = ["*nat"]
         for place, server in enumerate(servers):
             share = 1 / (len(servers) - place)
@@ -95,7 +95,7 @@ class KernelDnat(Switch):
         run_in(self.pid, ["iptables-restore", str(path)])
 
     def program(self, servers: int, entries: int) -> None:
-        """Share connections out over the first `servers` servers, with so many more routes."""
+        """Distribute connections over the first `servers` servers, and add `entries` routes."""
         into = self.intfs[2].name
         addresses = server_addresses(servers)
         commands = [f"neighbour replace {address} lladdr {SERVER_MAC} dev {into}" for address in addresses]
@@ -106,16 +106,16 @@ class KernelDnat(Switch):
         self.restore(addresses)
 
     def stop_process(self) -> None:
-        """Nothing runs."""
+        """Do nothing: the kernel forwards, and there is no process to stop."""
 
 
 def rps_mask(cpus: int) -> int:
-    """The cores, as bits, on which the kernel forwards: all but the first, where there is more than one."""
+    """Return the bit mask of the cores for receive packet steering: all but the first; 0 (off) with only one core."""
     return (1 << cpus) - 2 if cpus > 1 else 0
 
 
 def kind_of(who: str) -> type[ProcessSwitch] | type[KernelDnat]:
-    """The class of a forwarder."""
+    """Return the switch class of a forwarder."""
     if who == "copy-forward":
         return CopyForward
     if who == "kernel-dnat":

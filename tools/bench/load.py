@@ -1,4 +1,4 @@
-"""The load generator: switch/ports/examples/packet_load, run in the load host on the first core."""
+"""Runs the load generator, switch/ports/examples/packet_load, in the load host on the first core."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPARE_TIME_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Microseconds from sending to arrival."""
+    """Percentiles of the time from sending to arrival in microseconds."""
 
     received: int
     p50: float
@@ -33,7 +33,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Connections whose handshake was completed."""
+    """Counts of connections whose handshake was completed or given up, and the time taken."""
 
     count: int
     given_up: int
@@ -41,30 +41,30 @@ class Opened:
 
 
 class Load:
-    """What the load host sends, and from which interface to which."""
+    """The load generator between two interfaces of the load host."""
 
     def __init__(self, pid: int, out: str, into: str, directory: Path) -> None:
         self.pid, self.out, self.into, self.directory = pid, out, into, directory
 
     def frame(self, router: str, destination: tuple[str, int], flags: str, length: int) -> Path:
-        """A file with the frame that connections are made from; `length` includes the frame check sequence."""
+        """Return a file with the connections' template frame; `length` in bytes includes the frame check sequence."""
         segment = TCP(dport=destination[1], flags=flags) / bytes(length - FCS_LENGTH - HEADERS)
         path = self.directory / f"{flags}-{length}.frame"
         path.write_bytes(bytes(Ether(src=CLIENT_MAC, dst=router) / IP(src="0.0.0.0", dst=destination[0]) / segment))
         return path
 
     def flood(self, frame: Path, first: int, count: int, rate: float, seconds: float) -> tuple[int, float]:
-        """Send frames of connections; how many, and how long it took."""
+        """Send frames of `count` connections; return how many were sent, and the seconds that this took."""
         words = self._run(seconds, "flood", self.out, str(frame), first, count, rate, seconds)
         return int(words[0]), float(words[1])
 
     def latency(self, frame: Path, count: int, rate: float, seconds: float) -> Latency:
-        """Send frames one at a time and see how long each takes."""
+        """Send frames one at a time and measure each frame's latency."""
         words = self._run(seconds, "latency", self.out, self.into, str(frame), 0, count, rate, seconds)
         return Latency(int(words[1]), float(words[2]), float(words[3]))
 
     def handshakes(self, frame: Path, first: int, window: int, seconds: float) -> Opened:
-        """Open connections, `window` at a time."""
+        """Open connections with up to `window` handshakes under way."""
         words = self._run(seconds, "handshakes", self.out, self.into, str(frame), first, window, seconds)
         return Opened(int(words[0]), int(words[1]), float(words[2]))
 
@@ -91,5 +91,5 @@ class Load:
 
 
 def trial(sent: int, received: int, seconds: float) -> Trial:
-    """A trial in which no more came out than went in (a stray frame of the kernel's is not counted)."""
+    """Return a trial whose received frames are capped at those sent, since the kernel may add a stray frame."""
     return Trial(sent, min(sent, received), seconds)

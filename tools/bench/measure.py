@@ -1,4 +1,4 @@
-"""Takes the measurements of one set-up of one forwarder."""
+"""Measures a set-up of a forwarder."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from tools.bench.cases import Case, SetUp
 from tools.bench.network import Bench, bench
-from tools.bench.report import Found
+from tools.bench.report import Measurements
 from tools.bench.search import Trial, largest_rate
 from tools.bench.usage import idle_cpu_percent
 from topo.testbed.processes import process_usage
 
 WINDOW = 64
-"""Handshakes under way at a time."""
+"""Number of handshakes under way at a time."""
 MAX_RATE = 2_000_000
-"""Frames per second that no load generator here exceeds: how many fresh connections a trial may take."""
+"""Frames per second that no load generator here exceeds; also the fresh connections reserved for a trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds."""
+    """Duration of each measurement in seconds."""
 
     trial: float
     latency: float
@@ -28,62 +28,70 @@ class Times:
     idle: float
 
 
-def measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
-    """Measure every case of a set-up, and add what was found."""
-    with bench(who) as one:
+def measure(who: str, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]) -> None:
+    """Measure every case of a set-up, and add the results to `measurements`."""
+    with bench(who) as forwarder:
         for case in set_up.cases:
-            one.program(case.servers, case.entries, large=set_up.large)
-            one.open(case.connections)
-            _measure_case(one, case, times, found, say)
+            forwarder.program(case.servers, case.entries, large=set_up.large)
+            forwarder.open(case.connections)
+            _measure_case(forwarder, case, times, measurements, say)
             if who == "embedded" and case == set_up.cases[0]:
-                _measure_usage(one, set_up, times, found, say)
-        # Last, for what it leaves in the tables.
+                _measure_usage(forwarder, set_up, times, measurements, say)
+        # New connections come last, because their entries stay in the tables.
         if set_up.handshakes:
-            _measure_connections(one, times, found, say)
+            _measure_connections(forwarder, times, measurements, say)
 
 
-def _measure_case(one: Bench, case: Case, times: Times, found: Found, say: Callable[[str], None]) -> None:
-    frame = one.frame(case, "A")
+def _measure_case(
+    forwarder: Bench, case: Case, times: Times, measurements: Measurements, say: Callable[[str], None]
+) -> None:
+    frame = forwarder.frame(case, "A")
 
     def offer(rate: float) -> Trial:
-        return one.offer(frame, 0, case.connections, rate, times.trial)
+        return forwarder.offer(frame, 0, case.connections, rate, times.trial)
 
     rate = largest_rate(offer)
-    found.pps.setdefault((one.who, case), []).append(rate)
-    latency = one.load.latency(frame, case.connections, max(rate / 2, 1.0), times.latency) if rate else None
+    measurements.pps.setdefault((forwarder.who, case), []).append(rate)
+    latency = forwarder.load.latency(frame, case.connections, max(rate / 2, 1.0), times.latency) if rate else None
     if latency is not None and latency.received:
-        found.p50.setdefault((one.who, case), []).append(latency.p50)
-        found.p99.setdefault((one.who, case), []).append(latency.p99)
+        measurements.p50.setdefault((forwarder.who, case), []).append(latency.p50)
+        measurements.p99.setdefault((forwarder.who, case), []).append(latency.p99)
     at_half = "no latency"
     if latency is not None:
         at_half = f"p50 {latency.p50:,.0f} us, p99 {latency.p99:,.0f} us at half of it"
     say(
-        f"{one.who}, {case.frame} bytes, {case.servers:,} servers, {case.connections:,} connections,"
+        f"{forwarder.who}, {case.frame} bytes, {case.servers:,} servers, {case.connections:,} connections,"
         f" {case.entries:,} entries: {rate:,.0f} packets/s; {at_half}"
     )
 
 
-def _measure_connections(one: Bench, times: Times, found: Found, say: Callable[[str], None]) -> None:
-    """Whole handshakes, then SYNs alone, each of a connection that was never seen before."""
-    syn = one.frame(Case(), "S")
-    opened = one.load.handshakes(syn, one.take_fresh(MAX_RATE), WINDOW, times.handshakes)
+def _measure_connections(
+    forwarder: Bench, times: Times, measurements: Measurements, say: Callable[[str], None]
+) -> None:
+    """Measure complete handshakes, then SYNs alone, each of a connection that the forwarder has not seen."""
+    syn = forwarder.frame(Case(), "S")
+    opened = forwarder.load.handshakes(syn, forwarder.take_fresh(MAX_RATE), WINDOW, times.handshakes)
     rate = opened.count / opened.seconds
-    found.connections.setdefault(one.who, []).append(rate)
+    measurements.connections.setdefault(forwarder.who, []).append(rate)
 
     def offer(rate: float) -> Trial:
-        return one.offer(syn, one.take_fresh(MAX_RATE), MAX_RATE, rate, times.trial)
+        return forwarder.offer(syn, forwarder.take_fresh(MAX_RATE), MAX_RATE, rate, times.trial)
 
     syns = largest_rate(offer)
-    found.syns.setdefault(one.who, []).append(syns)
-    say(f"{one.who}: {rate:,.0f} connections/s ({opened.given_up} given up), {syns:,.0f} SYNs/s")
+    measurements.syns.setdefault(forwarder.who, []).append(syns)
+    say(f"{forwarder.who}: {rate:,.0f} connections/s ({opened.given_up} given up), {syns:,.0f} SYNs/s")
 
 
-def _measure_usage(one: Bench, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
-    memory = process_usage(one.pid)[1] / 1e6
+def _measure_usage(
+    forwarder: Bench, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]
+) -> None:
+    memory = process_usage(forwarder.pid)[1] / 1e6
     if set_up.large:
-        found.rss_large_mb = round(memory, 1)
+        measurements.rss_large_mb = round(memory, 1)
         return
-    if found.rss_mb is None:
-        found.rss_mb = round(memory, 1)
-        found.idle_cpu_percent = round(idle_cpu_percent(one.pid, times.idle), 2)
-        say(f"{one.who}: {found.rss_mb} MB resident, {found.idle_cpu_percent} % of a core when idle")
+    if measurements.rss_mb is None:
+        measurements.rss_mb = round(memory, 1)
+        measurements.idle_cpu_percent = round(idle_cpu_percent(forwarder.pid, times.idle), 2)
+        say(
+            f"{forwarder.who}: {measurements.rss_mb} MB resident, {measurements.idle_cpu_percent} % of a core when idle"
+        )

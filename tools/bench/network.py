@@ -1,4 +1,4 @@
-"""One forwarder between the two links of a load host, programmed and ready to be measured."""
+"""Sets up a forwarder between the two links of a load host and programs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPENING_RATES = {"bmv2": 8_000.0}
 OPENING_RATE = 100_000.0
 OPENING_TRIES = 3
 FRESH = 4_000_000
-"""Connections from this number on are used once."""
+"""First number of the fresh connections, each of which is used in a single trial."""
 
 
 class Bench:
@@ -47,7 +47,7 @@ class Bench:
         network.start()
         out, self.into = (self.host.intfs[port].name for port in (1, 2))
         self.load = Load(self.host.pid, out, self.into, directory)
-        # Without an address the load host's kernel answers nothing.
+        # Without an IP address the load host's kernel answers no frames.
         for interface in (out, self.into):
             run_in(self.host.pid, ["ip", "address", "flush", "dev", interface])
         self.fresh = FRESH
@@ -56,18 +56,18 @@ class Bench:
 
     @property
     def pid(self) -> int:
-        """Process id of the forwarder, for those that are processes."""
+        """Process id of a forwarder that is a process."""
         assert isinstance(self.switch, ProcessSwitch)
         assert self.switch.process is not None
         return self.switch.process.pid
 
     def program(self, servers: int, entries: int, *, large: bool) -> None:
-        """Make the forwarder a balancer over so many servers; a second time it only takes more entries."""
+        """Configure the forwarder as a balancer over `servers` servers; a second call only adds entries."""
         if isinstance(self.switch, KernelDnat):
             self.switch.program(servers, entries)
         elif self.who in PIPELINES:
             assert isinstance(self.switch, ProcessSwitch)
-            told = order(
+            content = order(
                 servers=servers,
                 entries=entries,
                 thrift=self.switch.thrift,
@@ -75,26 +75,26 @@ class Bench:
                 fresh=not self.programmed,
             )
             path = self.directory / "order.json"
-            path.write_text(json.dumps(told))
+            path.write_text(json.dumps(content))
             run_in(self.switch.pid, [sys.executable, "-m", "tools.bench.program", str(path)], timeout_s=120)
         self.programmed = True
 
     def frame(self, case: Case, flags: str) -> Path:
-        """The frame that the case's connections are made from."""
+        """Return the template frame of the case's connections."""
         return self.load.frame(ROUTER_MACS[0], (VIP, PORT), flags, case.frame)
 
     def open(self, connections: int) -> None:
-        """Open connections that are not open yet; SetupError when their frames do not come through."""
+        """Open further connections up to the number `connections`. Raises SetupError when their frames are lost."""
         if self.who == "copy-forward" or connections <= self.opened:
             return
-        # Connection tracking takes an ACK for a connection under way, and translates nothing after a SYN unanswered.
+        # Connection tracking takes an ACK as an established connection; after an unanswered SYN it translates nothing.
         flags = "A" if self.who == "kernel-dnat" else "S"
         frame = self.frame(Case(), flags)
         rate = OPENING_RATES.get(self.who, OPENING_RATE)
         count = connections - self.opened
         best = 0
         for _ in range(OPENING_TRIES):
-            # Who sends a SYN again keeps its pin.
+            # A repeated SYN leaves the connection's pin unchanged.
             best = max(best, self.offer(frame, self.opened, count, rate, count / rate).received)
             if best >= count * (1 - LOSS):
                 self.opened = connections
@@ -102,11 +102,11 @@ class Bench:
         raise SetupError(f"{self.who}: of {count} connections only {best} came through")
 
     def received(self) -> int:
-        """Frames that have come out of the forwarder so far."""
+        """Number of frames that the forwarder has sent so far."""
         return interface_packets(self.host.pid)[self.into][0]
 
     def offer(self, frame: Path, first: int, count: int, rate: float, seconds: float) -> Trial:
-        """Offer frames and wait until no more come out."""
+        """Offer frames and wait until the forwarder sends no more."""
         before = self.received()
         sent, took = self.load.flood(frame, first, count, rate, seconds)
         counted = [-1, self.received()]
@@ -119,7 +119,7 @@ class Bench:
         return trial(sent, counted[-1] - before, took)
 
     def take_fresh(self, count: int) -> int:
-        """The first of so many connection numbers that were never used."""
+        """Reserve `count` unused connection numbers; return the first."""
         first = self.fresh
         self.fresh += count
         return first
@@ -127,7 +127,7 @@ class Bench:
 
 @contextmanager
 def bench(who: str) -> Generator[Bench]:
-    """A forwarder; everything is gone afterwards."""
+    """Run a forwarder in its network; remove both afterwards."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
         yield Bench(who, directory, stack)

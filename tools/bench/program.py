@@ -1,4 +1,4 @@
-"""Programs a switch for the bench and leaves it alone: run as a process in the switch's namespace.
+"""Programs a switch for the bench and exits; run as a process in the switch's namespace.
 
 `python -m tools.bench.program FILE`; the file holds, as JSON, `config` (the content of sluice.yaml), `neighbours`
 (address: [port, MAC]) and `fresh` (whether the program is loaded anew).
@@ -31,7 +31,7 @@ from topo.plan.network import GRPC_PORT, THRIFT_PORT
 
 
 def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fresh: bool) -> dict[str, Any]:
-    """The content of the file."""
+    """Return the content of the file."""
     switch: dict[str, Any] = {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1}
     if thrift:
         switch["thrift"] = f"127.0.0.1:{THRIFT_PORT}"
@@ -59,7 +59,7 @@ def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fr
                 ],
             }
         ],
-        # Connections that were opened last for the whole run; those of a flood of SYNs make room soon.
+        # Completed connections last for the whole run; pending entries of a flood of SYNs expire after 2 s.
         "connections": {"idle_s": 3600, "idle_least_s": 3600, "pending_s": 2, "answered_s": 2},
     }
     neighbours = {CLIENTS_HOP: (1, CLIENT_MAC)} | dict.fromkeys(addresses, (2, SERVER_MAC))
@@ -67,11 +67,11 @@ def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fr
 
 
 def main() -> int:
-    """Program the switch; returns the exit status."""
-    told = json.loads(Path(sys.argv[1]).read_text())
-    neighbours = {address: (port, mac) for address, (port, mac) in told["neighbours"].items()}
+    """Program the switch; return the exit status."""
+    content = json.loads(Path(sys.argv[1]).read_text())
+    neighbours = {address: (port, mac) for address, (port, mac) in content["neighbours"].items()}
     try:
-        with Programmer(Config.model_validate(told["config"]), neighbours, fresh=told["fresh"]):
+        with Programmer(Config.model_validate(content["config"]), neighbours, fresh=content["fresh"]):
             pass
     except SwitchError as error:
         print(f"bench: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Rows, the table with its ratios, the verdicts and the files."""
+"""Turns measurements into rows, a table with ratios, verdicts on the goals, and result files."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ GOAL_BMV2, GOAL_CEILING, GOAL_ENGINE, GOAL_FLAT = 10.0, 0.8, 2e6, 0.15
 
 
 @dataclass(slots=True)
-class Found:
-    """All measurements, by forwarder and case; one value for each round."""
+class Measurements:
+    """All measurements by forwarder and case, with a value for each round."""
 
     pps: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
     p50: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
@@ -34,19 +34,19 @@ class Found:
     rss_mb: float | None = None
     rss_large_mb: float | None = None
     failures: list[str] = field(default_factory=lambda: [])
-    """Set-ups that could not be measured, and why."""
+    """Messages about set-ups that could not be measured, with the reason."""
 
     def rate(self, who: str, case: Case) -> float | None:
-        """Median over the rounds."""
+        """Return the median packets per second over the rounds; None when the case was not measured."""
         rates = self.pps.get((who, case))
         return median(rates) if rates else None
 
 
-def rows(found: Found) -> list[dict[str, Any]]:
-    """One for each forwarder and case, in order of measurement."""
+def rows(measurements: Measurements) -> list[dict[str, Any]]:
+    """Return a row for each forwarder and case, in order of measurement."""
 
     def row(who: str, case: Case, rates: list[float]) -> dict[str, Any]:
-        p50, p99 = found.p50.get((who, case)), found.p99.get((who, case))
+        p50, p99 = measurements.p50.get((who, case)), measurements.p99.get((who, case))
         latency = {"p50": round(median(p50), 1), "p99": round(median(p99), 1)} if p50 and p99 else None
         return {
             "who": who,
@@ -58,34 +58,36 @@ def rows(found: Found) -> list[dict[str, Any]]:
             "latency_us": latency,
         }
 
-    return [row(who, case, rates) for (who, case), rates in found.pps.items()]
+    return [row(who, case, rates) for (who, case), rates in measurements.pps.items()]
 
 
-def result(found: Found) -> dict[str, Any]:
-    """The content of results/bench/switch.json."""
+def result(measurements: Measurements) -> dict[str, Any]:
+    """Return the content of results/bench/switch.json."""
     return {
-        "rows": rows(found),
-        "connections_per_s": {who: round(median(rates)) for who, rates in found.connections.items()},
-        "engine_pps": _rounded(found.engine_pps),
-        "idle_cpu_percent": found.idle_cpu_percent,
-        "rss_mb": found.rss_mb,
+        "rows": rows(measurements),
+        "connections_per_s": {who: round(median(rates)) for who, rates in measurements.connections.items()},
+        "engine_pps": _rounded(measurements.engine_pps),
+        "idle_cpu_percent": measurements.idle_cpu_percent,
+        "rss_mb": measurements.rss_mb,
     }
 
 
-def details(found: Found, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of results/bench/details.json: what the other file has no place for."""
+def details(measurements: Measurements, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of results/bench/details.json: figures that switch.json lacks, such as each round's."""
     return {
         "machine": dict(machine),
         "pps_rounds": [
             {"who": who, **_fields(case), "pps": [round(rate) for rate in rates]}
-            for (who, case), rates in found.pps.items()
+            for (who, case), rates in measurements.pps.items()
         ],
-        "syns_per_s": {who: round(median(rates)) for who, rates in found.syns.items()},
-        "connections_per_s_rounds": {who: [round(rate) for rate in rates] for who, rates in found.connections.items()},
-        "engine_instructions_per_packet": _rounded(found.engine_instructions),
-        "rss_large_mb": found.rss_large_mb,
-        "verdicts": verdicts(found),
-        "failures": found.failures,
+        "syns_per_s": {who: round(median(rates)) for who, rates in measurements.syns.items()},
+        "connections_per_s_rounds": {
+            who: [round(rate) for rate in rates] for who, rates in measurements.connections.items()
+        },
+        "engine_instructions_per_packet": _rounded(measurements.engine_instructions),
+        "rss_large_mb": measurements.rss_large_mb,
+        "verdicts": verdicts(measurements),
+        "failures": measurements.failures,
     }
 
 
@@ -102,17 +104,17 @@ def _rounded(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
-def ratio(found: Found, who: str, other: str, case: Case) -> float | None:
-    """How much of another's rate; where that was not measured in this case, of its rate at this frame length."""
-    mine = found.rate(who, case)
-    theirs = found.rate(other, case) or found.rate(other, Case(frame=case.frame))
+def ratio(measurements: Measurements, who: str, reference: str, case: Case) -> float | None:
+    """Return a forwarder's rate over the reference's in this case, else over the reference's at this frame length."""
+    mine = measurements.rate(who, case)
+    theirs = measurements.rate(reference, case) or measurements.rate(reference, Case(frame=case.frame))
     return mine / theirs if mine is not None and theirs else None
 
 
-def table(found: Found) -> str:
-    """The rows as text."""
+def table(measurements: Measurements) -> str:
+    """Return the rows as a text table."""
     lines = [HEAD]
-    for row, (who, case) in zip(rows(found), found.pps, strict=True):
+    for row, (who, case) in zip(rows(measurements), measurements.pps, strict=True):
         latency = row["latency_us"] or {"p50": None, "p99": None}
         lines.append(
             (
@@ -122,8 +124,8 @@ def table(found: Found) -> str:
                 f"{case.connections:,}",
                 f"{case.entries:,}",
                 f"{row['pps']:,}",
-                _text(ratio(found, who, "copy-forward", case), ".2f"),
-                _text(ratio(found, who, "bmv2", case), ".1f"),
+                _text(ratio(measurements, who, "copy-forward", case), ".2f"),
+                _text(ratio(measurements, who, "bmv2", case), ".1f"),
                 _text(latency["p50"], ",.0f"),
                 _text(latency["p99"], ",.0f"),
             )
@@ -133,7 +135,7 @@ def table(found: Found) -> str:
         "  ".join([line[0].ljust(widths[0]), *(line[n].rjust(widths[n]) for n in range(1, len(HEAD)))])
         for line in lines
     ]
-    for title, values in (("connections/s", found.connections), ("SYNs/s", found.syns)):
+    for title, values in (("connections/s", measurements.connections), ("SYNs/s", measurements.syns)):
         if values:
             laid_out.append(f"{title}: " + ", ".join(f"{who} {median(rates):,.0f}" for who, rates in values.items()))
     return "\n".join(laid_out)
@@ -143,8 +145,8 @@ def _text(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def verdicts(found: Found) -> list[str]:
-    """What was to be reached, and what was."""
+def verdicts(measurements: Measurements) -> list[str]:
+    """Return lines that compare the goals with the measured values."""
     base = Case(SMALL)
     lines: list[str] = []
 
@@ -157,14 +159,14 @@ def verdicts(found: Found) -> list[str]:
             f" ({'at least' if least else 'at most'} {format(goal, form)})"
         )
 
-    compare("embedded, times bmv2", ratio(found, "embedded", "bmv2", base), GOAL_BMV2, ".1f")
-    compare("embedded, of copy-forward", ratio(found, "embedded", "copy-forward", base), GOAL_CEILING, ".2f")
-    compare("engine alone, packets/s", found.engine_pps, GOAL_ENGINE, ",.0f")
+    compare("embedded, times bmv2", ratio(measurements, "embedded", "bmv2", base), GOAL_BMV2, ".1f")
+    compare("embedded, of copy-forward", ratio(measurements, "embedded", "copy-forward", base), GOAL_CEILING, ".2f")
+    compare("engine alone, packets/s", measurements.engine_pps, GOAL_ENGINE, ",.0f")
     for what, cases in (
         ("1 to 1,000 servers", [Case(servers=1), base, Case(servers=1_000)]),
         ("1k to 100k connections", [base, Case(connections=100_000)]),
     ):
-        rates = [found.rate("embedded", case) for case in cases]
+        rates = [measurements.rate("embedded", case) for case in cases]
         known = [rate for rate in rates if rate is not None]
         if len(known) == len(cases):
             compare(f"embedded, difference from {what}", spread(known), GOAL_FLAT, ".0%", least=False)
@@ -172,22 +174,22 @@ def verdicts(found: Found) -> list[str]:
         ("1M connections", Case(connections=1_000_000)),
         ("100k more routes", Case(entries=100_000)),
     ):
-        rate, usual = found.rate("embedded", case), found.rate("embedded", base)
+        rate, usual = measurements.rate("embedded", case), measurements.rate("embedded", base)
         if rate and usual:
             lines.append(f"         embedded with {what}: {rate / usual:.2f} of its rate without")
-    if found.idle_cpu_percent is not None:
-        usage = f"{found.idle_cpu_percent:.1f} % of a core when idle, {found.rss_mb:.0f} MB resident"
+    if measurements.idle_cpu_percent is not None:
+        usage = f"{measurements.idle_cpu_percent:.1f} % of a core when idle, {measurements.rss_mb:.0f} MB resident"
         lines.append(f"         embedded: {usage}")
-    if found.engine_instructions is not None:
-        lines.append(f"         engine alone: {found.engine_instructions:,.0f} instructions a packet")
-    lines += [f"FAILED   {failure}" for failure in found.failures]
+    if measurements.engine_instructions is not None:
+        lines.append(f"         engine alone: {measurements.engine_instructions:,.0f} instructions a packet")
+    lines += [f"FAILED   {failure}" for failure in measurements.failures]
     return lines
 
 
-def write(folder: Path, found: Found, machine: Mapping[str, Any]) -> None:
-    """Write both files, each whole or not at all."""
+def write(folder: Path, measurements: Measurements, machine: Mapping[str, Any]) -> None:
+    """Write both result files, each atomically."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("switch.json", result(found)), ("details.json", details(found, machine))):
+    for name, content in (("switch.json", result(measurements)), ("details.json", details(measurements, machine))):
         beside = folder / f".{name}.new"
         beside.write_text(json.dumps(content, indent=1) + "\n")
         beside.rename(folder / name)

@@ -1,4 +1,4 @@
-"""The largest rate that passes, and other arithmetic on measurements. Pure: a trial is a function."""
+"""Searches for the largest rate that passes; the trial is a function argument, so this module does no I/O."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 LOSS = 0.001
-"""At most this share of the frames may be lost."""
+"""Share of the frames that may be lost in a passing trial."""
 RESOLUTION = 0.04
-"""The search ends when what passes and what does not lie this close."""
+"""The search ends when the passing and the failing rate differ by less than this share."""
 STEP = 1.12
-"""How far the search moves as long as it has seen only one side."""
+"""Factor by which the rate changes while all trials have passed, or all have failed."""
 LOWEST = 500.0
-"""Frames per second; what does not carry these carries nothing."""
+"""Lowest rate tried, in frames per second; a forwarder that fails it is rated 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of offering a rate for some time."""
+    """The result of offering a rate for some time: frames sent and received, and seconds."""
 
     sent: int
     received: int
@@ -25,24 +25,24 @@ class Trial:
 
     @property
     def rate(self) -> float:
-        """Frames per second that came out."""
+        """Received frames per second."""
         return self.received / self.seconds if self.seconds else 0.0
 
     @property
     def whole(self) -> bool:
-        """Whether nearly all that went in came out."""
+        """Whether the lost share is within LOSS, so that the trial passes."""
         return self.sent > 0 and self.received >= self.sent * (1 - LOSS)
 
     @property
     def nearly(self) -> bool:
-        """Whether so little was lost that a hiccup of the machine may have done it."""
+        """Whether the loss is so small that a hiccup of the machine may have caused it."""
         return self.received >= self.sent * 0.97
 
 
 def largest_rate(offer: Callable[[float], Trial]) -> float:
-    """Search for the largest rate that passes; frames per second that came out at it, 0 when none does.
+    """Search for the largest rate that passes; return the received frames per second at it, 0 when none passes.
 
-    ``offer(0)`` offers as much as the load can. A trial that loses a little gets a second chance.
+    ``offer(0)`` offers as much as the load generator can. A trial with a small loss is repeated once.
     """
     flood = offer(0.0)
     if flood.whole:
@@ -54,7 +54,7 @@ def largest_rate(offer: Callable[[float], Trial]) -> float:
         if not trial.whole and trial.nearly:
             trial = offer(guess)
         if trial.whole:
-            # A load that cannot keep up with what is asked of it has offered less: that is then the most.
+            # A load generator that cannot offer the requested rate has reached the largest rate that can be measured.
             if trial.rate < guess * (1 - RESOLUTION):
                 return max(best, trial.rate)
             low, best = guess, max(best, trial.rate)
@@ -67,5 +67,5 @@ def largest_rate(offer: Callable[[float], Trial]) -> float:
 
 
 def spread(values: list[float]) -> float:
-    """How far the values lie apart, as a share of the largest."""
+    """Return the range of the values as a share of the largest."""
     return 1 - min(values) / max(values) if values and max(values) else 0.0

@@ -1,4 +1,4 @@
-"""P4Info of a program of which there is only BMv2's JSON, as far as the commands of `tools.bmv2.session` need it."""
+"""Derives P4Info from BMv2's JSON of a program, as far as the commands of `tools.bmv2.session` need it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _Prefix = p4i.P4Ids.Prefix
 
 
 def p4info_of(program: Json) -> p4i.P4Info:
-    """Tables without an action profile, their actions, and arrays: the JSON's names, ids in its order."""
+    """Return the P4Info of direct tables, their actions, and arrays, with the JSON's names and ids in its order."""
     info = p4i.P4Info(pkg_info=p4i.PkgInfo(arch="v1model"))
     widths = _widths(program)
-    # of an action the JSON has a copy for each table
+    # The JSON has a copy of an action for each table; copies share a name, so the dict keeps the last.
     parameters = {action["name"]: action["runtime_data"] for action in program["actions"]}
     action_ids = dict(zip(parameters, _ids(_Prefix.ACTION), strict=False))
     for name, params in parameters.items():
@@ -38,7 +38,7 @@ def p4info_of(program: Json) -> p4i.P4Info:
             preamble=p4i.Preamble(id=number, name=table["name"]),
             action_refs=[p4i.ActionRef(id=action_ids[name]) for name in table["actions"]],
             size=table["max_size"],
-            is_const_table="entries" in table,  # BMv2 takes no others beside them
+            is_const_table="entries" in table,  # BMv2 accepts no further entries beside const entries.
         )
         for at, key in enumerate(table["key"], 1):
             header, field = key["target"]
@@ -57,19 +57,19 @@ def p4info_of(program: Json) -> p4i.P4Info:
 
 
 def _ids(prefix: int) -> Iterator[int]:
-    """P4Runtime's ids of one kind of objects (section 6.3)."""
+    """Yield P4Runtime's ids of a kind of objects (P4Runtime specification, section 6.3)."""
     return count(prefix << 24 | 1)
 
 
 def _arrays(program: Json, kind: str, prefix: int) -> Iterator[tuple[p4i.Preamble, Json]]:
-    """The arrays of a kind that do not belong to a table's entries."""
+    """Yield the arrays of a kind (counters, meters, registers) that are not direct, i.e. attached to table entries."""
     indirect = (array for array in program.get(kind, ()) if not array.get("is_direct"))
     for number, array in zip(_ids(prefix), indirect, strict=False):
         yield p4i.Preamble(id=number, name=array["name"]), array
 
 
 def _widths(program: Json) -> dict[tuple[str, str], int]:
-    """The bits of every field, by header and field; those of a header's validity too."""
+    """Return the width in bits of every field, by header and field, including each header's validity bit."""
     types = {kind["name"]: kind["fields"] for kind in program["header_types"]}
     widths: dict[tuple[str, str], int] = {}
     for header in program["headers"]:

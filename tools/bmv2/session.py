@@ -1,6 +1,6 @@
-"""The commands of simple_switch_CLI that packet tests use, carried out over P4Runtime.
+"""Carries out the commands of simple_switch_CLI that packet tests use, over P4Runtime.
 
-`table_add`, `table_set_default`, and those of `tools.stf.statements.COMMANDS`. What was read is worded as BMv2 does.
+`table_add`, `table_set_default`, and those of `tools.stf.statements.COMMANDS`. Values are printed in BMv2's wording.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tools.stf.statements import COMMANDS, Add, Call, Command, SetDefault, StfEr
 from topo.testbed.p4runtime import Refused
 
 _LAST_PRIORITY = (1 << 31) - 2
-"""The smallest number wins on BMv2, the largest one of 31 bits in P4Runtime, and STF's are one less than those."""
+"""Added to a negated BMv2 priority: BMv2 prefers small numbers, STF and P4Runtime large ones of up to 31 bits."""
 _ETHERNET = re.compile(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"(&&&|->|/)")
 _PRIORITISED = {p4i.MatchField.TERNARY, p4i.MatchField.RANGE, p4i.MatchField.OPTIONAL}
 
 
 class Session(Cmd):
-    """A session of simple_switch_CLI. Lines that cannot be carried out are answered with `Error: ...`.
+    """A session of simple_switch_CLI. It answers `Error: ...` to a line that it cannot carry out.
 
-    Sessions of one switch share its control plane, a command at a time.
+    All sessions of a switch share its control plane and execute one command at a time.
     """
 
     prompt = "RuntimeCmd: "
@@ -56,7 +56,7 @@ class Session(Cmd):
         return False
 
     def do_EOF(self, _line: str) -> bool:
-        """The end of the session."""
+        """End the session."""
         self._say("")
         return True
 
@@ -106,7 +106,7 @@ class Session(Cmd):
 
 
 def _words(text: str, least: int) -> list[str]:
-    """The words of a line, addresses in them as numbers. Raises StfError where there are too few."""
+    """Return the words of a line, with addresses as numbers. Raises StfError for fewer than `least` words."""
     words = text.split()
     if len(words) < least:
         raise StfError(f"{least} words or more are expected, not {text.strip()!r}")
@@ -114,7 +114,7 @@ def _words(text: str, least: int) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """An Ethernet, IPv4 or IPv6 address as a number; everything else as it is."""
+    """Return an Ethernet, IPv4 or IPv6 address as a number, and any other text unchanged."""
     if _ETHERNET.fullmatch(text):
         return hex(int("".join(f"{int(octet, 16):02x}" for octet in text.split(":")), 16))
     try:

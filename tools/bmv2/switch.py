@@ -31,14 +31,14 @@ from .p4info import p4info_of
 from .session import Session
 
 _LOOK_S = 0.1
-"""How often is looked whether the switch still runs."""
+"""Seconds between checks that the switch still runs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the switch until it ends or is asked to by SIGTERM or SIGINT; its exit status."""
+    """Run the switch until it ends or SIGTERM or SIGINT arrives; return its exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--thrift-port", type=int, default=9090)
-    parser.add_argument("--device-id")  # nobody can see it
+    parser.add_argument("--device-id")  # accepted and ignored: the id has no visible effect
     options, words = parser.parse_known_args(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="simple-switch-") as folder:
@@ -69,12 +69,12 @@ def _run(words: Sequence[str], port: int, folder: Path) -> int:
         except SetupError:
             if (code := process.exit_code()) is None:
                 raise
-            return code  # it has said why
+            return code  # the switch has printed the reason
         client = Client.primary(address)
         try:
             with _Sessions(port, Control(client, p4info), p4info) as sessions:
                 threading.Thread(target=sessions.serve_forever, daemon=True).start()
-                # not wait(): a signal that comes just before it would be heard at its end
+                # not wait(): a signal that arrives just before the call would be handled only after it returns
                 while (code := process.exit_code()) is None:
                     time.sleep(_LOOK_S)
                 return code
@@ -85,13 +85,13 @@ def _run(words: Sequence[str], port: int, folder: Path) -> int:
 
 
 def _program(words: Sequence[str]) -> Path | None:
-    """The program of a command line: its last word in `.json`."""
+    """Return the program of a command line: the last word that ends in `.json`; None without such a word."""
     programs = [word for word in words if word.endswith(".json")]
     return Path(programs[-1]) if programs else None
 
 
 class _Sessions(socketserver.ThreadingTCPServer):
-    """Sessions of simple_switch_CLI, at a port of loopback."""
+    """A server of simple_switch_CLI sessions on a port of the loopback interface."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -102,11 +102,11 @@ class _Sessions(socketserver.ThreadingTCPServer):
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    """One of them."""
+    """A client's connection, which runs a session."""
 
     def handle(self) -> None:
         sessions = cast(_Sessions, self.server)
-        # whoever has gone needs no answer
+        # a client that has disconnected needs no answer
         with suppress(OSError), self.request.makefile("r") as commands, self.request.makefile("w") as replies:
             Session(sessions.control, sessions.p4info, commands, replies).cmdloop()
 

@@ -1,4 +1,4 @@
-"""`python -m tools.differential`; see the package."""
+"""The command `python -m tools.differential`: compares two switches; the package's docstring describes its options."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ from .world import CPU_PORT, LONGEST_STEP, PORTS, World
 RESULTS = ROOT / "results/differential"
 ROUND_PACKETS = 500
 START_S = 20.0
-"""More than a switch runs before the first packet."""
+"""Time stamp of the first packet in seconds, later than any switch's start-up takes."""
 MARKER = b"\xff" * 14
-"""Addressed to nobody: dropped by both, and counted."""
+"""A frame of an unknown EtherType that both switches drop and count; it marks the end of a round."""
 
 
 Outputs = Mapping[int | str, Sequence[bytes]]
-"""Frames by port, and what went to the controller."""
+"""Output frames by port number; under text keys, the packet-ins and digests sent to the controller."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A program, and what happens to it."""
+    """A P4 program with the writes, frames and comparisons of its run."""
 
     program: Path
-    """Without the ends of its JSON and P4Info."""
+    """Path of the program without the suffixes of JSON and P4Info."""
     ports: Sequence[int]
     world: Callable[[Entities, random.Random], World | selectors.World]
     frames: Callable[[random.Random], Frames | selectors.Frames]
     other: Path | None = None
-    """The other switch's, where that is another one."""
+    """The other switch's program, where it differs."""
     own_ids: bool = False
-    """Whether each switch is written to by its own program's ids; otherwise both by those of the other one's, which has
-    less."""
+    """Whether each switch is written with its own program's ids; if not, both use the other switch's ids, which has
+    fewer objects."""
     outputs: Callable[[Outputs], Outputs] = lambda out: out
-    """What is compared of what came out."""
+    """Selects the output that is compared."""
     state: Callable[[State], State] = lambda state: state
-    """What is compared of what the switches have at the end."""
+    """Selects the final state that is compared."""
 
 
 SLUICE = Subject(ROOT / "p4src/build/sluice", PORTS, World, Frames)
@@ -80,7 +80,7 @@ SELECTORS = Subject(Path(selectors.__file__).with_name("selectors"), selectors.P
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run, print the table, and write the report; 0 when nothing differs."""
+    """Run, print the table, and write the report; return 0 when nothing differs, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tools.differential", description=__doc__)
     parser.add_argument("--packets", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def sides(subject: Subject, embedded: Path, folder: Path) -> Iterator[Side | ModelSide]:
-    """The two switches, one after the other. Raises SetupError."""
+    """Start the two switches and yield each. Raises SetupError."""
     if subject is MODEL:
         TOFINO.find()
         namespaces.enter_new()
@@ -155,14 +155,14 @@ def _p4info(program: Path) -> p4i.P4Info:
 
 
 def _load(side: Side | ModelSide, program: Path) -> None:
-    """A Tofino's driver has the program already."""
+    """Load the program into a switch; a Tofino's driver has loaded it already and needs only the P4Info."""
     side.load(_p4info(program), b"" if isinstance(side, ModelSide) else program.with_suffix(".json").read_bytes())
 
 
 def run(
     subject: Subject, ours: Side | ModelSide, theirs: Side | ModelSide, packets: int, seed: int, *, round_packets: int
 ) -> dict[str, object]:
-    """Give both the same, round by round, and compare."""
+    """Give both switches the same writes and frames, round by round, and compare; return figures for the report."""
     other = subject.other or subject.program
     both = (ours, theirs)
     _load(ours, subject.program)
@@ -173,12 +173,12 @@ def run(
     worlds = [subject.world(Entities(info), random.Random(changes)) for info in infos]
     frames = subject.frames(rng)
     report = compare.Report(other=theirs.name)
-    started, sent, came, writes = time.monotonic(), 0, 0, 0
+    started, sent, received, writes = time.monotonic(), 0, 0, 0
     while sent < packets:
         updates = [world.change() if sent else world.start() for world in worlds]
         writes += len(updates[0])
         when = f"packets {sent} to {sent + round_packets}"
-        compare.codes(report, when, *(side.write(one) for side, one in zip(both, updates, strict=True)))
+        compare.codes(report, when, *(side.write(update) for side, update in zip(both, updates, strict=True)))
         batch = frames.take(min(round_packets, packets - sent))
         for side in both:
             side.send(batch, MARKER)
@@ -186,12 +186,12 @@ def run(
             side.await_quiet(lambda: require_running(both))
         frames_out, others_out = (subject.outputs(side.came()) for side in both)
         compare.outputs(report, when, frames_out, others_out)
-        came += sum(map(len, frames_out.values()))
+        received += sum(map(len, frames_out.values()))
         sent += len(batch)
         if sys.stderr.isatty():
             print(f"\r{sent} packets, {sum(report.counts.values())} differences ", end="", file=sys.stderr)
     states = [subject.state(side.state(info)) for side, info in zip(both, infos, strict=True)]
-    # the window of a response rate goes by the clock once a step of it is over
+    # After LONGEST_STEP the estimator of response rates moves its window by the clock, so results would depend on time.
     too_long = time.monotonic() - started > LONGEST_STEP * RATE_TICK_US / 1e6 - START_S
     left_out = [name for name in states[0].registers if name.endswith(".rate_bytes") and too_long]
     for name in left_out:
@@ -201,7 +201,7 @@ def run(
         "packets": sent,
         "seed": seed,
         "updates": writes,
-        "frames_out": came,
+        "frames_out": received,
         "register_cells": sum(map(len, states[0].registers.values())),
         "registers_not_zero": sum(len(cells) - cells.count(0) for cells in states[0].registers.values()),
         "counters_not_zero": {name: len(cells) for name, cells in states[0].counters.items()},

@@ -1,4 +1,4 @@
-"""What differs between two switches, and what of it is explained."""
+"""Compares the outputs, answers and final states of two switches, with a tolerance for time stamps."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ SHOWN_BYTES = 160
 EXAMPLES = 20
 
 Differ = Callable[[str, int, int], bool]
-"""Whether two values of a register's cell differ."""
+"""Decides whether two values of a register's cell differ, given the register's name."""
 
 
 @dataclass
 class Report:
-    """Differences by kind, with a few examples of each; ``other`` is the name of who is compared with."""
+    """Differences by kind, with a few examples of each; ``other`` is the compared switch's name."""
 
     other: str = "BMv2"
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(self, kind: str, text: str) -> None:
-        """One difference."""
+        """Count a difference, and keep its text while there are few examples of the kind."""
         self.counts[kind] += 1
         examples = self.examples.setdefault(kind, [])
         if len(examples) < EXAMPLES:
@@ -41,9 +41,9 @@ class Report:
 def outputs(
     report: Report, when: str, ours: Mapping[int | str, Sequence[bytes]], theirs: Mapping[int | str, Sequence[bytes]]
 ) -> None:
-    """Hold the outputs of a round against each other, port by port and in order.
+    """Compare the outputs of a round, port by port and in order.
 
-    Frames that only one of the two has sent are one difference each, so that what follows is compared again.
+    A frame that only one switch has sent is one difference; the comparison then continues behind it.
     """
     for place in sorted(ours.keys() | theirs.keys(), key=str):
         left, right = list(ours.get(place, ())), list(theirs.get(place, ()))
@@ -67,7 +67,7 @@ def _hex(frame: bytes) -> str:
 
 
 def codes(report: Report, when: str, ours: tuple[int, ...], theirs: tuple[int, ...]) -> None:
-    """Hold the answers to a write against each other: codes, not texts."""
+    """Compare the answers to a write: their codes, not their texts."""
     if ours != theirs:
         report.add(
             "a write was answered otherwise", f"{when}: embedded {ours or 'OK'}, {report.other} {theirs or 'OK'}"
@@ -75,7 +75,7 @@ def codes(report: Report, when: str, ours: tuple[int, ...], theirs: tuple[int, .
 
 
 def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
-    """Hold what the switches hold at the end against each other."""
+    """Compare the final states of the switches: registers, counters and table entries."""
     for name, cells in ours.registers.items():
         other = theirs.registers.get(name, [])
         if len(cells) != len(other):
@@ -98,7 +98,7 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
 
 
 STAMP_TOLERANCE = 100_000
-"""Two minutes in the finer of the two units. The clocks begin with the switches; times that matter are days apart."""
+"""Tolerated difference of stamps: two minutes in the finer unit. Clocks start with the switches; timeouts are days."""
 _STAMPED = (
     Register.PIN_KEY_1,
     Register.PIN_KEY_2,
@@ -107,16 +107,16 @@ _STAMPED = (
     Register.REMEMBERED_CLIENTS,
     Register.RATE_FLOW,
 )
-"""Registers with a stamp in the low bits of their cells."""
+"""Registers whose cells hold a time stamp in the low bits."""
 TIMES: dict[str, tuple[tuple[int, int], ...]] = {
     register.rpartition(".")[2]: fields
     for register, fields in (dict.fromkeys(_STAMPED, ((0, STAMP_BITS),)) | closing.TIMES).items()
 }
-"""Where cells hold times, as lowest bit and number of bits, by the last part of the register's name."""
+"""Position of the times in cells (lowest bit, number of bits), by the last component of the register's name."""
 
 
 def sluice_registers(name: str, left: int, right: int) -> bool:
-    """Sluice's registers differ unless only the times in a cell do, and those by little."""
+    """Return whether two cells of a register of sluice differ; times in them may differ by STAMP_TOLERANCE."""
     for low, bits in TIMES.get(name.rpartition(".")[2], ()):
         mask = (1 << bits) - 1
         distance = (left >> low) - (right >> low)

@@ -1,4 +1,4 @@
-"""Random frames for sluice's program: its traffic, what else a router meets, and all of it mutilated."""
+"""Random frames for sluice's program: services' traffic, a router's other traffic, and mutilated frames of both."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SYN, SYN_ACK, ACK, PUSH, FIN, RESET = 0x02, 0x12, 0x10, 0x18, 0x11, 0x04
 FLAGS = (SYN, SYN, SYN, SYN_ACK, ACK, PUSH, PUSH, FIN, RESET)
 ANSWERS = (SYN_ACK, SYN_ACK, ACK, PUSH, PUSH, FIN, RESET)
 CLIENT_PORTS = range(20_000, 20_060)
-"""Few, so that connections are met again."""
+"""Ports of clients, so few that connections repeat."""
 
 
 def checksum(data: bytes) -> int:
-    """RFC 1071."""
+    """Return the Internet checksum (RFC 1071)."""
     if len(data) % 2:
         data += b"\0"
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -42,7 +42,7 @@ def checksum(data: bytes) -> int:
 
 
 def ethernet(port: int, source: int, kind: int, payload: bytes, vlan: int | None = None) -> bytes:
-    """A frame to the router's address on a port."""
+    """Return an Ethernet frame to the router's MAC address on a port."""
     tag = b"" if vlan is None else struct.pack("!HH", VLAN, vlan)
     return router_mac(port).to_bytes(6, "big") + source.to_bytes(6, "big") + tag + struct.pack("!H", kind) + payload
 
@@ -58,7 +58,7 @@ def packet(
     options: bytes = b"",
     service: int = 0,
 ) -> bytes:
-    """An IPv4 packet with a right checksum."""
+    """Return an IPv4 packet with a correct header checksum."""
     first = 0x45 + len(options) // 4
     head = struct.pack("!BBHHHBBH", first, service, 20 + len(options) + len(payload), 7, fragment, ttl, protocol, 0)
     head += struct.pack("!II", source, destination) + options
@@ -72,7 +72,7 @@ def _pseudo(source: int, destination: int, protocol: int, segment: bytes) -> int
 def tcp(
     source: tuple[int, int], destination: tuple[int, int], flags: int, payload: bytes, options: bytes = b""
 ) -> bytes:
-    """A TCP segment with a right checksum; ends are addresses and ports. Any ACK may end any handshake."""
+    """Return a TCP segment with a correct checksum between (address, port) pairs; its ACK fits any handshake."""
     offset = (5 + len(options) // 4) << 4
     head = struct.pack("!HHIIBBHHH", source[1], destination[1], 1000, 1001, offset, flags, 8192, 0, 0) + options
     total = _pseudo(source[0], destination[0], TCP, head + payload)
@@ -80,42 +80,42 @@ def tcp(
 
 
 def udp(source: tuple[int, int], destination: tuple[int, int], payload: bytes, summed: bool = True) -> bytes:
-    """A UDP datagram, with a right checksum or none."""
+    """Return a UDP datagram with a correct checksum, or with none (zero)."""
     head = struct.pack("!HHHH", source[1], destination[1], 8 + len(payload), 0)
     total = _pseudo(source[0], destination[0], UDP, head + payload) or 0xFFFF
     return head[:6] + struct.pack("!H", total if summed else 0) + payload
 
 
 def icmp(kind: int, code: int, rest: bytes) -> bytes:
-    """An ICMP message; `rest` begins with its second word."""
+    """Return an ICMP message; `rest` begins with the second 32-bit word of the header."""
     head = struct.pack("!BBH", kind, code, 0) + rest
     return head[:2] + struct.pack("!H", checksum(head)) + rest
 
 
 def arp(operation: int, sender: int, target: int) -> bytes:
-    """An ARP message for Ethernet and IPv4."""
+    """Return an ARP message for Ethernet and IPv4."""
     head = struct.pack("!HHBBH", 1, IPV4, 6, 4, operation)
     return head + host_mac(sender).to_bytes(6, "big") + struct.pack("!I", sender) + bytes(6) + struct.pack("!I", target)
 
 
 def port_of(address: int) -> int:
-    """The port that a host's packets come in by."""
+    """Return the switch port on which a host's packets arrive."""
     return (address >> 8 & 0xFF) if address >> 16 == 0x0A00 and (address >> 8 & 0xFF) in PORTS else 1
 
 
 @dataclass
 class Frames:
-    """An endless source of frames with their ports."""
+    """An endless source of random frames with their input ports."""
 
     rng: random.Random
     client_ports: Sequence[int] = CLIENT_PORTS
 
     def take(self, count: int) -> list[tuple[int, bytes]]:
-        """So many frames."""
-        return [self.one() for _ in range(count)]
+        """Return `count` frames with their ports."""
+        return [self.next_frame() for _ in range(count)]
 
-    def one(self) -> tuple[int, bytes]:
-        """A frame: three in four as they should be, the rest mutilated."""
+    def next_frame(self) -> tuple[int, bytes]:
+        """Return a random frame with its port; a quarter of the frames are mutilated."""
         port, frame = self.rng.choice(self._KINDS)(self)
         if self.rng.random() < 0.25:
             frame = self.mutilated(frame)
@@ -124,7 +124,7 @@ class Frames:
         return port, frame
 
     def mutilated(self, frame: bytes) -> bytes:
-        """Cut, longer, with other bits or bytes; never empty."""
+        """Return a frame cut, extended or with changed bits or bytes; never empty."""
         rng = self.rng
         kind = rng.randrange(6)
         if kind == 0:
@@ -133,7 +133,7 @@ class Frames:
             return frame + rng.randbytes(rng.randint(1, 40))
         data = bytearray(frame)
         if kind == 2:
-            # a header's bytes are met more often than a payload's
+            # change bytes of headers more often than bytes of payloads
             data[rng.randrange(min(len(data), 60))] = rng.choice((0, 1, 5, 6, 17, 0x45, 0x4F, 0x60, 0x7F, 0x80, 0xFF))
         elif kind == 3:
             at = rng.randrange(min(len(data), 60))
@@ -145,7 +145,7 @@ class Frames:
                 data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         return bytes(data)
 
-    # -- traffic
+    # -- Kinds of traffic
 
     def _payload(self) -> bytes:
         return self.rng.randbytes(self.rng.choice((0, 1, 4, 5, 64, 200, 1400)))
@@ -175,14 +175,14 @@ class Frames:
         return port, ethernet(port, host_mac(source), IPV4, made, vlan)
 
     def _request(self) -> tuple[int, bytes]:
-        """From a client to a service."""
+        """Return a client's frame to a service."""
         rng = self.rng
         vip, protocol, service_port = rng.choice(list(SERVICES.values()))
         client = rng.choice(CLIENTS), rng.choice(self.client_ports)
         return self._between(client, (vip, service_port), protocol, FLAGS)
 
     def _answer(self) -> tuple[int, bytes]:
-        """From a server to a client."""
+        """Return a server's frame to a client."""
         rng = self.rng
         host, protocol, server_port, _ = rng.choice(list(SERVERS.values()))
         return self._between(
@@ -190,7 +190,7 @@ class Frames:
         )
 
     def _routed(self) -> tuple[int, bytes]:
-        """Between any two hosts, servers' own endpoints included."""
+        """Return a frame between any two hosts, with servers' own endpoints among the destinations."""
         rng = self.rng
         hosts = (*CLIENTS, *SERVER_HOSTS, *OTHERS, 0x7F000001, 0xE0000001, 0xFFFFFFFF, 0xC0A80707, 0xAC100001)
         ends = [(rng.choice(hosts), rng.choice((8001, 8002, 8003, 80, 53, 9))) for _ in range(2)]
@@ -225,7 +225,7 @@ class Frames:
         return self._sent(rng.choice(CLIENTS), destination, ICMP, icmp(rng.choice((8, 8, 0, 13)), 0, rest))
 
     def _icmp_error(self) -> tuple[int, bytes]:
-        """About a packet of a connection, as clients and servers send it, to its sender or to somebody else."""
+        """Return an ICMP error about a connection's packet, addressed to the packet's sender or to another host."""
         rng = self.rng
         number = rng.choice(list(SERVERS))
         host, protocol, server_port, service = SERVERS[number]

@@ -1,21 +1,21 @@
-"""Tofino's model beside the twin on the embedded switch: what both decide alike.
+"""Compares Tofino's model with the twin program on the embedded switch, in what both can decide alike.
 
 What a Tofino cannot do by design (docs/reference/exclusions.md) is neither sent nor written:
 
-- Frames have 60 bytes at least; what the twin sends is padded before it is compared. Of counters the packets are
+- Frames have at least 60 bytes; the twin's output is padded before the comparison. Of counters only the packets are
   compared: the model's bytes have frames' checksums in them, and some of its counters have none.
-- A meter without a rate admits nothing, so that limits are of all packets or of none.
-- A selector's hash has an order of its own, so that a group has one member, the same one throughout.
-- A key has no state, so that a pin lives for days, and a service's server is never a draining one.
-- The time of a pending pin is the program's, 10 s: a connection is met again within a block of frames only, which is
-  shorter than that.
+- On Tofino a meter without a rate admits no packet, so limits admit all packets or none.
+- Tofino's selector hashes in another order, so every group has a single member that never changes.
+- Tofino's tables have no state per entry, so pins live for days, and a service has no draining servers.
+- The timeout of a pending pin is fixed in the program, 10 s: a connection recurs only within a block of frames,
+  which is shorter than that.
 - Ingress does not know how long a frame is. A header that ends up to four bytes behind its frame is read from the
   frame's checksum, and an IPv4 length beyond the frame goes unnoticed.
 - The UDP checksum of a packet inside an ICMP error becomes zero: it is compared as zero, the ICMP checksum likewise.
   The checksum of the IPv4 header inside is adjusted, not computed: errors with a wrong one are not sent.
 - A refused SYN with IPv4 options gets no RST: SYNs with such options are not sent.
-- Loads are weighed by logarithms, the twin's exactly: no service looks at a second server.
-- The ledger is in egress: every next hop has its neighbour.
+- Tofino compares loads by logarithms and the twin exactly, so no service compares a second server.
+- Tofino's ledger of packets is in egress, so every next hop has a neighbour entry.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from .side import State
 from .world import CLIENTS, OTHERS, SERVER_HOSTS, SERVERS, TCP, TIMERS, UDP, Key, host_mac, router_mac
 
 LEAST_FRAME = 60
-"""Of Ethernet, without the checksum (IEEE 802.3, 3.2.8)."""
+"""Shortest Ethernet frame in bytes, without the frame checksum (IEEE 802.3, 3.2.8)."""
 FRAME_CHECKSUM = 4
-"""Of Ethernet, behind each frame (IEEE 802.3, 3.2.9)."""
+"""Length in bytes of the checksum behind each Ethernet frame (IEEE 802.3, 3.2.9)."""
 ERRORS = (3, 4, 5, 11, 12)
-"""ICMP's messages that have a packet inside (RFC 792)."""
+"""Types of the ICMP messages that quote a packet (RFC 792)."""
 STRETCH = 25
-"""Frames that are sorted by port, so that several of a port come in a row."""
+"""Number of frames that are sorted by port, so that frames of a port are sent in a row."""
 BLOCK, PORTS_A_BLOCK = 200, 64
-"""Frames within which connections are met again, some five seconds of the model's; and their clients' ports."""
+"""Frames in a block, within which connections repeat (about five seconds on the model), and client ports in a block."""
 ALL = p4r.MeterConfig(cir=10_000_000, cburst=1_000_000, pir=10_000_000, pburst=1_000_000)
 NONE = p4r.MeterConfig()
 
 LACKING = (Counter.MOVED, Counter.DISOWNED)
-"""Counters that Tofino's program does not have."""
+"""Counters that Tofino's program lacks."""
 STAGES = ("ledger", "requests", "loads")
-"""Those whose registers hold numbers of packets and connections, as they do on v1model."""
+"""Stages whose registers count packets and connections on Tofino as on v1model."""
 
 
 @dataclass
 class Frames(frames.Frames):
-    """Those that a Tofino can be sent, in stretches of one port."""
+    """Frames whose handling does not differ by design on Tofino, in stretches of equal port."""
 
     _made = 0
     _blocks: list[int] = field(default_factory=list[int])
-    """First client port of each block to come, each once."""
+    """First client ports of the blocks to come, each in the list once."""
 
-    def one(self) -> tuple[int, bytes]:
-        """A frame of the block's connections that meets no difference by design."""
+    def next_frame(self) -> tuple[int, bytes]:
+        """Return a frame of the block's connections whose handling does not differ by design."""
         if self._made % BLOCK == 0:
             if not self._blocks:
                 self._blocks = list(range(1024, 1 << 16, PORTS_A_BLOCK))
@@ -69,20 +69,20 @@ class Frames(frames.Frames):
             self.client_ports = range(first, first + PORTS_A_BLOCK)
         self._made += 1
         while True:
-            port, frame = super().one()
+            port, frame = super().next_frame()
             frame = frame.ljust(LEAST_FRAME, b"\0")
             if not any(by_design(frame) for by_design in BY_DESIGN):
                 return port, frame
 
     def take(self, count: int) -> list[tuple[int, bytes]]:
-        """So many frames with their ports."""
+        """Return `count` frames with their ports."""
         made = super().take(count)
         stretches = [made[at : at + STRETCH] for at in range(0, len(made), STRETCH)]
-        return [frame for stretch in stretches for frame in sorted(stretch, key=lambda one: one[0])]
+        return [frame for stretch in stretches for frame in sorted(stretch, key=lambda item: item[0])]
 
 
 class World(world.World):
-    """Entries that mean the same on both."""
+    """Table entries with the same meaning on both switches."""
 
     groups = tuple(group for group in world.GROUPS if group[0] != "choose_other")
     settings = (("timers", "set_timers", TIMERS[:1]), *world.SETTINGS[1:])
@@ -100,7 +100,7 @@ class World(world.World):
         return [made for made in super()._foundation() if made[0][0] != "neighbours"]
 
     def start(self) -> list[p4r.Update]:
-        """Everything that a working router needs, with neighbours that never go."""
+        """Return the writes for a working router; neighbour entries are never removed."""
         neighbours = (
             self._entry(
                 "neighbours",
@@ -129,19 +129,19 @@ class World(world.World):
 
 
 def network_header(frame: bytes) -> tuple[int, int]:
-    """Where what is behind a frame's Ethernet header, and at most one tag, begins; and its EtherType."""
+    """Return the offset of the header behind Ethernet and up to one VLAN tag, and the EtherType."""
     at = 18 if frame[12:14] == b"\x81\x00" else 14
     return at, int.from_bytes(frame[at - 2 : at], "big")
 
 
 def ipv4_header(frame: bytes) -> int | None:
-    """Where a frame's IPv4 header begins; None when it has no whole one."""
+    """Return the offset of a frame's IPv4 header; None without a complete header."""
     at, kind = network_header(frame)
     return at if kind == frames.IPV4 and len(frame) >= at + 20 else None
 
 
 def header_ends(frame: bytes) -> Iterator[int]:
-    """Where each header of a frame ends that a parser looks for, as far as the frame goes."""
+    """Yield the end offset of each header that a parser extracts from the frame."""
     at, kind = network_header(frame)
     if kind == frames.ARP:
         yield at + 28
@@ -163,18 +163,18 @@ def header_ends(frame: bytes) -> Iterator[int]:
 
 
 def ends_in_checksum(frame: bytes) -> bool:
-    """Whether one of a frame's headers ends within the checksum behind it."""
+    """Return whether a frame's header ends within the Ethernet checksum behind the frame."""
     return any(len(frame) < end <= len(frame) + FRAME_CHECKSUM for end in header_ends(frame))
 
 
 def is_cut(frame: bytes) -> bool:
-    """Whether a frame's IPv4 packet is longer than the frame."""
+    """Return whether a frame's IPv4 packet is longer than the frame."""
     at = ipv4_header(frame)
     return at is not None and at + int.from_bytes(frame[at + 2 : at + 4], "big") > len(frame)
 
 
 def packet_inside(frame: bytes) -> int | None:
-    """Where the IPv4 header inside an ICMP error begins; None when a frame has no whole one."""
+    """Return the offset of the IPv4 header quoted in an ICMP error; None without a complete header."""
     at = ipv4_header(frame)
     if at is None or frame[at + 9] != frames.ICMP:
         return None
@@ -185,7 +185,7 @@ def packet_inside(frame: bytes) -> int | None:
 
 
 def has_wrong_checksum_inside(frame: bytes) -> bool:
-    """Whether a frame is an ICMP error about a packet whose IPv4 header has a wrong checksum."""
+    """Return whether a frame is an ICMP error about a packet whose IPv4 header has a wrong checksum."""
     at = packet_inside(frame)
     if at is None:
         return False
@@ -194,7 +194,7 @@ def has_wrong_checksum_inside(frame: bytes) -> bool:
 
 
 def is_syn_with_options(frame: bytes) -> bool:
-    """Whether a frame is a SYN with options in its IPv4 header."""
+    """Return whether a frame is a SYN with options in its IPv4 header."""
     at = ipv4_header(frame)
     if at is None or frame[at + 9] != TCP or frame[at] & 0xF <= 5:
         return False
@@ -203,11 +203,11 @@ def is_syn_with_options(frame: bytes) -> bool:
 
 
 BY_DESIGN = (ends_in_checksum, is_cut, has_wrong_checksum_inside, is_syn_with_options)
-"""Of frames that are not sent: each says whether a frame is one."""
+"""Predicates for frames that are not sent, because their handling differs by design."""
 
 
 def comparable_frame(frame: bytes) -> bytes:
-    """A frame as long as a Tofino sends it; an ICMP error about UDP without its own and the inner UDP checksum."""
+    """Return a frame padded to a Tofino's length; in an ICMP error about UDP, ICMP and UDP checksums are zeroed."""
     frame = frame.ljust(LEAST_FRAME, b"\0")
     at = packet_inside(frame)
     if at is None or frame[at + 9] != UDP:
@@ -221,7 +221,7 @@ def comparable_frame(frame: bytes) -> bytes:
 
 
 def comparable_output(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | str, list[bytes]]:
-    """What came out, by port, as it is compared; what went to the controller as it is."""
+    """Return the output frames by port in comparable form; the controller's messages are unchanged."""
     return {
         place: [comparable_frame(frame) for frame in frames] if isinstance(place, int) else list(frames)
         for place, frames in out.items()
@@ -229,7 +229,7 @@ def comparable_output(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | st
 
 
 def comparable(state: State) -> State:
-    """What both programs have of a state, by the last two parts of a name."""
+    """Return the part of a state that both programs have, by the last two components of a name."""
     lacking = {_short(name) for name in LACKING}
     return State(
         registers={_short(name): cells for name, cells in state.registers.items() if name.split(".")[1] in STAGES},

@@ -1,7 +1,7 @@
-"""Tofino's model, its driver and the gateway as one of the two switches.
+"""Runs Tofino's model, its driver and the gateway as one of the two switches.
 
-The model's ports are network interfaces, and only waiting orders frames of different ports: a stretch of frames of one
-port is sent when the verdicts of the one before are counted.
+The model's ports are network interfaces, which do not order frames of different ports: a stretch of frames of one
+port is sent only when the switch has counted a verdict for each frame of the stretch before.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from .side import State, answer_to, cells_of, counters_of, enable_digests, to_co
 GRPC_PORT = 9559
 READY_S = 120.0
 STUCK_S = 60.0
-"""A stretch of frames takes a fraction of a second."""
+"""Seconds after which a stretch of frames is taken as stuck; it takes a fraction of a second."""
 LOOK_S = 0.005
 QUIET_S = 1.0
-"""The driver keeps digests for up to 0.5 s."""
+"""Seconds without output after which the switch counts as idle; the driver delays digests by up to 0.5 s."""
 LARGEST_FRAME = 1 << 16
 ALL_PROTOCOLS = 3
-"""ETH_P_ALL (linux/if_ether.h)."""
+"""Protocol number ETH_P_ALL of packet sockets (linux/if_ether.h)."""
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
-"""linux/socket.h, linux/if_packet.h."""
+"""Constants of packet sockets that Python lacks (linux/socket.h, linux/if_packet.h)."""
 
 
 class ModelSide:
-    """In a network namespace of its own. Raises SetupError or Refused."""
+    """A model with driver and gateway in a network namespace of its own. Methods raise SetupError or Refused."""
 
     def __init__(self, name: str, folder: Path, pipeline: Path, ports: Sequence[int]) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class ModelSide:
 
     @property
     def process(self) -> Process:
-        """The gateway's."""
+        """The gateway's process."""
         return self._gateway
 
     def __enter__(self) -> ModelSide:
@@ -86,7 +86,7 @@ class ModelSide:
         self._stack.close()
 
     def load(self, p4info: p4i.P4Info, program: bytes) -> None:
-        """Wait until the gateway serves, and hand it the P4Info of the program that the driver runs."""
+        """Wait until the gateway serves, and send it the P4Info of the program that the driver runs."""
         TOFINO.await_serving(self.process, self._endpoints, READY_S)
         self.client = Client.primary(self._endpoints.grpc)
         self.client.push(p4info, program)
@@ -96,13 +96,13 @@ class ModelSide:
         )
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write; the code of each update, none when all were accepted. Raises Refused without an answer."""
+        """Write updates; return each update's code, or () when all were accepted. Raises Refused without an answer."""
         assert self.client
         return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
-        """Send frames in this order, a stretch of a port when the one before has its verdicts, then the marker by one
-        port. Returns when all have theirs. The other ports' markers wait for the next call, as at the other switch."""
+        """Send frames in this order, each port's stretch after the verdicts of the stretch before, then a marker by one
+        port. Returns when all have verdicts. The next call sends the other ports' markers, as on the other switch."""
         first, *others = ((port, marker) for port in self._sockets)
         waiting, self._waiting = self._waiting, others
         for port, stretch in groupby([*waiting, *frames, first], itemgetter(0)):
@@ -124,7 +124,7 @@ class ModelSide:
         return sum(entity.counter_entry.data.packet_count for entity in self.client.read([pattern]))
 
     def await_quiet(self, watch: Callable[[], None]) -> None:
-        """Wait until nothing has come for a while; ``watch`` is called meanwhile."""
+        """Wait until there was no output for QUIET_S; ``watch`` is called meanwhile."""
         quiet_from = time.monotonic()
         while time.monotonic() - max(quiet_from, self._last_came) < QUIET_S:
             watch()
@@ -140,13 +140,13 @@ class ModelSide:
             self._last_came = time.monotonic()
 
     def came(self) -> dict[int | str, list[bytes]]:
-        """What came out since the last call: frames by port, and the controller's share."""
+        """Return the output since the last call: frames by port, and messages to the controller."""
         assert self.client
         out = {port: self._came.pop(port, []) for port in self._sockets}
         return {**out, **to_controller(self.client)}
 
     def state(self, p4info: p4i.P4Info) -> State:
-        """What it holds, without registers of pairs and without table entries, which are another program's."""
+        """Return the state without registers of pairs and without table entries, which differ between the programs."""
         assert self.client
         single = [register for register in p4info.registers if not register.type_spec.HasField("struct")]
         registers = {register.preamble.name: cells_of(self.client, register) for register in single}
@@ -154,7 +154,7 @@ class ModelSide:
 
 
 def _opened(interface: str) -> socket.socket:
-    """Gives frames that come in, with their VLAN tags, which the kernel takes out and hands over beside them."""
+    """Open a packet socket that also delivers VLAN tags, which the kernel strips and passes as auxiliary data."""
     opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
     opened.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     cast(Any, afpacket).enable_auxdata(opened)

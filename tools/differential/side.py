@@ -1,4 +1,4 @@
-"""One of the two switches: what it is given, and what it answers."""
+"""Runs one of the two compared switches: gives it writes and frames, and collects its output and state."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from topo.testbed.processes import Process
 from topo.testbed.switches.piped import Pipes, await_quiet, start
 
 QUIET_S = 120.0
-"""A round takes seconds; a switch that works on after this is stuck."""
+"""Seconds after which a busy switch is taken as stuck; a round takes a few seconds."""
 LOOK_S = 0.1
 END_S = 10.0
-"""So long a switch takes to end, its dump of core included, after it stopped answering."""
+"""Longest time in seconds from a switch's last answer to its end, core dump included."""
 QUEUE_PACKETS = 1 << 20
 THRIFT_S = 60.0
 
 
 @dataclass(frozen=True)
 class State:
-    """What a switch holds at the end, by name: registers and counters by cell, table entries in canonical text."""
+    """A switch's final state, by name: registers and counters by cell, table entries in canonical text."""
 
     registers: dict[str, list[int]]
     counters: dict[str, dict[int, tuple[int, int]]]
@@ -40,7 +40,7 @@ class State:
 
 
 class Side:
-    """A running switch that reads named pipes. Raises SetupError or Refused."""
+    """A running switch that reads named pipes. Methods raise SetupError or Refused."""
 
     def __init__(self, name: str, binary: Path, folder: Path, ports: Sequence[int], cpu_port: int) -> None:
         self.name = name
@@ -78,22 +78,22 @@ class Side:
         self.client.push(p4info, program)
         enable_digests(self.client, p4info)
         if self.switch.thrift:
-            # BMv2 drops what is beyond 64 packets without a word
+            # by default BMv2 silently drops packets beyond 64 in a queue
             service = bmv2thrift.connect(self.switch.thrift, "SimpleSwitch", THRIFT_S)
             service.set_all_egress_queue_depths(QUEUE_PACKETS)
             service.close()
         self._outputs = {port: captures.Tail(path) for port, path in self.switch.outputs.items()}
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write; the code of each update, none when all were accepted. Raises Refused without an answer."""
+        """Write updates; return each update's code, or () when all were accepted. Raises Refused without an answer."""
         assert self.client
         return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
         """Give the switch frames in this order, then the marker by every port.
 
-        It takes the earliest frame of all ports once it knows the next one of each, so that at the end of a round one
-        marker has been through and the others wait for the next round. Returns at once; `await_quiet` waits.
+        The switch processes the earliest frame of all ports once it has read each port's next frame; after a round one
+        marker has been processed and the others wait for the next round. Returns at once; `await_quiet` waits.
         """
         for port in self._ports:
             given = [(place, frame) for place, (to, frame) in enumerate(frames) if to == port]
@@ -111,7 +111,7 @@ class Side:
         """Wait until the switch has nothing left to do; ``watch`` is called meanwhile (see `switches.piped`)."""
         deadline = time.monotonic() + QUIET_S
         while any(feeder.is_alive() for feeder in self._feeders) and time.monotonic() < deadline:
-            watch()  # a pipe that a dead switch does not read stays full
+            watch()  # Watch meanwhile: a pipe that a dead switch does not read stays full.
             self._feeders[-1].join(LOOK_S)
             self._feeders = [feeder for feeder in self._feeders if feeder.is_alive()]
         self._feeders.clear()
@@ -119,12 +119,12 @@ class Side:
             raise SetupError(f"{self.name} is still busy after {QUIET_S:g} s:\n{self.switch.process.tail()}")
 
     def came(self) -> dict[int | str, list[bytes]]:
-        """What came out since the last call: frames by port, and the controller's share."""
+        """Return the output since the last call: frames by port, and messages to the controller."""
         assert self.client
         return {**{port: tail.more() for port, tail in self._outputs.items()}, **to_controller(self.client)}
 
     def state(self, p4info: p4i.P4Info) -> State:
-        """What it holds."""
+        """Return the switch's state."""
         assert self.client
         return State(self._registers(p4info), counters_of(self.client, p4info), entries_of(self.client, p4info))
 
@@ -141,13 +141,13 @@ class Side:
 
 
 def enable_digests(client: Client, p4info: p4i.P4Info) -> None:
-    """Have the switch send all of a program's digests, each message at once."""
-    wanted = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
-    client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in wanted)
+    """Enable all of a program's digests, each message sent at once."""
+    digests = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
+    client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in digests)
 
 
 def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-    """The code of each update, none when all were accepted. Raises Refused without an answer."""
+    """Write updates; return each update's code, or () when all were accepted. Raises Refused without an answer."""
     try:
         client.write(updates)
     except Refused as refused:
@@ -158,9 +158,9 @@ def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
 
 
 def to_controller(client: Client) -> dict[int | str, list[bytes]]:
-    """Packet-ins in wire form and digests that came since the last call.
+    """Return packet-ins in wire form and digests that were received since the last call.
 
-    Each digest once: BMv2 sends none again before its acknowledgement.
+    Each digest is acknowledged and returned once: BMv2 does not repeat a digest before its acknowledgement.
     """
     messages = (data for digest in client.digests() for data in digest.data)
     return {
@@ -170,7 +170,7 @@ def to_controller(client: Client) -> dict[int | str, list[bytes]]:
 
 
 def counters_of(client: Client, p4info: p4i.P4Info) -> dict[str, dict[int, tuple[int, int]]]:
-    """Packets and bytes of the cells that are not zero, by the counter's name."""
+    """Return packets and bytes of the non-zero cells, by the counter's name."""
     counters: dict[str, dict[int, tuple[int, int]]] = {}
     for counter in p4info.counters:
         pattern = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counter.preamble.id))
@@ -184,7 +184,7 @@ def counters_of(client: Client, p4info: p4i.P4Info) -> dict[str, dict[int, tuple
 
 
 def entries_of(client: Client, p4info: p4i.P4Info) -> dict[str, frozenset[str]]:
-    """Table entries in canonical text, by the table's name."""
+    """Return table entries in canonical text, by the table's name."""
     entries: dict[str, frozenset[str]] = {}
     for table in p4info.tables:
         pattern = p4r.Entity(table_entry=p4r.TableEntry(table_id=table.preamble.id))
@@ -194,7 +194,7 @@ def entries_of(client: Client, p4info: p4i.P4Info) -> dict[str, frozenset[str]]:
 
 
 def cells_of(client: Client, register: p4i.Register) -> list[int]:
-    """All cells of a register of single values."""
+    """Return all cells of a register of plain values (no structs)."""
     pattern = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register.preamble.id))
     cells = {
         entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")
@@ -204,7 +204,7 @@ def cells_of(client: Client, register: p4i.Register) -> list[int]:
 
 
 class Runs(Protocol):
-    """What has a process."""
+    """An object with a process."""
 
     @property
     def process(self) -> Process:
@@ -213,14 +213,14 @@ class Runs(Protocol):
 
 
 def require_running(sides: Iterable[Runs]) -> None:
-    """Raise SetupError with the last words of a switch that has ended."""
+    """Raise SetupError with the last output of a switch that has ended."""
     for side in sides:
         side.process.require_running()
 
 
 @contextmanager
 def last_words(sides: Sequence[Runs]) -> Generator[None]:
-    """Turn a refusal within the block into SetupError with the last words of the switch that ended, if one has."""
+    """Turn a refusal within the block into SetupError with the last output of an ended switch, if one has ended."""
     try:
         yield
     except Refused as refused:

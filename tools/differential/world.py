@@ -1,4 +1,4 @@
-"""What sluice's tables may hold in a differential run, and random valid changes of it."""
+"""The contents of sluice's tables in a differential run, with random valid changes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ CPU_PORT = 510
 
 
 def ipv4(text: str) -> int:
-    """An address as a number."""
-    return int.from_bytes(bytes(int(part) for part in text.split(".")), "big")
+    """Return an IPv4 address as a number."""
+    return int.from_bytes(bytes(int(octet) for octet in text.split(".")), "big")
 
 
 def router_mac(port: int) -> int:
-    """The router's address on a port."""
+    """Return the router's MAC address on a port."""
     return 0x020000000001 | port << 8
 
 
 def host_mac(address: int) -> int:
-    """The MAC address of a host."""
+    """Return the MAC address of the host with an IPv4 address."""
     return 0x020000000000 | address & 0xFFFFFF
 
 
@@ -43,12 +43,12 @@ SERVERS = {
     number: (host, {1: TCP, 2: UDP, 3: TCP, 4: TCP}[service], 8000 + service, service)
     for number, (host, service) in enumerate(((host, service) for service in SERVICES for host in SERVER_HOSTS), 1)
 }
-"""By id: address, protocol, port and service."""
+"""Servers by id: address, protocol, port and service."""
 
 DAYS = 1_318_360
-"""Ticks of a day: a slot is kept for longer than any run takes."""
+"""Ticks in a day, used as a timeout: a slot lives longer than any run takes."""
 OVER = (1 << 32) - DAYS
-"""A time below zero: it is over at once, whenever the packet comes."""
+"""A negative timeout in ticks, which has always expired."""
 
 TIMES = ("idle_time", "pending_time", "answered_time", "half_closed_time", "linger_time")
 TIMERS: tuple[dict[str, int], ...] = (
@@ -58,15 +58,15 @@ TIMERS: tuple[dict[str, int], ...] = (
 )
 
 LONGEST_STEP = 1 << 18
-"""Of the response rates, in units of 1.024 ms: 268 s, so that a run of less sees one step."""
+"""Longest step of the response rates' estimator in units of 1.024 ms: 268 s, so a shorter run stays in a step."""
 
 SETTINGS: tuple[tuple[str, str, tuple[dict[str, int], ...]], ...] = (
     ("timers", "set_timers", TIMERS),
-    # all packets or none: which ones of a share would be the random generators' choice
+    # all packets or none, because the switches' random generators differ
     ("sampling", "set_sampling", ({"packets": 0}, {"packets": 65536})),
     ("rate_settings", "set_rates", tuple({"step_time": LONGEST_STEP, "flow_mask": mask} for mask in (0, 1, 7))),
 )
-"""Tables without a key: their parameters."""
+"""Tables without a key: table, action and the parameters' values."""
 
 GROUPS = (
     ("choose", "choose_server"),
@@ -74,17 +74,17 @@ GROUPS = (
     ("choose_other", "choose_other_servers"),
     ("choose_stable", "choose_stable_server"),
 )
-"""Tables with groups, and their actions."""
+"""Tables with action selectors, and their actions."""
 
 LIMITED = 8
-"""Numbers of destinations with a limit."""
+"""Number of destinations with a limit."""
 
 Key = tuple[str, tuple[tuple[str, Value], ...]]
 
 
 @dataclass
 class World:
-    """The tables' contents, so that every change is a valid one."""
+    """The tables' current contents, from which valid changes are derived."""
 
     entities: Entities
     rng: random.Random
@@ -94,7 +94,7 @@ class World:
     bursts: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
     def start(self) -> list[p4r.Update]:
-        """Everything that a working router needs."""
+        """Return the writes for a working router."""
         updates = [self._set(made) for made in self._foundation()]
         groups = [group for group in self.groups if group[1] != "choose_other_servers"]
         updates += [self._set(self._group(*group, service)) for service in SERVICES for group in groups]
@@ -102,12 +102,12 @@ class World:
         return [*updates, *(p4r.Update(type=p4r.Update.MODIFY, entity=entity) for entity in defaults)]
 
     def change(self) -> list[p4r.Update]:
-        """A few random changes, all of them valid."""
+        """Return a few random changes, all of them valid."""
         count = self.rng.randint(1, 12)
         kinds = [self._toggle, self._toggle, self._regroup, self._regroup, self._meter, self._route, self._setting]
         return [self.rng.choice(kinds)() for _ in range(count)]
 
-    # -- what there may be
+    # -- Random entities
 
     def _foundation(self) -> list[tuple[Key, p4r.Entity]]:
         made = [self._port(port, inside=port in (2, 3)) for port in PORTS]
@@ -151,20 +151,20 @@ class World:
         return (table, tuple(match.items())), self.entities.group_entry(table, match, action, members)
 
     def _member(self, action: str, number: int, service: int) -> dict[str, int]:
-        """Parameters of a member; of half of them the service takes a second look, in the group of its own number."""
+        """Return parameters of a member; for half of them the service compares a second server, from its own group."""
         weight = {} if action == "choose_stable_server" else {"own_weight": self.rng.randint(1, 16)}
         others = {"others_id": self.rng.choice((0, service))} if action == "choose_server" else {}
         return {"id": number, **weight, **others, **self._more(action)}
 
     def _more(self, action: str) -> dict[str, int]:
-        """Further servers that a member names, of any service; 0: none."""
+        """Return further servers that a member names, of any service; 0 stands for none."""
         if action != "choose_other_servers":
             return {}
         third, fourth = (self.rng.choice((0, *SERVERS)) for _ in range(2))
         weights = {name: self.rng.randint(1, 16) for name in ("third_weight", "fourth_weight")}
         return {"third": third, "fourth": fourth, **weights}
 
-    # -- changes
+    # -- Random changes
 
     def _set(self, made: tuple[Key, p4r.Entity]) -> p4r.Update:
         key, entity = made
@@ -173,7 +173,7 @@ class World:
         return p4r.Update(type=kind, entity=entity)
 
     def _toggle(self) -> p4r.Update:
-        """Take an entry away, or bring it back, perhaps another one."""
+        """Delete an entry, or insert it again, possibly with other parameters."""
         candidates: list[Callable[[], tuple[Key, p4r.Entity]]] = [
             lambda: self.rng.choice(self._foundation()),
             self._vlan,
@@ -230,7 +230,7 @@ class World:
         return self._set(made)
 
     def _route(self) -> p4r.Update:
-        """A prefix of any length around an address that packets have."""
+        """Change the route of a prefix of random length around an address that occurs in packets."""
         address = self.rng.choice((*CLIENTS, *SERVER_HOSTS, *OTHERS, ipv4("192.168.7.7")))
         length = self.rng.randint(1, 32)
         prefix = address >> (32 - length) << (32 - length)
@@ -246,9 +246,9 @@ class World:
         return self._entry("routes", match, "via", {"next_hop": self.rng.choice((*CLIENTS, *OTHERS))})
 
     def _meter(self) -> p4r.Update:
-        """So many packets and no more: rates of zero make it independent of time.
+        """Configure a meter with a burst and a rate of zero, which admits a fixed number of packets at any time.
 
-        Never the configuration that is there: BMv2 refills on any write, the embedded switch only on a change.
+        The configuration always changes: BMv2 refills on any write, the embedded switch only on a change.
         """
         name, index = self._some_meter()
         burst = self.rng.choice([b for b in (1, 100, 5_000, 100_000) if b != self.bursts.get((name, index))])
@@ -273,5 +273,5 @@ class World:
 
 
 def endpoint(address: int, protocol: int, port: int) -> dict[str, Value]:
-    """The key of services and servers."""
+    """Return the key of services and servers."""
     return {"address": address, "protocol": protocol, "port": port}

@@ -46,7 +46,7 @@ def switch_flags() -> str:
 
 def flags(arguments: list[str]) -> set[str]:
     """Long and short flags, without their values."""
-    return {found[0] for one in arguments if (found := re.match(r"-{1,2}[a-zA-Z][\w-]*", one))}
+    return {match[0] for argument in arguments if (match := re.match(r"-{1,2}[a-zA-Z][\w-]*", argument))}
 
 
 def require(arguments: list[str], known: str) -> None:
@@ -77,7 +77,7 @@ def check_words(command: list[str]) -> None:
         return
     program, arguments = command[0].removeprefix(".venv/bin/"), command[1:]
     if program == "make":
-        for target in [one for one in arguments if "=" not in one]:
+        for target in [argument for argument in arguments if "=" not in argument]:
             if target not in targets():
                 raise WrongCommandError(f"no target {target}")
     elif program == "python":

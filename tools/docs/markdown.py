@@ -19,7 +19,7 @@ def words(text: str) -> int:
 def paragraphs(text: str) -> list[str]:
     """Paragraphs, items of lists and rows of tables, without code blocks."""
     lines = re.sub(r"^(\s*([-*]|\d+\.) |\|)", r"\n\1", FENCE.sub("", text), flags=re.MULTILINE)
-    return [part for part in re.split(r"\n\s*\n", lines) if part.strip()]
+    return [paragraph for paragraph in re.split(r"\n\s*\n", lines) if paragraph.strip()]
 
 
 def blocks(text: str, language: str) -> list[str]:

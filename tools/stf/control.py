@@ -1,4 +1,4 @@
-"""Carries out a test's statements over P4Runtime."""
+"""Executes a test's statements over P4Runtime."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 }
 
 _FCS_BYTES = 4
-"""Of a frame check sequence: the corpus counts it, captures do not have it."""
+"""Length in bytes of the frame check sequence, which the corpus counts and captures lack."""
 
 
 class Control:
-    """One switch's control plane, with what simple_switch_CLI would remember: multicast nodes and groups."""
+    """A switch's control plane, with the state that simple_switch_CLI keeps: multicast nodes and groups."""
 
     def __init__(self, client: Client, p4info: p4i.P4Info) -> None:
         self._client = client
@@ -57,9 +57,9 @@ class Control:
         }
 
     def carry_out(self, statement: Add | SetDefault | Command) -> str | None:
-        """Do what a statement says; the result is what there is to see, in the words of simple_switch_CLI.
+        """Execute a statement; return its output in simple_switch_CLI's wording, None without output.
 
-        Raises StfError, or Refused when the switch does not take it.
+        Raises StfError, or Refused when the switch refuses the request.
         """
         match statement:
             case Add():
@@ -79,19 +79,19 @@ class Control:
         return None
 
     def check(self, statement: CheckCounter) -> str | None:
-        """What is wrong with a counter; None when it says what is expected. Raises StfError."""
+        """Compare a counter with the expected value; return a message on a difference, else None. Raises StfError."""
         data = self._counted(statement)
         octets = data.byte_count + _FCS_BYTES * data.packet_count
         value = octets if statement.unit == "bytes" else data.packet_count
         if _RELATIONS[statement.relation](value, statement.number):
             return None
-        wanted = f"{statement.relation} {statement.number}"
+        expected = f"{statement.relation} {statement.number}"
         return (
-            f"line {statement.line}: {statement.counter}({statement.index}) is {value} {statement.unit}, not {wanted}"
+            f"line {statement.line}: {statement.counter}({statement.index}) is {value} {statement.unit}, not {expected}"
         )
 
     def _counted(self, statement: CheckCounter) -> p4r.CounterData:
-        """What a counter holds: a cell of it, or, of a direct one, a labelled entry's."""
+        """Read a counter's cell, or a direct counter's cell of the labelled entry."""
         if not statement.index.startswith("$"):
             (entity,) = self._client.read([p4r.Entity(counter_entry=self._counter(statement.counter, statement.index))])
             return entity.counter_entry.data
@@ -105,7 +105,7 @@ class Control:
         (entity,) = self._client.read([pattern])
         return entity.direct_counter_entry.data
 
-    # -- the commands of simple_switch_CLI
+    # -- Commands of simple_switch_CLI
 
     def _modify(self, entity: p4r.Entity) -> None:
         self._client.write([p4r.Update(type=p4r.Update.MODIFY, entity=entity)])
@@ -158,7 +158,7 @@ class Control:
         self._client.write([p4r.Update(type=p4r.Update.INSERT, entity=entity)])
 
     def _mirror(self, session: str, port: str) -> None:
-        # BMv2's own mirroring leaves the instance 0, which P4Runtime allows
+        # Like BMv2's own mirroring, use instance 0, which P4Runtime allows.
         self._session(session, [p4r.Replica(egress_port=number(port), instance=0)])
 
     def _mirror_group(self, session: str, group: str) -> None:
@@ -227,7 +227,7 @@ class Control:
 
 
 def _meter_config(rates: tuple[str, ...]) -> p4r.MeterConfig:
-    """Units per microsecond and bursts, lower rate first, as simple_switch_CLI takes them. Raises StfError."""
+    """Return a meter's configuration from simple_switch_CLI's `RATE:BURST`, the lower rate first. Raises StfError."""
     try:
         (low, low_burst), (high, high_burst) = (rate.split(":") for rate in rates)
         cir, pir = round(float(low) * 1e6), round(float(high) * 1e6)
@@ -237,4 +237,4 @@ def _meter_config(rates: tuple[str, ...]) -> p4r.MeterConfig:
 
 
 def _nothing(*_words: str) -> None:
-    """There is nothing to see but that the session is there, which whoever uses it will."""
+    """Do nothing: the command only shows a session, which later statements use and thereby check."""

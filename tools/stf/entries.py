@@ -1,4 +1,4 @@
-"""Table entries and default actions of STF as P4Runtime has them. Names may be the ends of names, as for p4c."""
+"""Converts STF's table entries and default actions to P4Runtime. As in p4c, a unique suffix of a name suffices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEX = re.compile(r"\$(\d+)")
 
 
 def find(what: str, name: str, items: Iterable[Named], name_of: Callable[[Named], str]) -> Named:
-    """The item of this name, or the only one whose name ends like it. Raises StfError."""
+    """Return the item of this name, or the only item whose name has this suffix. Raises StfError."""
     items = list(items)
     exact = [item for item in items if name_of(item) == name]
     by_end = exact or [item for item in items if name_of(item).endswith(name)]
@@ -31,14 +31,14 @@ def find(what: str, name: str, items: Iterable[Named], name_of: Callable[[Named]
 
 
 class Entries:
-    """Turns statements into updates, by a program's P4Info."""
+    """Converts statements to P4Runtime updates, with a program's P4Info."""
 
     def __init__(self, p4info: p4i.P4Info) -> None:
         self._tables = p4info.tables
         self._actions = {action.preamble.id: action for action in p4info.actions}
 
     def insert(self, add: Add) -> p4r.Update:
-        """The entry that an `add` inserts. Raises StfError."""
+        """Return the update for an `add` statement. Raises StfError."""
         table = find("table", add.table, self._tables, lambda table: table.preamble.name)
         entry = p4r.TableEntry(table_id=table.preamble.id, action=self._action(table, add.call))
         given = {_key(table, name).id: value for name, value in add.keys}
@@ -49,11 +49,11 @@ class Entries:
                 entry.match.append(match)
         kind = p4i.MatchField
         if kinds & {kind.TERNARY, kind.RANGE, kind.OPTIONAL}:
-            entry.priority = (add.priority or 0) + 1  # P4Runtime's begin at 1
+            entry.priority = (add.priority or 0) + 1  # P4Runtime's priorities begin at 1, STF's at 0.
         return p4r.Update(type=p4r.Update.INSERT, entity=p4r.Entity(table_entry=entry))
 
     def set_default(self, statement: SetDefault) -> p4r.Update:
-        """The default action that a `setdefault` sets. Raises StfError."""
+        """Return the update for a `setdefault` statement. Raises StfError."""
         table = find("table", statement.table, self._tables, lambda table: table.preamble.name)
         action = self._action(table, statement.call)
         entry = p4r.TableEntry(table_id=table.preamble.id, is_default_action=True, action=action)
@@ -74,7 +74,7 @@ class Entries:
 
 
 def _key(table: p4i.Table, name: str) -> p4i.MatchField:
-    """The field that a test names; `extra$0.h` is `extra[0].h`, `ipv4.valid` is `ipv4.$valid$`. Raises StfError."""
+    """Return the key field of a name: `extra$0.h` is `extra[0].h`, `ipv4.valid` is `ipv4.$valid$`. Raises StfError."""
     wanted = _INDEX.sub(r"[\1]", name)
     validity = re.sub(r"(^|\.)valid$", r"\1$valid$", wanted)
     names = (wanted, f"{wanted}$", f"{wanted}.$valid$", validity)
@@ -90,7 +90,7 @@ def _key(table: p4i.Table, name: str) -> p4i.MatchField:
 
 
 def _value_and_mask(text: str, width: int) -> tuple[int, int]:
-    """A number in which `*` is any digit, or VALUE&&&MASK. A mask may go on to a whole digit. Raises ValueError."""
+    """Parse a number in which `*` is any digit, or VALUE&&&MASK; return value and mask. Raises ValueError."""
     everything = (1 << width) - 1
     value, given, mask = text.partition("&&&")
     if given:
@@ -103,13 +103,13 @@ def _value_and_mask(text: str, width: int) -> tuple[int, int]:
     ones, known = (1 << bits) - 1, 0
     for digit in text[2:]:
         known = known << bits | (0 if digit == "*" else ones)
-    # digits that are not written are zero, and have to be
+    # Leading digits that are not written must be zero.
     known |= everything & ~((1 << bits * len(text[2:])) - 1) if "*" not in text else 0
     return number(text.replace("*", "0")), known & everything
 
 
 def _prefix(text: str, width: int) -> tuple[int, int]:
-    """VALUE/LENGTH; or as many bits as there are digits before the first `*`."""
+    """Parse VALUE/LENGTH, or digits before a `*`, whose bits are the prefix; return value and length in bits."""
     value, given, length = text.partition("/")
     if given:
         return number(value), number(length)
@@ -120,7 +120,7 @@ def _prefix(text: str, width: int) -> tuple[int, int]:
 
 
 def _match(field: p4i.MatchField, text: str | None) -> p4r.FieldMatch | None:
-    """One field of a key; None where every value will do. Raises StfError."""
+    """Return the match of a key field; None where every value matches. Raises StfError."""
     match, width, kinds = p4r.FieldMatch(field_id=field.id), field.bitwidth, p4i.MatchField
     try:
         if field.match_type == kinds.EXACT:

@@ -1,4 +1,4 @@
-"""What came out, held against what the test expects: per port, in order."""
+"""Compares the output packets with a test's expectations, per port and in order."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from .statements import Expect
 
 
 def matches(pattern: str, frame: bytes) -> bool:
-    """Whether a frame begins with the pattern's digits, and ends there if the pattern has a `$`."""
+    """Return whether a frame begins with the pattern's digits, and ends there if the pattern ends in `$`."""
     digits, strict = pattern.removesuffix("$"), pattern.endswith("$")
-    came = frame.hex()
-    if len(came) < len(digits) or (strict and len(came) > len(digits)):
+    received = frame.hex()
+    if len(received) < len(digits) or (strict and len(received) > len(digits)):
         return False
-    return all(wanted in ("*", digit) for wanted, digit in zip(digits, came, strict=False))
+    return all(expected in ("*", digit) for expected, digit in zip(digits, received, strict=False))
 
 
-def differences(expected: Iterable[Expect], came: Mapping[int, Sequence[bytes]]) -> list[str]:
-    """One line for each difference; none when everything is as expected.
+def differences(expected: Iterable[Expect], received: Mapping[int, Sequence[bytes]]) -> list[str]:
+    """Return a line for each difference; none when all packets are as expected.
 
-    The number of packets has to be right on every port of `came`, but for those where whatever comes is right.
+    The number of packets must match on every port of `received`, except where the test accepts any packet.
     """
     wanted: dict[int, list[Expect]] = {}
     for expect in expected:
         wanted.setdefault(expect.port, []).append(expect)
-    found: list[str] = []
-    for port in sorted(wanted.keys() | came.keys()):
-        patterns, frames = wanted.get(port, []), came.get(port, [])
+    lines: list[str] = []
+    for port in sorted(wanted.keys() | received.keys()):
+        patterns, frames = wanted.get(port, []), received.get(port, [])
         if [expect.pattern for expect in patterns] == [None]:
             continue
         if len(patterns) != len(frames):
-            found.append(f"port {port}: {len(patterns)} packets are expected, {len(frames)} came")
+            lines.append(f"port {port}: {len(patterns)} packets are expected, {len(frames)} came")
         for expect, frame in zip(patterns, frames, strict=False):
             if expect.pattern is not None and not matches(expect.pattern, frame):
-                found.append(f"port {port}, line {expect.line}: expected {expect.pattern}, got {frame.hex()}")
-    return found
+                lines.append(f"port {port}, line {expect.line}: expected {expect.pattern}, got {frame.hex()}")
+    return lines

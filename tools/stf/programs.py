@@ -1,4 +1,4 @@
-"""The programs that tests are for: compiled already, or by the p4c on PATH."""
+"""Loads the program of a test: a compiled program, or a source compiled by the p4c on PATH."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tools.bmv2.p4info import p4info_of
 COMPILER = "p4c-bm2-ss"
 _OTHER_ARCHITECTURE = re.compile(r"#include\s*[<\"](?:bmv2/)?(psa|pna|ubpf_model|ebpf_model|tna)\.p4")
 _P4_14 = re.compile(r"^\s*(header_type\s+\w+|(control|parser)\s+\w+)\s*\{", re.MULTILINE)
-"""Declarations that P4_16 has with parentheses or otherwise."""
+"""Declarations of P4_14, which have another form in P4_16."""
 _LAST_WORDS = 3
 
 
 class NotForV1model(Exception):
-    """The program is for another architecture."""
+    """The program is for another architecture; the text is its name."""
 
 
 class CompileError(Exception):
-    """There is no program, or p4c refused it; the text has its words."""
+    """There is no program, or p4c refused it; the text holds p4c's output."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Program:
 
 
 def program_of(test: Path, out: Path) -> Program:
-    """The program of `X.stf`: `X.json` and `X.p4info.txtpb` beside it, or `X.p4` compiled into `out`.
+    """Return the program of `X.stf`: `X.json` and `X.p4info.txtpb` beside it, or `X.p4` compiled into `out`.
 
     Raises NotForV1model or CompileError.
     """
@@ -57,7 +57,7 @@ def program_of(test: Path, out: Path) -> Program:
 
 
 def _compile(source: Path, out: Path) -> Program:
-    """The program with p4c's P4Info, or, where p4c can write none of a program that it compiles, with the JSON's."""
+    """Compile a source; where p4c cannot write P4Info, derive it from the JSON. Raises CompileError."""
     if not shutil.which(COMPILER):
         raise CompileError(f"{COMPILER} is not on PATH, and {source.stem}.json is not there")
     compiled, info = (out / f"{source.stem}{suffix}" for suffix in (".json", ".p4info.txtpb"))
@@ -72,7 +72,7 @@ def _compile(source: Path, out: Path) -> Program:
 
 
 def _refusal(command: list[str], folder: Path) -> str | None:
-    """What p4c says where it refuses a program; None where it compiles it."""
+    """Run p4c; return its output when it refuses the program, None when it compiles it."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if not done.returncode:
         return None

@@ -1,4 +1,4 @@
-"""Runs one test: a switch of its own, its statements in order, and what came out."""
+"""Runs a test: starts a switch, executes the statements in order, and compares the output packets."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .programs import CompileError, NotForV1model, Program, program_of
 from .statements import Add, CheckCounter, Command, Expect, Packet, SetDefault, Statement, StfError, parse
 
 END_OF_INPUTS = "all input files are at their end"
-"""What the embedded switch logs after the last packet."""
+"""The embedded switch's log line after the last packet."""
 DONE_S = 30.0
-"""Packets that are not through by then are stuck."""
+"""Seconds after which unprocessed packets are taken as stuck."""
 
 
 class Outcome(Enum):
-    """How a test ended."""
+    """The outcome of a test."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -46,16 +46,16 @@ class Result:
 
 
 def run(test: Path, binary: Path) -> Result:
-    """Run a test. Whatever goes wrong is in the result."""
+    """Run a test; errors become a failed result."""
     with tempfile.TemporaryDirectory(prefix="stf-") as folder:
         try:
             statements = parse(test.read_text())
-            found = _run(statements, program_of(test, Path(folder)), binary, Path(folder))
-        except NotForV1model as other:
-            return Result(test.stem, Outcome.SKIPPED, f"for {other}, not v1model")
+            wrong = _run(statements, program_of(test, Path(folder)), binary, Path(folder))
+        except NotForV1model as architecture:
+            return Result(test.stem, Outcome.SKIPPED, f"for {architecture}, not v1model")
         except (StfError, CompileError, SetupError, Refused, CaptureError, OSError) as error:
             return Result(test.stem, Outcome.FAILED, str(error))
-    return Result(test.stem, Outcome.FAILED if found else Outcome.PASSED, "\n".join(found))
+    return Result(test.stem, Outcome.FAILED if wrong else Outcome.PASSED, "\n".join(wrong))
 
 
 def _run(statements: list[Statement], program: Program, binary: Path, folder: Path) -> list[str]:
@@ -72,7 +72,7 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
         try:
             client.push(program.p4info, program.json.read_bytes())
             control = Control(client, program.p4info)
-            found = _Script(in_order(statements), pipes, control, statistics, switch).play()
+            wrong = _Script(in_order(statements), pipes, control, statistics, switch).play()
             pipes.close()
             await_end(switch)
         finally:
@@ -80,16 +80,16 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
     finally:
         pipes.close()
         switch.end()
-    came = {port: captures.read(path) for port, path in switch.outputs.items()}
+    received = {port: captures.read(path) for port, path in switch.outputs.items()}
     expected = (statement for statement in statements if isinstance(statement, Expect))
-    return differences(expected, came) + found
+    return differences(expected, received) + wrong
 
 
 Step = Packet | Add | SetDefault | Command | CheckCounter
 
 
 def in_order(statements: Iterable[Statement]) -> list[Step]:
-    """What is to be done: in the order of the test, or, where several ports send, commands, packets, then counters."""
+    """Return the test's steps in its order; if several ports send, commands first, then packets, then counters."""
     script: list[Step] = [statement for statement in statements if not isinstance(statement, Expect)]
     if _several_send(script):
         script.sort(key=lambda step: isinstance(step, Packet | CheckCounter) + isinstance(step, CheckCounter))
@@ -101,10 +101,10 @@ def _several_send(script: Iterable[Step]) -> bool:
 
 
 class _Script:
-    """Gives the switch packets and commands, and checks counters (see `in_order`).
+    """Executes the steps of `in_order`: sends packets and commands to the switch, and checks counters.
 
-    A switch that reads named pipes takes the earliest packet once it knows the next one of every port, so that with
-    several of them packets wait for what comes later. (p4c's runner gives BMv2 pipes too: packets wait there as well.)
+    A switch that reads named pipes processes the earliest packet once it has read every port's next packet, so with
+    several pipes packets wait for later packets. (p4c's runner uses pipes with BMv2 too, with the same effect.)
     """
 
     def __init__(self, script: list[Step], pipes: Pipes, control: Control, statistics: Path, switch: Switch) -> None:
@@ -113,11 +113,11 @@ class _Script:
         self._sent = self._seen = 0
 
     def play(self) -> list[str]:
-        """Carry out the script; what is wrong with counters."""
-        found: list[str] = []
+        """Execute the script; return messages about wrong counters."""
+        wrong: list[str] = []
         for step in self._script:
             if isinstance(step, Packet):
-                # a second apart: the order of a capture is that of its times
+                # Stamps a second apart: the switch orders a capture's packets by time.
                 self._pipes.write(step.port, captures.record(step.data, self._sent, 0))
                 self._sent += 1
                 continue
@@ -125,10 +125,10 @@ class _Script:
                 self._pipes.close()
             self._await_packets()
             if isinstance(step, CheckCounter):
-                found.append(self._checked(step))
+                wrong.append(self._checked(step))
             else:
                 self._carry_out(step)
-        return [text for text in found if text]
+        return [text for text in wrong if text]
 
     def _checked(self, step: CheckCounter) -> str:
         try:
@@ -143,7 +143,7 @@ class _Script:
             raise StfError(f"line {statement.line}: {error}") from None
 
     def _await_packets(self) -> None:
-        """Wait until every packet so far has been through."""
+        """Wait until the switch has processed every packet sent so far."""
         if self._sent == self._seen:
             return
         deadline = time.monotonic() + DONE_S
@@ -163,5 +163,5 @@ class _Script:
 
 
 def await_end(switch: Switch) -> None:
-    """Wait until every packet of the inputs is through. Raises SetupError."""
+    """Wait until the switch has processed all inputs' packets. Raises SetupError."""
     switch.process.await_output(END_OF_INPUTS, DONE_S)

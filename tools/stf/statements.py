@@ -1,4 +1,4 @@
-"""What an STF file says: its statements, and the parser that reads them, a statement a line.
+"""The statements of an STF file and their parser; each line holds a statement.
 
 The grammar is that of p4c (`tools/stf/stf_parser.py` and `backends/bmv2/bmv2stf.py` there).
 """
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 
 class StfError(Exception):
-    """A line that cannot be read or carried out; the text says which and why."""
+    """A line that cannot be parsed or executed; the text names line and reason."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """An action with its arguments, by name and as written."""
+    """An action with its arguments by name, as written in the test."""
 
     action: str
     arguments: dict[str, str]
@@ -24,7 +24,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Add:
-    """A table entry; larger priorities win."""
+    """A table entry; the largest priority wins."""
 
     line: int
     table: str
@@ -32,7 +32,7 @@ class Add:
     keys: tuple[tuple[str, str], ...]
     call: Call
     label: str | None = field(default=None, compare=False)
-    """Stands for the entry in later statements, as `$label`; no part of the entry itself."""
+    """Name of the entry in later statements (`$label`); not written to the switch."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SetDefault:
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet into a port."""
+    """A packet that is sent into a port."""
 
     line: int
     port: int
@@ -55,7 +55,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class Expect:
-    """A packet out of a port: hexadecimal digits, `*` for any, `$` where it has to end. None: anything will do."""
+    """A packet expected from a port: hexadecimal digits, `*` for any digit, `$` for its end; None: any packet."""
 
     line: int
     port: int
@@ -64,7 +64,7 @@ class Expect:
 
 @dataclass(frozen=True)
 class CheckCounter:
-    """What a counter has to hold when the packets before are through; `index` is a number, or an entry's `$label`."""
+    """A counter's expected value after the packets before it; `index` is a cell's number or an entry's `$label`."""
 
     line: int
     counter: str
@@ -76,7 +76,7 @@ class CheckCounter:
 
 @dataclass(frozen=True)
 class Command:
-    """One of simple_switch_CLI's commands, as it stands there."""
+    """A command of simple_switch_CLI, as written."""
 
     line: int
     name: str
@@ -103,7 +103,7 @@ COMMANDS = {
     "meter_set_rates": 3,
     "meter_array_set_rates": 2,
 }
-"""The direct commands, with the least number of words each needs."""
+"""Commands that are passed on, with the least number of words that each needs."""
 
 _CALL = re.compile(r"(?P<head>.*?)(?P<name>\S+)\s*\((?P<arguments>[^()]*)\)\s*(=\s*(?P<label>\S+)\s*)?$")
 _COUNTER = re.compile(
@@ -114,12 +114,12 @@ _COUNTER = re.compile(
 
 
 def number(text: str) -> int:
-    """A number in one of STF's notations. Raises ValueError."""
+    """Parse a number in one of STF's notations. Raises ValueError."""
     return int(text, 10) if text.isdecimal() else int(text, 0)
 
 
 def parse(text: str) -> list[Statement]:
-    """The statements of a file. Raises StfError naming the line."""
+    """Parse the statements of a file. Raises StfError naming the line."""
     statements: list[Statement] = []
     for line, content in enumerate(text.splitlines(), 1):
         words = content.partition("#")[0].split()
@@ -131,7 +131,7 @@ def parse(text: str) -> list[Statement]:
                 statements.append(_STATEMENTS[keyword](line, rest))
             elif keyword in COMMANDS:
                 statements.append(_command(line, keyword, rest))
-            elif keyword not in ("wait", "no_packet"):  # commands are waited for, ports are compared whole
+            elif keyword not in ("wait", "no_packet"):  # ignored: implied here
                 raise ValueError(f"{words[0]!r} is no statement of STF")
         except ValueError as error:
             raise StfError(f"line {line}: {error}: {content.strip()}") from None
@@ -158,8 +158,8 @@ def _call(words: list[str]) -> tuple[list[str], Call, str | None]:
     if not match:
         raise ValueError("an action call is missing")
     arguments: dict[str, str] = {}
-    for argument in filter(None, (part.strip() for part in match["arguments"].split(","))):
-        name, colon, value = (part.strip() for part in argument.partition(":"))
+    for argument in filter(None, (argument.strip() for argument in match["arguments"].split(","))):
+        name, colon, value = (text.strip() for text in argument.partition(":"))
         if not colon:
             raise ValueError(f"an argument is NAME:VALUE, not {argument!r}")
         arguments[name] = value
@@ -172,7 +172,7 @@ def _add(line: int, words: list[str]) -> Add:
         raise ValueError("a table is missing")
     priority: int | None = None
     keys: list[tuple[str, str]] = []
-    # a blank may stand around the colon
+    # remove blanks around a colon
     for word in re.sub(r"\s*:\s*", ":", " ".join(head[1:])).split():
         name, colon, value = word.partition(":")
         if colon:

@@ -1,4 +1,4 @@
-"""`python -m tools.suites SUITE FOLDER [NAME...]`, as root for the first two suites; see the package."""
+"""The command `python -m tools.suites SUITE FOLDER [NAME...]`; tutorials and p4-guide need root."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUITES: dict[str, Callable[[Place, Sequence[str]], Iterator[Result]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a suite and print what came of each of its tests; 0 when something passed and nothing failed."""
+    """Run a suite and print each test's outcome; return 0 when at least one passed and none failed."""
     parser = argparse.ArgumentParser(prog="python -m tools.suites", description=__doc__)
     parser.add_argument("suite", choices=[*SUITES, "onos"])
     parser.add_argument("folder", type=Path, help="a clone of the suite's repository; nothing in it is changed")
@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace, binary: Path) -> Iterator[Result]:
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C, or SIGTERM."""
+    """Ctrl-C or SIGTERM, as an exception that cleans up on its way."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -85,13 +85,13 @@ class _Interrupted(BaseException):
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    for again in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(again, signal.SIG_IGN)  # the end takes a moment
+    for handled in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(handled, signal.SIG_IGN)  # Cleaning up takes a moment; a second signal must not cut it off.
     raise _Interrupted(number)
 
 
 def _revision(folder: Path) -> str | None:
-    """The commit of a clone."""
+    """Return the commit of a clone; None where the folder is no clone."""
     command = ["git", "-c", f"safe.directory={folder.resolve()}", "-C", str(folder), "rev-parse", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or None

@@ -1,21 +1,21 @@
-"""Why a suite, or one test of it, does not come to a good end."""
+"""Errors that end a suite or fail one of its tests."""
 
 from __future__ import annotations
 
 
 class SuiteError(Exception):
-    """It cannot go on; the text says why and what to do."""
+    """The suite or test cannot go on; the text states why and what to do."""
 
 
 class TooLateError(SuiteError):
-    """Something has not come in its time."""
+    """Something expected did not happen within its time limit."""
 
 
 class UnmetError(SuiteError):
-    """The outcome is another one than the repository's own words say."""
+    """The outcome differs from what the tested repository documents."""
 
 
 def expect(so: bool, otherwise: str) -> None:
-    """Raise UnmetError where something is not so."""
+    """Raise UnmetError with the text `otherwise` unless the condition `so` holds."""
     if not so:
         raise UnmetError(otherwise)

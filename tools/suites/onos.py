@@ -1,4 +1,4 @@
-"""opennetworkinglab/onos: its compiled pipelines, driven over P4Runtime as ONOS drives them. ONOS is not needed.
+"""Runs the compiled pipelines of opennetworkinglab/onos with ONOS's P4Runtime requests. ONOS is not needed.
 
 Every pipeline is loaded and read as when a device connects; `basic` also carries flows, packets and groups.
 """
@@ -21,27 +21,27 @@ from .wired import wired
 
 
 def pipelines(folder: Path) -> list[Pipeline]:
-    """BMv2's JSON below `p4c-out` with the P4Info beside it, where ONOS keeps both."""
-    found: list[Pipeline] = []
+    """Return the pipelines: BMv2's JSON files below `p4c-out` with the P4Info beside them, as in ONOS's tree."""
+    programs: list[Pipeline] = []
     for program in sorted(folder.glob("**/p4c-out/**/*.json")):
         own, common = program.with_name(f"{program.stem}_p4info.txt"), program.with_name("p4info.txt")
         if own.is_file():
-            found.append(Pipeline(program.stem, program, own))
-        elif common.is_file():  # NAME/bmv2/default/bmv2.json
-            found.append(Pipeline(program.parents[2].name, program, common))
-    return found
+            programs.append(Pipeline(program.stem, program, own))
+        elif common.is_file():  # the path is NAME/bmv2/default/bmv2.json
+            programs.append(Pipeline(program.parents[2].name, program, common))
+    return programs
 
 
 def run(folder: Path, binary: Path, names: Sequence[str]) -> Iterator[Result]:
-    """Results of all pipelines, or of some. Raises SuiteError where there is none."""
-    found = pipelines(folder)
-    if not found:
+    """Yield the results of all pipelines, or of those named. Raises SuiteError where there is none."""
+    selected = pipelines(folder)
+    if not selected:
         raise SuiteError(f"{folder} has no p4c-out/**/*.json: is it a clone of opennetworkinglab/onos?")
-    known = [pipeline.name for pipeline in found]
+    known = [pipeline.name for pipeline in selected]
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise SuiteError(f"there is no pipeline {', '.join(unknown)}, only {', '.join(known)}")
-    for pipeline in found:
+    for pipeline in selected:
         if not names or pipeline.name in names:
             yield _run(pipeline, binary, loads)
             for test in BASIC if pipeline.name == "basic" else ():
@@ -49,7 +49,7 @@ def run(folder: Path, binary: Path, names: Sequence[str]) -> Iterator[Result]:
 
 
 def _run(pipeline: Pipeline, binary: Path, test: Callable[[Onos], None]) -> Result:
-    """One test on a switch of its own."""
+    """Run a test on its own switch."""
     name = f"{pipeline.name} {test.__name__}"
     try:
         with wired(binary) as switch:

@@ -1,4 +1,4 @@
-"""What ONOS does with its `basic` pipeline, and what then has to become of packets."""
+"""Tests of ONOS's `basic` pipeline: writes as ONOS makes them, and checks the forwarding of packets."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .onos_controller import ELECTION_ID, Onos, clone_session, matched, multicas
 from .wired import CPU_PORT, FED, comes
 
 OTHERS = (2, 3, 4)
-"""The ports by which frames leave."""
+"""Output ports of the frames."""
 IPV4 = 0x0800
 PUNTED = {"LLDP": 0x88CC, "BDDP": 0x8942, "ARP": 0x0806}
-"""What ONOS's discovery and its proxy have sent to the controller."""
+"""EtherTypes that ONOS's discovery and ARP proxy redirect to the controller."""
 TABLE, WCMP = "ingress.table0_control.table0", "ingress.wcmp_control.wcmp_table"
 TYPE, PORT = "hdr.ethernet.ether_type", "standard_metadata.ingress_port"
 OUTPUT, PUNT, HOP = "table0_control.set_egress_port", "send_to_cpu", "set_next_hop_id"
@@ -29,7 +29,7 @@ FLOWS = 256
 
 
 def mastership(onos: Onos) -> None:
-    """Of a cluster's instances one is the master; when it is gone, another one becomes it."""
+    """Check that one instance of a cluster is the master, and that another replaces it when its session ends."""
     expect(onos.client.is_primary, "the first instance is not the master")
     update = p4r.Update(type=INSERT, entity=multicast_group(9, (2,)))
     standby = Client(onos.switch.address, election_id=ELECTION_ID - 1)
@@ -49,22 +49,24 @@ def mastership(onos: Onos) -> None:
 
 
 def flows(onos: Onos) -> None:
-    """Flows are inserted, replaced by DELETE and INSERT in one request, read back, counted and removed."""
+    """Insert flows, replace them by DELETE and INSERT in a request, read them back, count packets, remove them."""
     punts = [_flow(onos, TYPE, kind, PUNT) for kind in PUNTED.values()]
     first, second = (_flow(onos, PORT, FED, OUTPUT, port=port) for port in (2, 3))
     onos.write(INSERT, *punts, first)
     onos.client.write([p4r.Update(type=DELETE, entity=first), p4r.Update(type=INSERT, entity=second)])
     frames = [_frame(number) for number in range(5)]
-    left = onos.switch.send(frames)
-    expect(left[3] == frames and not left[2], "frames do not follow the flow that replaced another one")
+    received = onos.switch.send(frames)
+    expect(received[3] == frames and not received[2], "frames do not follow the flow that replaced another one")
     read = onos.flows(TABLE)
     written = {matched(entity.table_entry) for entity in (*punts, second)}
     expect(read.keys() == written, f"{len(read)} flows are read, other ones than the {len(written)} that were written")
     counted = read[matched(second.table_entry)].counter_data
     sizes = (len(frames), sum(map(len, frames)))
-    found = (counted.packet_count, counted.byte_count)
-    expect(found == sizes, f"the flow counts {found} packets and bytes, not {sizes}")
-    number = next(one.preamble.id for one in onos.entities.p4info.counters if one.preamble.name.startswith("ingress"))
+    counts = (counted.packet_count, counted.byte_count)
+    expect(counts == sizes, f"the flow counts {counts} packets and bytes, not {sizes}")
+    number = next(
+        counter.preamble.id for counter in onos.entities.p4info.counters if counter.preamble.name.startswith("ingress")
+    )
     cells = onos.client.read([p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=number))])
     packets = {cell.counter_entry.index.index: cell.counter_entry.data.packet_count for cell in cells}
     expect(packets[FED] == len(frames), f"the port counts {packets[FED]} packets, not {len(frames)}")
@@ -74,39 +76,43 @@ def flows(onos: Onos) -> None:
 
 
 def packet_io(onos: Onos) -> None:
-    """What is punted comes to ONOS with its port, and what ONOS sends leaves by the port that it names."""
+    """Check that punted frames reach ONOS with their input port, and that packet-outs leave by the named port."""
     onos.write(INSERT, *(_flow(onos, TYPE, kind, PUNT) for kind in PUNTED.values()))
     frames = [_frame(number, kind) for number, kind in enumerate(PUNTED.values())]
     onos.switch.send(frames)
-    came: list[p4r.PacketIn] = []
+    packet_ins: list[p4r.PacketIn] = []
 
     def all_came() -> bool:
-        came.extend(onos.client.packets())
-        return len(came) >= len(frames)
+        packet_ins.extend(onos.client.packets())
+        return len(packet_ins) >= len(frames)
 
-    expect(comes(all_came), f"{len(came)} of {len(frames)} packet-ins have come")
-    expect([packet.payload for packet in came] == frames, "the packet-ins are other frames than those that were sent")
-    fields = [field for packet in came for field in packet.metadata if field.metadata_id == 1]
+    expect(comes(all_came), f"{len(packet_ins)} of {len(frames)} packet-ins have come")
+    expect(
+        [packet.payload for packet in packet_ins] == frames, "the packet-ins are other frames than those that were sent"
+    )
+    fields = [field for packet in packet_ins for field in packet.metadata if field.metadata_id == 1]
     ports = [int.from_bytes(field.value, "big") for field in fields]
     expect(ports == [FED] * len(frames), f"the packet-ins name the ports {ports}")
-    left: dict[int, list[bytes]] = {port: [] for port in OTHERS}
-    for port in OTHERS:  # how ONOS floods
+    received: dict[int, list[bytes]] = {port: [] for port in OTHERS}
+    for port in OTHERS:  # ONOS floods by a packet-out for each port.
         onos.packet_out(frames[0], port)
 
     def all_left() -> bool:
-        found = onos.switch.left()
+        outputs = onos.switch.left()
         for port in OTHERS:
-            left[port] += found[port]
-        return all(left.values())
+            received[port] += outputs[port]
+        return all(received.values())
 
     if not comes(all_left):
         said = "; ".join(sorted(set(onos.client.stream_errors())))
-        raise UnmetError(f"packet-outs left by {[port for port in OTHERS if left[port]]} only. The switch says: {said}")
-    expect(all(left[port] == [frames[0]] for port in OTHERS), "other frames leave than those that were sent")
+        raise UnmetError(
+            f"packet-outs left by {[port for port in OTHERS if received[port]]} only. The switch says: {said}"
+        )
+    expect(all(received[port] == [frames[0]] for port in OTHERS), "other frames leave than those that were sent")
 
 
 def groups(onos: Onos) -> None:
-    """The flows of a WCMP group go to the members that `crc16` and the weights say, in whatever order they stand."""
+    """Check that a WCMP group's flows go to the members that `crc16` and the weights select, in any member order."""
     hop, group = 5, 100
     action = "ingress.wcmp_control.set_egress_port"
     onos.write(INSERT, *(onos.member(number, action, port) for number, port in enumerate(OTHERS, 1)))
@@ -116,33 +122,36 @@ def groups(onos: Onos) -> None:
     entry.action.action_profile_group_id = group
     onos.write(INSERT, p4r.Entity(table_entry=entry))
     onos.write(INSERT, _flow(onos, TYPE, IPV4, HOP, next_hop_id=hop))
-    _follow(onos, [2, 3, 4, 2])  # in the order of creation, and the copy that a weight makes behind
+    _follow(onos, [2, 3, 4, 2])  # Slots are in the order of creation; a weight of 2 adds its copy at the end.
     onos.write(MODIFY, onos.group(group, {3: 1, 2: 1}))
     _follow(onos, [3, 4])
     pattern = p4r.ActionProfileGroup(action_profile_id=onos.profile())
     read = [entity.action_profile_group for entity in onos.client.read([p4r.Entity(action_profile_group=pattern)])]
-    found = {one.group_id: {member.member_id: member.weight for member in one.members} for one in read}
-    expect(found == {group: {2: 1, 3: 1}}, f"groups are read with these members and weights: {found}")
+    weights = {
+        group_entry.group_id: {member.member_id: member.weight for member in group_entry.members}
+        for group_entry in read
+    }
+    expect(weights == {group: {2: 1, 3: 1}}, f"groups are read with these members and weights: {weights}")
 
 
 def _follow(onos: Onos, slots: list[int]) -> None:
-    """Each of many flows leaves by the port in the slot of its hash."""
+    """Check that each of many flows leaves by the port in the slot that its hash selects."""
     frames = [_frame(number) for number in range(FLOWS)]
-    left = onos.switch.send(frames)
-    taken = {frame: port for port, some in left.items() for frame in some}
+    outputs = onos.switch.send(frames)
+    taken = {frame: port for port, port_frames in outputs.items() for frame in port_frames}
     wrong = [frame for frame in frames if taken.get(frame) != slots[crc16(_five_tuple(frame)) % len(slots)]]
     expect(not wrong, f"{len(wrong)} of {FLOWS} flows do not leave by the port that their hash has in {slots}")
 
 
 def meters(onos: Onos) -> None:
-    """No frame passes a port's or a host's meter that is red; all of them do when it has been reset."""
+    """Check that a red meter of a port or host drops all frames, and that a reset meter passes all."""
     onos.write(INSERT, _flow(onos, TYPE, IPV4, OUTPUT, port=2))
     host = onos.entities.entry("host_meter_table", {"hdr.ethernet.src_addr": (MAC, 48)}, "read_meter", {})
     onos.write(INSERT, host)
     host.table_entry.ClearField("action")
-    # not the ingress one: what it drops, the flow's action sends all the same
-    port = next(one.preamble.id for one in onos.entities.p4info.meters if one.preamble.name.startswith("egress"))
-    # a byte a second: red from the first frame on, and for the whole test
+    # not the ingress meter: the flow's action sends the frames that it drops
+    port = next(meter.preamble.id for meter in onos.entities.p4info.meters if meter.preamble.name.startswith("egress"))
+    # 1 byte/s: red from the first frame to the end of the test
     tight = p4r.MeterConfig(cir=1, cburst=1, pir=1, pburst=1)
     frames = [_frame(number) for number in range(8)]
     for how, config, wanted in (("red", tight, []), ("reset", None, frames)):
@@ -161,7 +170,7 @@ def _pass(onos: Onos, frames: list[bytes], wanted: list[bytes], what: str) -> No
 
 
 def replication(onos: Onos) -> None:
-    """Multicast groups and clone sessions are written, read all at once, changed and removed."""
+    """Write multicast groups and clone sessions, read all at once, change and remove them."""
     for entry, number, before, after in ((multicast_group, 1, (2, 3), (3, 4)), (clone_session, 511, (CPU_PORT,), (2,))):
         first, second = entry(number, before), entry(number, after)
         for kind, written, wanted in ((INSERT, first, [first]), (MODIFY, second, [second]), (DELETE, second, [])):
@@ -174,7 +183,7 @@ BASIC: tuple[Callable[[Onos], None], ...] = (mastership, flows, packet_io, group
 
 
 def crc16(data: bytes) -> int:
-    """CRC-16/ARC, which is v1model's `crc16`."""
+    """Return CRC-16/ARC, which is v1model's `crc16`."""
     value = 0
     for octet in data:
         value ^= octet
@@ -184,13 +193,13 @@ def crc16(data: bytes) -> int:
 
 
 def _flow(onos: Onos, field: str, value: int, action: str, **args: int) -> p4r.Entity:
-    """A flow of table0 that matches one field."""
+    """Return a flow of table0 that matches a single field."""
     mask = {TYPE: 0xFFFF, PORT: 0x1FF}[field]
     return onos.entities.entry(TABLE, {field: (value, mask)}, action, args, priority=40_000)
 
 
 def _frame(number: int, kind: int = IPV4) -> bytes:
-    """A frame of a flow of its own; UDP over IPv4 where its type is that."""
+    """Return a frame whose flow depends on `number`; with the EtherType IPv4, a UDP packet."""
     octets = MAC.to_bytes(6, "big")
     head = Ether(src=octets.hex(":"), dst="02:00:00:00:00:02", type=kind)
     if kind != IPV4:
@@ -200,5 +209,5 @@ def _frame(number: int, kind: int = IPV4) -> bytes:
 
 
 def _five_tuple(frame: bytes) -> bytes:
-    """The selector's input of such a frame: addresses, protocol, ports."""
+    """Return the selector's input from such a frame: addresses, protocol, ports."""
     return frame[26:34] + frame[23:24] + frame[34:38]

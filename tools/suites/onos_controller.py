@@ -1,4 +1,4 @@
-"""ONOS as a switch sees it: its session, the messages it sends, and what it reads when a device connects.
+"""Imitates ONOS towards a switch: its session, its messages, and the reads after a device has connected.
 
 After ONOS's protocols/p4runtime (StreamClientImpl, PipelineConfigClientImpl, ReadRequestImpl and the codecs).
 """
@@ -19,11 +19,11 @@ from .errors import expect
 from .wired import Wired
 
 ELECTION_ID = 7 << 64 | 1
-"""ONOS makes election ids of terms of mastership; they have 128 bits."""
+"""A 128-bit election id as ONOS makes them from terms of mastership."""
 COOKIE = 0xFEDC_BA98_7654_3210
-"""A pipeconf's fingerprint has 64 bits."""
+"""A pipeline cookie: ONOS sends a pipeconf's fingerprint of 64 bits."""
 Match = tuple[int, tuple[bytes, ...]]
-"""An entry's priority and its fields."""
+"""An entry's priority and its serialised match fields."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Pipeline:
     p4info: Path
 
     def info(self) -> p4i.P4Info:
-        """Its P4Info."""
+        """The pipeline's P4Info."""
         return text_format.Parse(self.p4info.read_text(), p4i.P4Info())
 
 
 class Onos:
-    """The master of a switch, with a pipeline pushed. Raises Refused."""
+    """A master's session with a switch whose pipeline it has pushed. Methods raise Refused."""
 
     def __init__(self, switch: Wired, pipeline: Pipeline) -> None:
         self.switch = switch
@@ -49,17 +49,17 @@ class Onos:
         self.client.push(pipeline.info(), pipeline.program.read_bytes(), COOKIE)
 
     def write(self, kind: p4r.Update.Type.ValueType, *entities: p4r.Entity) -> None:
-        """One request with an update for each entity."""
+        """Send a write request with an update for each entity."""
         self.client.write(p4r.Update(type=kind, entity=entity) for entity in entities)
 
     def flows(self, table: str) -> dict[Match, p4r.TableEntry]:
-        """A table's entries with their counters, by what they match."""
+        """Read a table's entries with their counters, by priority and match fields."""
         pattern = p4r.TableEntry(table_id=self.entities.table(table).preamble.id, counter_data=p4r.CounterData())
         read = self.client.read([p4r.Entity(table_entry=pattern)])
         return {matched(entity.table_entry): entity.table_entry for entity in read}
 
     def packet_out(self, frame: bytes, port: int) -> None:
-        """A packet-out with the one field of metadata that ONOS sets: `_padding` is left out."""
+        """Send a packet-out with ONOS's only metadata field, the port; `_padding` is omitted."""
         field = p4r.PacketMetadata(metadata_id=1, value=canonical(port))
         self.client.packet_out(p4r.PacketOut(payload=frame, metadata=[field]))
 
@@ -68,15 +68,15 @@ class Onos:
         return self._profile().preamble.id
 
     def member(self, number: int, action: str, param: int) -> p4r.Entity:
-        """A member of that profile whose action has one parameter."""
-        action_id = next(one.preamble.id for one in self.entities.p4info.actions if one.preamble.name == action)
+        """Return a member of the first action profile whose action has a single parameter."""
+        action_id = next(each.preamble.id for each in self.entities.p4info.actions if each.preamble.name == action)
         params = [p4r.Action.Param(param_id=1, value=canonical(param))]
         member = p4r.ActionProfileMember(action_profile_id=self.profile(), member_id=number)
         member.action.CopyFrom(p4r.Action(action_id=action_id, params=params))
         return p4r.Entity(action_profile_member=member)
 
     def group(self, number: int, weights: Mapping[int, int]) -> p4r.Entity:
-        """A group of that profile: the weight of each member."""
+        """Return a group of the first action profile with the weight of each member."""
         members = [p4r.ActionProfileGroup.Member(member_id=key, weight=weight) for key, weight in weights.items()]
         largest = self._profile().max_group_size
         group = p4r.ActionProfileGroup(action_profile_id=self.profile(), group_id=number, max_size=largest)
@@ -88,20 +88,20 @@ class Onos:
 
 
 def matched(entry: p4r.TableEntry) -> Match:
-    """What tells an entry from the others of its table."""
+    """Return the entry's priority and match fields, which identify it in its table."""
     fields = sorted(entry.match, key=lambda field: field.field_id)
     return entry.priority, tuple(field.SerializeToString(deterministic=True) for field in fields)
 
 
 def multicast_group(number: int, ports: Sequence[int] = ()) -> p4r.Entity:
-    """A multicast group with a replica at each port; number 0 reads them all."""
+    """Return a multicast group with a replica at each port; in a read, number 0 stands for all groups."""
     entry = p4r.MulticastGroupEntry(multicast_group_id=number, replicas=_replicas(ports))
     made = p4r.PacketReplicationEngineEntry(multicast_group_entry=entry)
     return p4r.Entity(packet_replication_engine_entry=made)
 
 
 def clone_session(number: int, ports: Sequence[int] = ()) -> p4r.Entity:
-    """A clone session with a replica at each port; number 0 reads them all."""
+    """Return a clone session with a replica at each port; in a read, number 0 stands for all sessions."""
     entry = p4r.CloneSessionEntry(session_id=number, replicas=_replicas(ports))
     made = p4r.PacketReplicationEngineEntry(clone_session_entry=entry)
     return p4r.Entity(packet_replication_engine_entry=made)
@@ -112,7 +112,7 @@ def _replicas(ports: Sequence[int]) -> list[p4r.Replica]:
 
 
 def loads(onos: Onos) -> None:
-    """The cookie comes back, and all that ONOS reads when a device connects can be read."""
+    """Check that the cookie is read back, and that all reads that ONOS makes for a new device succeed."""
     expect(onos.client.pipeline_cookie() == COOKIE, "the cookie is not the one that was given with the pipeline")
     info = onos.entities.p4info
     wanted = [p4r.Entity(table_entry=p4r.TableEntry(is_default_action=True)), multicast_group(0), clone_session(0)]

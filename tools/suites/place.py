@@ -1,4 +1,4 @@
-"""Where the scripts of others run: a copy of their folder, namespaces of their own, and the switch first on PATH."""
+"""Provides an environment for the suites' scripts: a copy of the folder, own namespaces, and the switch on PATH."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from topo.testbed.processes import with_parent
 from .errors import SuiteError, TooLateError
 
 ORIGINAL = "simple_switch_grpc"
-"""The command by which their scripts start the switch."""
+"""The command by which the suites' scripts start the switch."""
 NAMESPACES = ("unshare", "--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc")
-"""Interfaces, ports and processes that nobody else sees. When `unshare` is killed, the kernel ends all of them."""
+"""Command prefix for private interfaces, ports and processes; when `unshare` is killed, the kernel ends them all."""
 _INSIDE = ("sh", "-c", 'mount -t sysfs sysfs /sys && ip link set lo up && exec "$@"', "sh")
 _SUDO = """#!/bin/sh
 # Everything here is root's already, and PATH has to stay what it is.
@@ -55,10 +55,10 @@ class Place:
 
 
 @contextmanager
-def place(folder: Path, switch: Path | None, kept: Path | None = None) -> Generator[Place]:
-    """A copy of a folder in which `simple_switch_grpc` and `simple_switch` are `switch`, or with None those on PATH.
+def place(folder: Path, switch: Path | None, copy_folder: Path | None = None) -> Generator[Place]:
+    """Copy a folder; in its environment the commands `simple_switch_grpc` and `simple_switch` start `switch`.
 
-    The copy is in `kept` and stays there, or goes in the end. Raises SuiteError.
+    With None, the commands are those on PATH. The copy stays in `copy_folder`, if given; else it is removed at the end.
     """
     if os.geteuid() != 0:
         raise SuiteError("this makes network namespaces and needs root: run it with sudo")
@@ -68,17 +68,17 @@ def place(folder: Path, switch: Path | None, kept: Path | None = None) -> Genera
         (front / "sudo").write_text(_SUDO)
         (front / "sudo").chmod(0o755)
         if switch:
-            # a link, not a script: by its name others find the process
+            # a link, not a script: scripts find the process by its name
             (front / ORIGINAL).symlink_to(switch)
             for name in ("simple_switch", "simple_switch_CLI"):
                 (front / name).symlink_to(ROOT / "tools/bmv2" / name)
-        copy = (kept or Path(temporary)) / folder.resolve().name
+        copy = (copy_folder or Path(temporary)) / folder.resolve().name
         try:
             shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         except FileExistsError:
             raise SuiteError(f"{copy} is there already: name another folder to keep the copy in") from None
         path = os.pathsep.join([str(front), os.environ.get("PATH", os.defpath)])
-        # PYTHONUNBUFFERED: what their receivers print into files is there when it is printed
+        # PYTHONUNBUFFERED: receivers' output reaches their log files at once
         yield Place(copy, {**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1"})
 
 
@@ -93,21 +93,21 @@ class Program:
             stderr=subprocess.STDOUT,
             cwd=folder,
             env=environment,
-            start_new_session=True,  # Ctrl-C is for the tool, which ends this
+            start_new_session=True,  # a session of its own: Ctrl-C reaches only the tool, which ends this program
         )
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._text = ""
 
     def say(self, line: str) -> None:
-        """Give it a line of input."""
+        """Write a line to the program's standard input."""
         try:
             os.write(self._input, f"{line}\n".encode())
         except BrokenPipeError:
             raise SuiteError(f"it has ended before {line!r}:\n{self._tail(self._text)}") from None
 
     def until(self, text: str, within_s: float) -> str:
-        """What it prints before `text`. Raises SuiteError when it ends before, TooLateError when the time is up."""
+        """Return the output before `text`. Raises SuiteError when the program ends first, TooLateError on a timeout."""
         deadline = time.monotonic() + within_s
         while text not in self._text:
             if not self._more(deadline):
@@ -116,14 +116,14 @@ class Program:
         return before
 
     def rest(self, within_s: float) -> str:
-        """What it prints until it ends, and all that it started with it. Raises TooLateError."""
+        """Return the output until the program and all processes that it started end. Raises TooLateError."""
         deadline = time.monotonic() + within_s
         while self._more(deadline):
             pass
         return self._text
 
     def end(self) -> None:
-        """End it and everything that it started, and wait until that is gone."""
+        """End the program and every process that it started, and wait for them."""
         with ExitStack() as stack:
             inside = [os.pidfd_open(int(child)) for child in self._children().split()]
             for descriptor in inside:
@@ -137,12 +137,12 @@ class Program:
                 pipe.close()
 
     def _children(self) -> str:
-        """The first process of the namespaces; none where it has ended."""
+        """Return the process id of the namespaces' first process; "" when it has ended."""
         pid = self._process.pid
         return Path(f"/proc/{pid}/task/{pid}/children").read_text() if self._process.poll() is None else ""
 
     def _more(self, deadline: float) -> bool:
-        """Wait for more of its output; False at its end."""
+        """Wait for more output; return False at its end."""
         if not select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise TooLateError(f"nothing more in time after:\n{self._tail(self._text)}")
         data = os.read(self._output, 1 << 16)

@@ -1,4 +1,4 @@
-"""Mininet's prompt: what an exercise's `make run` leads to, and its hosts' commands."""
+"""Drives Mininet's prompt, which an exercise's `make run` opens, and runs commands on its hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .place import Place, Program
 
 PROMPT = "mininet> "
 START_S = 180.0
-"""The program is compiled before; a busy machine takes its time."""
+"""Longest time in seconds until the prompt appears; `make run` compiles the program first."""
 COMMAND_S = 120.0
 LISTENING_S = 120.0
 _TRY_S = 3.0
@@ -22,7 +22,7 @@ _LOOK_S = 0.1
 
 
 class Mininet:
-    """A running exercise. Every command raises SuiteError when Mininet has ended or is too late."""
+    """A running exercise. Every command raises SuiteError when Mininet has ended or exceeds its time limit."""
 
     def __init__(self, program: Program, folder: Path) -> None:
         self._program, self._folder = program, folder
@@ -35,14 +35,14 @@ class Mininet:
         return self._program.until(PROMPT, within_s)
 
     def log(self, name: str) -> str:
-        """What a file of the exercise's folder has by now."""
+        """Return the current content of a file in the exercise's folder."""
         try:
             return (self._folder / name).read_text(errors="replace")
         except FileNotFoundError:
             return ""
 
     def comes(self, condition: Callable[[], bool], within_s: float) -> bool:
-        """Wait for a condition; False when it does not come in time."""
+        """Wait for a condition; return False when it does not hold within `within_s` seconds."""
         deadline = time.monotonic() + within_s
         while not condition():
             if time.monotonic() > deadline:
@@ -59,7 +59,7 @@ class Mininet:
         return log
 
     def deliver(self, sending: str, log: str, wanted: Callable[[str], bool], what: str) -> None:
-        """Send until a packet that is wanted stands in a receiver's log: it says that it listens before it does."""
+        """Send until the receiver's log has a wanted packet, since the receiver reports that it listens too early."""
         said = ""
         for _ in range(_TRIES):
             said = self.say(sending)
@@ -70,7 +70,7 @@ class Mininet:
 
 @contextmanager
 def mininet(place: Place, folder: Path) -> Generator[Mininet]:
-    """An exercise's own `make run`, ended with everything in it."""
+    """Run an exercise's `make run`; end it and all its processes afterwards."""
     program = Program(place.environment, ["make", "run"], folder)
     try:
         yield Mininet(program, folder)
@@ -79,10 +79,10 @@ def mininet(place: Place, folder: Path) -> Generator[Mininet]:
 
 
 def packets(log: str) -> list[str]:
-    """What a receiver printed of each packet."""
+    """Return a receiver's printed text of each packet."""
     return log.split("got a packet")[1:]
 
 
 def fields(packet: str, name: str) -> list[str]:
-    """The values of a field, from all the headers that have one of that name."""
+    """Return the values of a field, from all headers with a field of that name."""
     return re.findall(rf"^[\s|]*{name}\s*= (.*)$", packet, re.MULTILINE)

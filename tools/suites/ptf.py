@@ -1,4 +1,4 @@
-"""Scripts that compile a program, start the switch and run ptf: what came of each test."""
+"""Runs scripts that compile a program, start the switch and run ptf, and extracts each test's result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .report import Outcome, Result
 
 COMMANDS = ("p4c", "ptf", "python3", "pkill", "ps")
 RUN_S = 1800.0
-"""p4-guide's lpmtester sends thousands of packets and waits a tenth of a second for the answer to each."""
+"""Longest run of a script in seconds; p4-guide's lpmtester waits 0.1 s for each of thousands of answers."""
 
 _LINE, _DOUBLE = "-" * 70, "=" * 70
 _TEST = re.compile(r"^([\w.]+) \.\.\. ", re.MULTILINE)
@@ -24,7 +24,7 @@ _TAIL_LINES = 15
 
 
 def run(place: Place, name: str, folder: Path, command: str) -> Iterator[Result]:
-    """The results of the tests that a shell's command runs in a folder."""
+    """Yield the results of the tests that a shell command runs in a folder."""
     program = Program(place.environment, ["sh", "-c", command], folder)
     try:
         yield from results(name, program.rest(RUN_S))
@@ -35,28 +35,28 @@ def run(place: Place, name: str, folder: Path, command: str) -> Iterator[Result]
 
 
 def results(folder: str, said: str) -> list[Result]:
-    """A result for each test, and one that failed where ptf ran none, or not as many as it says."""
+    """Return a result for each test; add a failed one where ptf ran none, or fewer than it reports."""
     tests = re.split(rf"^(?:{_DOUBLE}|{_LINE})$", said, maxsplit=1, flags=re.MULTILINE)[0]
     reasons = {name: _raised(traceback) for name, traceback in _REASON.findall(said)}
     _, *parts = _TEST.split(tests)
-    found = [
+    outcomes = [
         _result(f"{folder} {name}", text, reasons.get(name)) for name, text in zip(parts[::2], parts[1::2], strict=True)
     ]
     ran = sum(map(int, _RAN.findall(said)))
-    if not found or ran != len(found):
+    if not outcomes or ran != len(outcomes):
         tail = "\n".join(said.strip().splitlines()[-_TAIL_LINES:])
-        found.append(Result(folder, Outcome.FAILED, f"ptf ran {ran} tests; the end of what was said:\n{tail}"))
-    return found
+        outcomes.append(Result(folder, Outcome.FAILED, f"ptf ran {ran} tests; the end of what was said:\n{tail}"))
+    return outcomes
 
 
 def _raised(traceback: str) -> str:
-    """What was raised in the end."""
+    """Return the exception's line of a traceback."""
     raised = _RAISED.findall(traceback)
     return raised[-1] if raised else traceback.strip()
 
 
 def _result(name: str, text: str, reason: str | None) -> Result:
-    """A test's result from what was printed while it ran: its verdict is the last word of that."""
+    """Return a test's result from its output, whose last word is the verdict."""
     verdicts = _VERDICT.findall(text)
     if not verdicts:
         return Result(name, Outcome.FAILED, "it did not end")

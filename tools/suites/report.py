@@ -1,4 +1,4 @@
-"""What came of each exercise or test: lines for people, JSON for scripts."""
+"""Reports the outcome of each exercise or test: lines for people, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """How a test ended."""
+    """The outcome of a test."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -19,7 +19,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """An outcome, with the reason where the test did not pass and with the seconds that it took."""
+    """A test's outcome, the reason if it did not pass, and its duration in seconds."""
 
     name: str
     outcome: Outcome
@@ -27,28 +27,28 @@ class Result:
     seconds: float = 0.0
 
     def taking(self, seconds: float) -> Result:
-        """The same, with its time."""
+        """Return a copy with the duration in seconds."""
         return replace(self, seconds=round(seconds, 1))
 
     def line(self) -> str:
-        """One line of the table; further lines of the reason stand below it."""
+        """Return the result's line of the table; further lines of the reason follow it."""
         first, *rest = self.reason.splitlines() or [""]
         below = "".join(f"\n{'':12}{line}" for line in rest)
         return f"{self.outcome:8} {self.seconds:4.0f} s  {self.name}{': ' if first else ''}{first}{below}"
 
 
 def summary(results: Iterable[Result]) -> str:
-    """How many of each outcome."""
+    """Return the number of results by outcome, as text."""
     counts = Counter(result.outcome for result in results)
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
 
 
 def status(results: Iterable[Result]) -> int:
-    """The exit status: 0 when something passed and nothing failed."""
+    """Return the exit status: 0 when at least one test passed and none failed, else 1."""
     outcomes = [result.outcome for result in results]
     return 0 if Outcome.PASSED in outcomes and Outcome.FAILED not in outcomes else 1
 
 
 def as_json(suite: str, switch: str, revision: str | None, results: Iterable[Result]) -> dict[str, Any]:
-    """The whole run. `revision` is the commit of the folder where it is a clone."""
+    """Return the whole run as JSON; `revision` is the folder's commit where it is a clone."""
     return {"suite": suite, "switch": switch, "revision": revision, "results": [asdict(result) for result in results]}

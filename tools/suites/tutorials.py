@@ -1,4 +1,4 @@
-"""p4lang/tutorials: each exercise's solution by its own Makefile and Mininet scripts, with its README's traffic."""
+"""Runs p4lang/tutorials: each exercise's solution with its Makefile and Mininet scripts, and its README's traffic."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from .prompt import Mininet, fields, mininet, packets
 from .report import Outcome, Result
 
 MODULES = ("mininet", "grpc", "p4.v1.p4runtime_pb2", "p4.tmp.p4config_pb2", "scapy.all", "psutil")
-"""What the scripts import; the last but one of P4Runtime's comes with p4lang/PI."""
+"""Python modules that the scripts import; p4.tmp.p4config_pb2 comes with p4lang/PI."""
 COMMANDS = ("make", "python3", "p4c-bm2-ss", "ethtool", "ifconfig", "route", "arp")
 FLOW_S = 15
-"""How long the READMEs of ecn and mri let iperf send, in seconds; their probes twice as long."""
+"""Seconds for which iperf sends, by the READMEs of ecn and mri; the probes run twice as long."""
 FLOW_ENDS_S = 120.0
 IPERF_S = 5
 CONNECTED_S = 10
-"""A connection that has not come about by then is blocked."""
+"""Seconds after which a TCP connection that is not established counts as blocked."""
 COMES_S = 120.0
-"""What a controller or a probe brings about has come by then: scapy takes its time to start on a busy machine."""
+"""Longest wait in seconds for the effect of a controller or probe; scapy starts slowly on a busy machine."""
 MESSAGE = "P4 is cool"
 
 
 def basic(net: Mininet) -> None:
-    """Pings between all hosts."""
+    """Check pings between all hosts."""
     _all_reached(net.say("pingall", 120))
 
 
 def basic_tunnel(net: Mininet) -> None:
-    """By address without a tunnel, by the tunnel's destination with it."""
+    """Check forwarding by address without a tunnel header, and by the tunnel's destination with one."""
     h2, h3 = net.receive("h2"), net.receive("h3")
 
     def plain(address: str) -> Callable[[str], bool]:
@@ -53,33 +53,33 @@ def basic_tunnel(net: Mininet) -> None:
 
 
 def calc(net: Mininet) -> None:
-    """The five operations."""
+    """Check the calculator's five operations."""
     sums = {"1+1": 2, "7-3": 4, "12&10": 8, "12|10": 14, "12^10": 6}
     typed = "".join(f"{expression}\\n" for expression in sums)
     said = net.say(f"h1 printf '{typed}quit\\n' | python3 calc.py")
-    found = [int(line) for line in re.findall(r"^(\d+)\s*$", said, re.MULTILINE)]
-    expect(found == list(sums.values()), f"{', '.join(sums)} give {found}:\n{said}")
+    numbers = [int(line) for line in re.findall(r"^(\d+)\s*$", said, re.MULTILINE)]
+    expect(numbers == list(sums.values()), f"{', '.join(sums)} give {numbers}:\n{said}")
 
 
 def ecn(net: Mininet) -> None:
-    """`tos` goes from 1 to 3 while the bottleneck's queue is long."""
-    found = [value for packet in _probes_beside_a_flow(net) for value in fields(packet, "tos")[:1]]
-    expect("0x1" in found, f"no packet had the tos 0x1: {found}")
-    expect("0x3" in found, f"no packet had the tos 0x3, which congestion is marked by: {found}")
+    """Check that `tos` changes from 1 to 3 while the bottleneck's queue is long."""
+    marks = [value for packet in _probes_beside_a_flow(net) for value in fields(packet, "tos")[:1]]
+    expect("0x1" in marks, f"no packet had the tos 0x1: {marks}")
+    expect("0x3" in marks, f"no packet had the tos 0x3, which congestion is marked by: {marks}")
 
 
 def mri(net: Mininet) -> None:
-    """Packets name the switches of their way and their queues, of which that before the bottleneck is long."""
-    found = _probes_beside_a_flow(net)
-    ways = {tuple(fields(packet, "swid")) for packet in found}
+    """Check that packets list the switches on their path and their queues, with a long queue at the bottleneck."""
+    probes = _probes_beside_a_flow(net)
+    ways = {tuple(fields(packet, "swid")) for packet in probes}
     expect(ways == {("2", "1")}, f"the switches of the packets' ways are {ways}, not 2 and 1")
-    expect({count for packet in found for count in fields(packet, "count")} == {"2"}, "a packet's count is not 2")
-    depths = [int(fields(packet, "qdepth")[1]) for packet in found]
+    expect({count for packet in probes for count in fields(packet, "count")} == {"2"}, "a packet's count is not 2")
+    depths = [int(fields(packet, "qdepth")[1]) for packet in probes]
     expect(max(depths) > 0, "the queue before the bottleneck is always empty")
 
 
 def _probes_beside_a_flow(net: Mininet) -> list[str]:
-    """What h2 has of h1's probes, a second apart, while iperf fills the link between their switches for a time."""
+    """Return the probes that h2 receives from h1, one a second, while iperf fills the link between their switches."""
     h2 = net.receive("h2")
     net.deliver(f'h1 ./send.py 10.0.2.2 "{MESSAGE}" 1', h2, lambda packet: MESSAGE in packet, "a message")
     net.say("h22 iperf -s -u > h22.log 2>&1 &")
@@ -90,14 +90,14 @@ def _probes_beside_a_flow(net: Mininet) -> list[str]:
 
 
 def firewall(net: Mininet) -> None:
-    """TCP within the internal network and out of it, but not into it."""
+    """Check that TCP works within the internal network and out of it, but not into it."""
     for client, server in (("h1", "h2"), ("h1", "h3")):
         expect(_iperf(net, client, server) > 0, f"iperf from {client} to {server} does not come about")
     expect(_iperf(net, "h3", "h1") == 0, "iperf from h3 to h1 is not blocked")
 
 
 def flowcache(net: Mininet) -> str | None:
-    """The controller sends first packets out, makes flows for the next ones, and removes those that are idle."""
+    """Check that the controller forwards first packets, installs flows for later ones, and removes idle flows."""
     _ping_with_controller(net)
 
     def log() -> str:
@@ -110,32 +110,32 @@ def flowcache(net: Mininet) -> str | None:
     expect(_counted(net, r"egressPktInCounter \d+"), "egressPktInCounter stays 0")
     if _counted(net, r"ingressPktOutCounter \d+"):
         return None
-    # at an index of 0, which the controller does not read; BMv2 has what the last packet left
+    # The switch counts at index 0, which the controller does not read; BMv2 uses the last packet's value.
     return "but ingressPktOutCounter stays 0: its index is a field of a header that is not valid"
 
 
 def link_monitor(net: Mininet) -> None:
-    """Probes measure what iperf sends."""
+    """Check that probes measure the rate at which iperf sends."""
     net.say("h1 ./receive.py > probes.log 2>&1 &")
     net.say("h1 ./send.py > send.log 2>&1 &")
     expect(net.comes(lambda: "Switch 1" in net.log("probes.log"), COMES_S), "no probe has come back")
-    # unbounded, a hundred megabits and more, it is too much for the receiver, which misses the probes then
+    # Without a limit, iperf's 100 Mbit/s or more overload the receiver, which then misses probes.
     sent = _iperf(net, "h1", "h4", "-b 5M")
     expect(sent > 0, "iperf from h1 to h4 does not come about")
 
     def measured() -> float:
-        found = re.findall(r"^Switch \d+ - Port \d+: ([\d.e+-]+) Mbps", net.log("probes.log"), re.MULTILINE)
-        return max(map(float, found))
+        rates = re.findall(r"^Switch \d+ - Port \d+: ([\d.e+-]+) Mbps", net.log("probes.log"), re.MULTILINE)
+        return max(map(float, rates))
 
-    # the receiver looks at every packet of iperf, too, and lags behind
+    # The receiver also parses every packet of iperf and lags behind.
     agrees = net.comes(lambda: 0.5 < measured() / sent < 2, COMES_S)
     expect(agrees, f"iperf sent {sent:g} Mbit/s, the probes measured {measured():g} at most")
 
 
 def _iperf(net: Mininet, client: str, server: str, flags: str = "") -> float:
-    """What TCP carries between hosts, in Mbit/s; 0 where there is no connection.
+    """Return TCP's throughput between hosts in Mbit/s; 0 without a connection.
 
-    Not by Mininet's own `iperf`, which waits for ever for what iperf 2.1 no longer prints.
+    Mininet's own `iperf` command cannot be used: it waits forever for a line that iperf 2.1 does not print.
     """
     log = f"{client}-{server}.log"
     net.say(f"{server} iperf -s > {log} 2>&1 &")
@@ -147,25 +147,25 @@ def _iperf(net: Mininet, client: str, server: str, flags: str = "") -> float:
 
 
 def load_balance(net: Mininet) -> None:
-    """Messages come to either server."""
+    """Check that messages reach both servers."""
     for log in (net.receive("h2"), net.receive("h3")):
         net.deliver(f'h1 ./send.py 10.0.0.1 "{MESSAGE}"', log, lambda packet: MESSAGE in packet, f"a message to {log}")
 
 
 def multicast(net: Mininet) -> None:
-    """Pings between h1, h2 and h3; h4 is not in the group that ARP needs."""
+    """Check pings between h1, h2 and h3; h4 is not in the multicast group that ARP needs."""
     said = net.say("pingall", 120)
     for line in ("h1 -> h2 h3 X", "h2 -> h1 h3 X", "h3 -> h1 h2 X"):
         expect(line in said, f"pingall says:\n{said}")
 
 
 def multicast_of_all(net: Mininet) -> None:
-    """Pings between all hosts, with the solution's group."""
+    """Check pings between all hosts, with the solution's multicast group."""
     _all_reached(net.say("pingall", 120))
 
 
 def p4runtime(net: Mininet) -> None:
-    """The controller makes tunnels and reads their counters."""
+    """Check that the controller installs tunnels and reads their counters."""
     _ping_with_controller(net)
     for switch, kind, tunnel in (("s1", "in", 100), ("s2", "e", 100), ("s2", "in", 200), ("s1", "e", 200)):
         counter = f"{switch} MyIngress.{kind}gressTunnelCounter {tunnel}"
@@ -173,7 +173,7 @@ def p4runtime(net: Mininet) -> None:
 
 
 def _ping_with_controller(net: Mininet) -> None:
-    """No answers before the controller has run, answers with it."""
+    """Check that pings are answered only once the controller has run."""
     before = net.say("h1 ping -c 2 -W 1 10.0.2.2")
     expect(" 0 received" in before, f"h2 answers without a controller:\n{before}")
     net.say("sh ./mycontroller.py > controller.log 2>&1 &")
@@ -185,12 +185,12 @@ def _ping_with_controller(net: Mininet) -> None:
 
 
 def _counted(net: Mininet, counter: str) -> bool:
-    """Whether the controller has read more than no packets from a counter, which is a pattern."""
+    """Return whether the controller has read a non-zero value from a counter; `counter` is a pattern."""
     return re.search(rf"{counter}: [1-9]\d* packets", net.log("controller.log")) is not None
 
 
 def qos(net: Mininet) -> None:
-    """`tos` is 0xb9 for UDP and 0xb1 for TCP."""
+    """Check that `tos` is 0xb9 for UDP and 0xb1 for TCP."""
     h2 = net.receive("h2")
     for protocol, tos in (("UDP", "0xb9"), ("TCP", "0xb1")):
 
@@ -202,7 +202,7 @@ def qos(net: Mininet) -> None:
 
 
 def source_routing(net: Mininet) -> None:
-    """A loop and a way without one: the time to live tells the hops."""
+    """Check a path with a loop and one without; the time to live shows the number of hops."""
     h2 = net.receive("h2")
     for way, ttl in (("2 3 2 2 1", "59"), ("2 1", "62")):
         sending = f"h1 printf '{way}\\nq\\n' | ./send.py 10.0.2.2"
@@ -215,17 +215,17 @@ def _all_reached(said: str) -> None:
 
 @dataclass(frozen=True)
 class Exercise:
-    """What its README says, and what that needs beside `COMMANDS`."""
+    """The check of an exercise by its README, and the commands it needs beside `COMMANDS`."""
 
     steps: Callable[[Mininet], str | None]
-    """They raise UnmetError, or return a remark."""
+    """The check; raises UnmetError, or returns a remark for the report."""
     needs: tuple[str, ...] = ()
     solution: str = "*"
-    """The files of `solution/` that are laid over the exercise's."""
+    """Pattern of the files of `solution/` that replace the exercise's."""
 
 
 TCPDUMP = ("tcpdump",)
-"""Receivers with a filter compile it by this."""
+"""Command by which scapy's receivers compile their packet filter."""
 IPERF = ("iperf",)
 PLAYED: dict[str, tuple[Exercise, ...]] = {
     "basic": (Exercise(basic),),
@@ -245,7 +245,7 @@ PLAYED: dict[str, tuple[Exercise, ...]] = {
 
 
 def run(place: Place, names: Sequence[str]) -> Iterator[Result]:
-    """The results of one exercise after the other. Raises SuiteError where nothing can run."""
+    """Yield the results, exercise by exercise. Raises SuiteError where nothing can run."""
     exercises = place.folder / "exercises"
     known = sorted(path.parent.name for path in exercises.glob("*/Makefile"))
     if not known:
@@ -275,7 +275,7 @@ def _play(place: Place, folder: Path, exercise: Exercise) -> Result:
 
 
 def lay(folder: Path, pattern: str) -> None:
-    """Put files of an exercise's solution in the place of those of the same names, or beside its Makefile."""
+    """Copy files of an exercise's solution over those of the same names, or beside its Makefile."""
     for solved in (folder / "solution").glob(pattern):
         others = (path for path in folder.rglob(solved.name) if path != solved)
         shutil.copy2(solved, next(others, folder / solved.name))

@@ -1,4 +1,4 @@
-"""A switch on captures: one port is fed by a pipe, what leaves by the others is read, and a controller drives it."""
+"""Runs a switch on capture files: a pipe feeds one port, the other ports' output is read, a controller drives it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from topo.testbed.errors import SetupError
 from topo.testbed.switches.piped import Pipes, Switch, await_quiet, start
 
 FED = 1
-"""The port by which frames come."""
+"""Input port of all frames."""
 PORTS = (FED, 2, 3, 4)
 CPU_PORT = 255
 QUIET_S = 60.0
@@ -22,7 +22,7 @@ _LOOK_S = 0.05
 
 
 class Wired:
-    """A running switch without a program."""
+    """A running switch without a loaded program."""
 
     def __init__(self, switch: Switch, pipes: Pipes) -> None:
         self.address = switch.address
@@ -31,7 +31,7 @@ class Wired:
         self._tails: dict[int, captures.Tail] = {}
 
     def send(self, frames: Iterable[bytes]) -> dict[int, list[bytes]]:
-        """What leaves by each port once the switch has nothing left to do with these frames. Raises SetupError."""
+        """Send frames, wait until the switch is idle, and return the output frames by port. Raises SetupError."""
         self.left()
         for frame in frames:
             self._pipes.write(FED, captures.record(frame, *divmod(self._time_us, 1_000_000)))
@@ -42,7 +42,7 @@ class Wired:
         return self.left()
 
     def left(self) -> dict[int, list[bytes]]:
-        """What has left by each port since the last look."""
+        """Return the output frames by port since the last call."""
         for port, path in self._switch.outputs.items():
             if port not in self._tails and path.exists():
                 self._tails[port] = captures.Tail(path)
@@ -51,7 +51,7 @@ class Wired:
 
 @contextmanager
 def wired(binary: Path) -> Generator[Wired]:
-    """A switch that serves P4Runtime, ended afterwards. Raises SetupError."""
+    """Start a switch that serves P4Runtime; end it afterwards. Raises SetupError."""
     with tempfile.TemporaryDirectory(prefix="wired-") as temporary:
         folder = Path(temporary)
         for port in PORTS:
@@ -70,7 +70,7 @@ def wired(binary: Path) -> Generator[Wired]:
 
 
 def comes(condition: Callable[[], bool]) -> bool:
-    """Wait for what a message on the stream brings about; False when it does not come in time."""
+    """Wait until a condition holds that a message on the stream brings about; return False on a timeout."""
     deadline = time.monotonic() + COMES_S
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Each architecture decision (docs/adr) is short and whole, and stands in the index, which test_docs.py compares."""
+"""Each architecture decision (docs/adr) is short and complete, and is in the index, which test_docs.py compares."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tools.gen_adr import parts as parts_of
 DECISIONS = decisions()
 PARTS = ["Area", "Status", "Context", "Decision", "Consequence"]
 REPLACED = ["Area", "Status", "Decision"]
-"""Of one that another decision replaced everywhere: what it was, in a line."""
+"""Paragraphs of a decision that another one has replaced entirely; its text is a single line."""
 WORDS = 150
 PARAGRAPH_WORDS = 100
 
@@ -19,17 +19,17 @@ each = pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
 
 
 def words(text: str) -> int:
-    """Words of Markdown; the target of a link is none."""
+    """Return the number of words in Markdown text, without the targets of links."""
     return len(re.sub(r"\]\([^)]*\)", "]", text).split())
 
 
 def parts(path: Path) -> dict[str, str]:
-    """The parts of a decision by name, each a paragraph."""
+    """Return a decision's labelled paragraphs by label."""
     return parts_of(path.read_text())
 
 
 def title(path: Path) -> str:
-    """The title, which begins with the number of the file."""
+    """Return the title; it must begin with the number in the file's name."""
     number = path.name[:4]
     heading = re.match(rf"# {number}: (.+)\n", path.read_text())
     assert heading, f'{path.name} does not begin with "# {number}: " and a title'
@@ -37,19 +37,19 @@ def title(path: Path) -> str:
 
 
 def test_every_number_is_taken_once() -> None:
-    """Branches reserve numbers: one that is never used leaves a gap."""
+    """Gaps are allowed: branches reserve numbers, and a reserved number may stay unused."""
     numbers = [path.name[:4] for path in DECISIONS]
     assert len(set(numbers)) == len(numbers)
 
 
 @each
 def test_a_decision_has_a_title_and_its_parts_in_order(path: Path) -> None:
-    found = parts(path)
-    replaced = found.get("Status", "").startswith("superseded by")
+    sections = parts(path)
+    replaced = sections.get("Status", "").startswith("superseded by")
     assert title(path)
-    assert list(found) == (REPLACED if replaced else PARTS)
+    assert list(sections) == (REPLACED if replaced else PARTS)
     text = path.read_text()
-    assert len(text.strip().split("\n\n")) == len(found) + 1, "something stands outside of the parts"
+    assert len(text.strip().split("\n\n")) == len(sections) + 1, "something stands outside of the parts"
 
 
 @each

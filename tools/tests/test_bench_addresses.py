@@ -1,4 +1,4 @@
-"""The addresses of the bench do not get into each other's way."""
+"""The address ranges of the bench do not overlap."""
 
 from ipaddress import IPv4Interface, IPv4Network
 
@@ -21,16 +21,16 @@ def test_a_thousand_servers_are_behind_their_interface() -> None:
 def test_extra_routes_are_apart_from_all_else() -> None:
     routes = [IPv4Network(prefix) for prefix in extra_routes(100_000)]
     assert len(set(routes)) == 100_000
-    taken = [IPv4Network(CLIENTS), *(IPv4Interface(one).network for one in INTERFACES)]
-    assert not any(route.overlaps(one) for route in (routes[0], routes[-1]) for one in taken)
+    taken = [IPv4Network(CLIENTS), *(IPv4Interface(interface).network for interface in INTERFACES)]
+    assert not any(route.overlaps(network) for route in (routes[0], routes[-1]) for network in taken)
 
 
 def test_the_order_is_a_configuration() -> None:
-    told = order(servers=1000, entries=10, thrift=True, pipeline=None, fresh=True)
-    config = Config.model_validate(told["config"])
+    content = order(servers=1000, entries=10, thrift=True, pipeline=None, fresh=True)
+    config = Config.model_validate(content["config"])
     assert len(config.services[0].servers) == 1000
     assert len(config.routes) == 11
-    assert len(told["neighbours"]) == 1001
+    assert len(content["neighbours"]) == 1001
 
 
 def test_the_kernel_leaves_the_first_core_to_the_load() -> None:

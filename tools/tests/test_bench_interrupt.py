@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a bench leaves nothing behind, and the results of an earlier one alone."""
+"""Ctrl-C during a bench leaves no processes or interfaces behind, and keeps the results of an earlier bench."""
 
 import os
 import signal
@@ -14,28 +14,28 @@ SETTINGS = [Path("/proc/sys/net/netfilter/nf_conntrack_max"), Path("/sys/module/
 
 
 def marked(mark: str) -> dict[int, str]:
-    """Command lines, by pid, of the processes that have the mark in their environment, as children have their parents'.
+    """Return command lines, by pid, of the processes with the mark in their environment, which children inherit.
 
-    Not those that a command line gives away: tests that run beside this one start the same programs.
+    Command lines alone would not do: tests that run at the same time start the same programs.
     """
-    found: dict[int, str] = {}
+    commands: dict[int, str] = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (place / "environ").read_bytes():
                 line = (place / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(place.name)] = line.decode(errors="replace")
+                commands[int(place.name)] = line.decode(errors="replace")
         except OSError:
             continue
-    return found
+    return commands
 
 
 def processes_of(mark: str) -> list[str]:
-    """Command lines of the processes that have the mark."""
+    """Return the command lines of the processes that have the mark."""
     return list(marked(mark).values())
 
 
 def interfaces() -> set[str]:
-    """Network interfaces that a bench makes and this namespace has: ends of links before they are moved."""
+    """Return the bench's network interfaces in this namespace: ends of links that were not moved yet."""
     names = {path.name for path in Path("/sys/class/net").iterdir()}
     return names & {f"{end}-eth{port}" for end in ("load", "sw") for port in (1, 2)}
 

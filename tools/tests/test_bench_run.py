@@ -1,4 +1,4 @@
-"""What a run makes of set-ups that fail, and of time that runs out."""
+"""A bench run skips failing set-ups and stops when its time limit is reached."""
 
 import json
 from collections.abc import Callable
@@ -10,24 +10,24 @@ import pytest
 from tools.bench import __main__ as run_module
 from tools.bench.cases import SetUp
 from tools.bench.measure import Times
-from tools.bench.report import Found
+from tools.bench.report import Measurements
 from topo.testbed.errors import SetupError
 
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any machine will do, and its kernel's tables are left as they are."""
+    """Make the run independent of the machine's programs, and leave the kernel's tables unchanged."""
     monkeypatch.setattr(run_module, "require_prerequisites", lambda: None)
     monkeypatch.setattr(run_module, "roomy_conntrack", nullcontext)
 
 
 def test_a_set_up_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
+    def measure(who: str, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]) -> None:
         del times, say
         if who == "bmv2":
             raise SetupError("it has died")
         for case in set_up.cases:
-            found.pps.setdefault((who, case), []).append(1.0)
+            measurements.pps.setdefault((who, case), []).append(1.0)
 
     monkeypatch.setattr(run_module, "measure", measure)
     monkeypatch.setattr(run_module, "forwarders", list)

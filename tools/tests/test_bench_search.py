@@ -1,4 +1,4 @@
-"""The search for the largest rate, against forwarders that are made up."""
+"""The search for the largest rate, against simulated forwarders."""
 
 import pytest
 
@@ -8,7 +8,7 @@ FLOOD = 900_000.0
 
 
 def forwarder(capacity: float, load: float = FLOOD, overload_share: float = 1.0):
-    """Carries `capacity`, and a share of it when more is offered; the load cannot offer more than `load`."""
+    """Simulate a forwarder of `capacity` frames/s, of which a share is left under overload; `load` bounds the offer."""
 
     def offer(rate: float) -> Trial:
         sent = min(rate or load, load)

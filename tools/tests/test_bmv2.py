@@ -1,4 +1,4 @@
-"""BMv2's command lines on the embedded switch: P4Info made of JSON, and a runner's way through both of them."""
+"""BMv2's command lines on the embedded switch: P4Info derived from JSON, and a runner that uses both commands."""
 
 import json
 import os
@@ -38,12 +38,12 @@ def test_p4info_is_the_compilers_but_for_ids(program: Path) -> None:
     compilers = text_format.Parse(program.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
     assert made.pkg_info.arch == compilers.pkg_info.arch, "a program may have nothing else, and no P4Info is empty"
     for objects in ("counters", "meters", "registers"):
-        shapes = [{one.preamble.name: one.size for one in getattr(info, objects)} for info in (made, compilers)]
+        shapes = [{item.preamble.name: item.size for item in getattr(info, objects)} for info in (made, compilers)]
         assert shapes[0] == shapes[1]
     tables = {table.preamble.name: table for table in made.tables}
-    wanted = [table for table in compilers.tables if not table.implementation_id]
-    assert {table.preamble.name for table in wanted} <= set(tables)
-    for table in wanted:
+    direct = [table for table in compilers.tables if not table.implementation_id]
+    assert {table.preamble.name for table in direct} <= set(tables)
+    for table in direct:
         mine = tables[table.preamble.name]
         assert keys(mine) == keys(table)
         assert actions(mine, made) == actions(table, compilers)
@@ -51,7 +51,7 @@ def test_p4info_is_the_compilers_but_for_ids(program: Path) -> None:
 
 
 def keys(table: p4i.Table) -> list[tuple[str, int, int]]:
-    """The fields of a key. Optional ones are ternary in JSON."""
+    """Return a table's key fields. Optional fields count as ternary, as in BMv2's JSON."""
     kinds = p4i.MatchField
     return [
         (field.name, field.bitwidth, kinds.TERNARY if field.match_type == kinds.OPTIONAL else field.match_type)
@@ -66,7 +66,7 @@ def actions(table: p4i.Table, info: p4i.P4Info) -> dict[str, list[tuple[str, int
 
 
 class Recorder(Control):
-    """Carries out nothing."""
+    """A control plane that records statements and executes none."""
 
     def __init__(self) -> None:
         self.statements: list[Add | SetDefault | Command] = []
@@ -94,7 +94,7 @@ actions {
 
 
 def session(lines: str) -> tuple[list[Add | SetDefault | Command], str]:
-    """What a session carried out, and what it answered."""
+    """Return the statements that a session executed, and its replies."""
     recorder, replies = Recorder(), StringIO()
     Session(recorder, P4INFO, StringIO(lines), replies).cmdloop()
     return recorder.statements, replies.getvalue()
@@ -165,7 +165,7 @@ def test_a_runners_way_through_both(tmp_path: Path) -> None:
     pipes = Pipes({1: tmp_path / "p1_in.pcap"}, captures.HEADER)
     words = ["--log-file", "switch.log", "--log-flush", "--use-files", "0", "--dump-packet-data", "10240"]
     words += ["--thrift-port", port, "--device-id", "7", "-i 1@p1", "-i 2@p2", str(ROOT / "p4src/build/sluice.json")]
-    # the names are found on PATH, as runners have them
+    # the runner finds the commands on PATH
     environment = {**os.environ, "PATH": f"{FRONT_ENDS}:{os.environ['PATH']}"}
     switch = subprocess.Popen(["simple_switch", *words], cwd=tmp_path, env=environment)
     try:

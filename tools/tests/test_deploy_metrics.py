@@ -1,5 +1,5 @@
-"""Debian's Prometheus checks the metrics that controller, switch and agent serve, and deploy/prometheus and
-deploy/grafana against them."""
+"""Debian's Prometheus checks the metrics of controller, switch and agent, and checks deploy/prometheus and
+deploy/grafana against these metrics."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy/prometheus"
 DASHBOARD = ROOT / "deploy/grafana/sluice.json"
 EMPTY = {"sluice_news_limit_per_second": "a destination has a limit in a crowd only"}
-"""Metrics without a sample where nothing is wrong, and why."""
+"""Metrics that have no sample in normal operation, with the reason."""
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 PATIENCE_S = 60.0
 RESOURCES = "{send: {budget: 1MB, needs: paper}, idle: {limit: 100, rate: 1000}}"
@@ -57,27 +57,27 @@ built = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is n
 
 
 class Given(Collector):
-    """Families as they are."""
+    """A collector of fixed metric families."""
 
-    def __init__(self, found: Iterable[Metric]) -> None:
-        self._found = list(found)
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._found = list(metrics)
 
     def collect(self) -> Iterator[Metric]:
         return iter(self._found)
 
 
 def objections(text: bytes) -> str:
-    """What ``promtool check metrics`` finds wrong with a served text; "" when nothing."""
+    """Return the complaints of ``promtool check metrics`` about a served text; "" without complaints."""
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
-    found = (done.stdout + done.stderr).decode()
-    assert done.returncode == 0 or found, "promtool fails and prints nothing"
-    return found
+    output = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0 or output, "promtool fails and prints nothing"
+    return output
 
 
-def served(found: Iterable[Metric]) -> bytes:
-    """The text in which the controller serves families."""
+def served(metrics: Iterable[Metric]) -> bytes:
+    """Return the text in which the controller serves the metric families."""
     registry = CollectorRegistry()
-    registry.register(Given(found))
+    registry.register(Given(metrics))
     return generate_latest(registry)
 
 
@@ -87,14 +87,14 @@ def fetch(address: str, accept: str = "*/*") -> str:
 
 
 async def check_served(port: int) -> str:
-    """Checks the metrics at a port in both formats, and returns the text format.
+    """Check the metrics at a port in both formats; return the text format.
 
     promtool reads the text format, the client library's strict parser reads OpenMetrics.
     """
     address = f"http://127.0.0.1:{port}/metrics"
-    text, other = [await asyncio.to_thread(fetch, address, accept) for accept in ("*/*", OPENMETRICS)]
+    text, openmetrics = [await asyncio.to_thread(fetch, address, accept) for accept in ("*/*", OPENMETRICS)]
     assert objections(text.encode()) == ""
-    names = [family.name for family in text_string_to_metric_families(other)]
+    names = [family.name for family in text_string_to_metric_families(openmetrics)]
     assert len(names) == len(set(names)) > 0
     return text
 
@@ -104,16 +104,16 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def queries() -> list[str]:
-    """Those of the dashboard, its variables replaced by what "All" stands for."""
+    """Return the dashboard's queries, with each variable replaced by the value of its choice "All"."""
     board = json.loads(DASHBOARD.read_text())
-    found = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
     for name, value in {"$__rate_interval": "5s", "$job": ".*", "$service": ".*"}.items():
-        found = [query.replace(name, value) for query in found]
-    return found
+        queries = [query.replace(name, value) for query in queries]
+    return queries
 
 
 def named(texts: Iterable[str]) -> set[str]:
-    """Names of sluice's metrics in queries."""
+    """Return the names of sluice's metrics in queries."""
     return {name for text in texts for name in re.findall(r"\bsluice_\w+", text)}
 
 
@@ -156,7 +156,7 @@ def test_an_alert_says_what_is_so_and_what_to_do() -> None:
 
 @asynccontextmanager
 async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
-    """A switch whose interfaces are files, with its metrics at a port; yields its address."""
+    """Run a switch whose interfaces are files, with metrics at a port; yield its P4Runtime address."""
     (folder / "eth1_in.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
     flags = ("--use-files", "0", "--metrics-addr", f"127.0.0.1:{port}")
     it = await start(ports={1: "eth1"}, flags=flags, folder=folder)
@@ -168,10 +168,10 @@ async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[None]:
-    """A controller that has something to say of everything, with its metrics at a port."""
-    async with FakeAgent(folder / "a1.sock") as one, FakeAgent(folder / "a2.sock") as other:
-        one.hits = other.hits = {"big": 3}
-        text = content(address, control=str(folder / "s.sock"), agents=(one.control, other.control))
+    """Run a controller whose configuration gives samples for all metrics, with metrics at a port."""
+    async with FakeAgent(folder / "a1.sock") as first_agent, FakeAgent(folder / "a2.sock") as second_agent:
+        first_agent.hits = second_agent.hits = {"big": 3}
+        text = content(address, control=str(folder / "s.sock"), agents=(first_agent.control, second_agent.control))
         head, plain = text.split("- name: plain")
         plain = plain.replace("  servers:", f"  resources: {RESOURCES}\n  servers:")
         path = folder / "sluice.yaml"
@@ -183,7 +183,7 @@ async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[No
 
 @asynccontextmanager
 async def scraping(folder: Path, targets: dict[str, int]) -> AsyncGenerator[str]:
-    """Prometheus with our rules, fetching every second from ports by job; yields the address of its API."""
+    """Run Prometheus with our rules, scraping the ports of each job every second; yield the address of its API."""
     port = free_port()
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
@@ -206,7 +206,7 @@ async def scraping(folder: Path, targets: dict[str, int]) -> AsyncGenerator[str]
 
 
 async def ask(api: str, path: str, **query: str) -> Any:
-    """An answer of Prometheus's API; None while it does not answer yet."""
+    """Return the data of an answer of Prometheus's API; None while it does not answer yet."""
     address = f"{api}/{path}?{urllib.parse.urlencode(query)}"
     try:
         return json.loads(await asyncio.to_thread(fetch, address))["data"]
@@ -214,14 +214,14 @@ async def ask(api: str, path: str, **query: str) -> Any:
         return None
 
 
-async def without_data(api: str, wanted: list[str]) -> list[str]:
-    """Queries that give nothing for a minute."""
+async def without_data(api: str, queries: list[str]) -> list[str]:
+    """Return the queries that have no data within a minute."""
     deadline = time.monotonic() + PATIENCE_S
-    while wanted and time.monotonic() < deadline:
+    while queries and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
-        answers = [await ask(api, "query", query=query) for query in wanted]
-        wanted = [query for query, answer in zip(wanted, answers, strict=True) if not (answer and answer["result"])]
-    return wanted
+        answers = [await ask(api, "query", query=query) for query in queries]
+        queries = [query for query, answer in zip(queries, answers, strict=True) if not (answer and answer["result"])]
+    return queries
 
 
 @prometheus

@@ -1,4 +1,4 @@
-"""deploy/systemd: systemd takes the units, they leave little open, and few capabilities are enough for the programs."""
+"""deploy/systemd: systemd accepts the units, they are sandboxed, and the programs need only few capabilities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAMS = {"sluice": ROOT / ".venv/bin/sluice"} | {
     name: BINARY.with_name(name) for name in ("sluice-switch", "sluice-agent", "sluice-tofino")
 }
 EXPOSURE = 2.5
-"""Of 10, by `systemd-analyze security`; below 5 it calls a service OK."""
+"""Highest exposure level allowed, of 10, by `systemd-analyze security`; it rates a service below 5 as OK."""
 NOBODY = "65534"
 WATCHDOG_S = 0.6
 
@@ -34,22 +34,22 @@ built = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is n
 
 
 def settings(unit: str) -> dict[str, str]:
-    """The last value of each of a unit's keys."""
+    """Return the last value of each key of a unit."""
     text = (ROOT / "deploy/systemd" / unit).read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
 
 
 @pytest.fixture
 def units(tmp_path: Path) -> list[Path]:
-    """The units of an installation elsewhere, an agent's at eth0: systemd looks whether programs exist."""
-    found: list[Path] = []
+    """Write copies of the units with existing programs, since systemd checks their paths; the agent's is for eth0."""
+    paths: list[Path] = []
     for unit in UNITS:
-        found.append(tmp_path / unit.name.replace("@", "@eth0"))
+        paths.append(tmp_path / unit.name.replace("@", "@eth0"))
         text = unit.read_text()
         for name, program in PROGRAMS.items():
             text = re.sub(rf"{INSTALLED}/{name}(?= )", str(program), text)
-        found[-1].write_text(text)
-    return found
+        paths[-1].write_text(text)
+    return paths
 
 
 @systemd
@@ -80,14 +80,14 @@ def test_their_user_is_made(tmp_path: Path) -> None:
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A folder that everybody may read."""
+    """Return a folder that all users may read."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
 
 
 def in_namespace(public: Path, unit: str, options: str, before: str) -> list[str]:
-    """The command line of a unit's program, behind these words, at eth1 of a new namespace."""
+    """Return the command that runs a unit's program after `before`, at eth1 of a new network namespace."""
     words = settings(unit)["ExecStart"].replace("%I", "eth1").replace("$PORTS", options).replace("$AGENT", options)
     name = Path(words.split()[0]).name
     shutil.copy(PROGRAMS[name], public / name)
@@ -97,8 +97,8 @@ def in_namespace(public: Path, unit: str, options: str, before: str) -> list[str
 
 
 def started(public: Path, unit: str, capabilities: list[str], options: str) -> str:
-    """What a unit's program says in three seconds, as nobody with these capabilities."""
-    caps = ",".join(["-all", *(f"+{one.removeprefix('CAP_').lower()}" for one in capabilities)])
+    """Run a unit's program for three seconds as the user `nobody` with these capabilities; return its output."""
+    caps = ",".join(["-all", *(f"+{capability.removeprefix('CAP_').lower()}" for capability in capabilities)])
     drop = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs"
     drop += f" --inh-caps={caps} --ambient-caps={caps} --bounding-set={caps}"
     command = in_namespace(public, unit, options, f"timeout 3 {drop}")
@@ -129,7 +129,7 @@ def test_capabilities_are_enough_in_place_of_root(public: Path, unit: str, optio
 
 @asynccontextmanager
 async def supervised(command: list[str], systemd: Systemd, **more: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """A program that systemd has started."""
+    """Run a program with the environment of a service that systemd has started."""
     process = await asyncio.create_subprocess_exec(
         *command,
         env=systemd.environment(WATCHDOG_S) | more,
@@ -162,7 +162,7 @@ async def test_systemd_hears_that_packets_are_handled(public: Path, unit: str, o
         for _ in range(3):
             assert await systemd.hears("WATCHDOG=1") == ["WATCHDOG=1"]
         with hanging(process.pid, thread):
-            while not await systemd.silent_for(2 * WATCHDOG_S):  # what was said before
+            while not await systemd.silent_for(2 * WATCHDOG_S):  # messages from before the hang
                 pass
         await systemd.hears("WATCHDOG=1")
         process.terminate()
@@ -187,9 +187,9 @@ async def test_an_abstract_socket_and_one_that_goes_away() -> None:
         await systemd.hears("WATCHDOG=1")
         systemd.close()
         await asyncio.sleep(2 * WATCHDOG_S)
-        again = Systemd(name)
-        await again.hears("WATCHDOG=1")
-        again.close()
+        second = Systemd(name)
+        await second.hears("WATCHDOG=1")
+        second.close()
 
 
 @built

@@ -1,4 +1,4 @@
-"""The generators make what they say, the comparison finds what differs; a short run against BMv2 where it is there."""
+"""The generators cover all kinds, the comparison finds differences; a short run against BMv2 where it is installed."""
 
 import os
 import random
@@ -37,7 +37,7 @@ def test_frames_are_those_of_the_seed() -> None:
     assert Frames(random.Random(7)).take(200) != Frames(random.Random(8)).take(200)
 
 
-def test_frames_have_what_a_router_meets() -> None:
+def test_frames_cover_a_routers_traffic() -> None:
     seen: Counter[str] = Counter()
     for port, frame in Frames(random.Random(1)).take(4000):
         assert port in PORTS
@@ -170,7 +170,7 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
     program = "import sys; [None for _ in sys.stdin.buffer]"
     with subprocess.Popen([sys.executable, "-c", program], stdin=read) as process:
         assert await_quiet(process.pid, [read], 20)
-        os.kill(process.pid, 19)  # SIGSTOP: it reads nothing
+        os.kill(process.pid, 19)  # SIGSTOP: the switch reads nothing
         os.write(write, b"x\n")
         assert not await_quiet(process.pid, [read], 0.3)
         os.kill(process.pid, 18)
@@ -181,18 +181,18 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
 
 @contextmanager
 def two_switches(tmp_path: Path) -> Generator[tuple[Side, Side]]:
-    """Two switches that run sluice."""
+    """Run two embedded switches with sluice's program."""
     with (
-        Side("one", EMBEDDED, tmp_path / "one", PORTS, CPU_PORT) as one,
-        Side("other", EMBEDDED, tmp_path / "other", PORTS, CPU_PORT) as other,
+        Side("one", EMBEDDED, tmp_path / "one", PORTS, CPU_PORT) as first,
+        Side("other", EMBEDDED, tmp_path / "other", PORTS, CPU_PORT) as second,
     ):
-        for each in (one, other):
+        for each in (first, second):
             each.load(P4INFO, (ROOT / "p4src/build/sluice.json").read_bytes())
-        yield one, other
+        yield first, second
 
 
 def within_a_minute(act: Callable[[], None]) -> SetupError | None:
-    """What an action raises; None for one that is still under way after a minute."""
+    """Run an action; return the SetupError that it raises, None when it still runs after a minute."""
     raised: list[SetupError] = []
 
     def acting() -> None:
@@ -223,13 +223,13 @@ def test_a_switch_that_dies_is_named_at_once_with_its_last_words(
 
         def a_round() -> None:
             os.kill(process.pid, signal.SIGKILL)
-            for one in sides if when == "packets" else ():
-                one.send(frames, b"\xff" * 14)
-            for one in sides if when == "packets" else ():
-                one.await_quiet(lambda: require_running(sides))
+            for side in sides if when == "packets" else ():
+                side.send(frames, b"\xff" * 14)
+            for side in sides if when == "packets" else ():
+                side.await_quiet(lambda: require_running(sides))
             with last_words(sides):
-                for one in sides:
-                    one.write(updates)
+                for side in sides:
+                    side.write(updates)
 
         error = within_a_minute(a_round)
         assert error is not None, "it waits"
@@ -315,8 +315,8 @@ def test_a_tofino_is_sent_nothing_that_it_takes_otherwise_by_design() -> None:
     echo = frames.icmp(8, 0, bytes(4) + wrong)
     assert not model.has_wrong_checksum_inside(framed(frames.packet(client[0], service[0], 1, echo)))
     about_udp = [
-        error(frames.packet(service[0], client[0], UDP, frames.udp(service, client, b"", summed=one)))
-        for one in (True, False)
+        error(frames.packet(service[0], client[0], UDP, frames.udp(service, client, b"", summed=flag)))
+        for flag in (True, False)
     ]
     assert about_udp[0] != about_udp[1]
     assert model.comparable_frame(about_udp[0]) == model.comparable_frame(about_udp[1])

@@ -1,4 +1,4 @@
-"""`make dist`: what its wheels install runs without the repository, with what they ask for and nothing else."""
+"""`make dist`: programs from its wheels run without the repository, with only the declared dependencies."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ ROOT = dist.ROOT
 
 def required(name: str) -> dict[str, Distribution]:
     """Return an installed distribution and its transitive dependencies, without extras, by name."""
-    found: dict[str, Distribution] = {}
-    wanted = [name]
-    while wanted:
-        one = distribution(wanted.pop())
-        if one.name not in found:
-            found[one.name] = one
-            asked = map(Requirement, one.requires or ())
-            wanted += [need.name for need in asked if need.marker is None or need.marker.evaluate({"extra": ""})]
-    return found
+    distributions: dict[str, Distribution] = {}
+    pending = [name]
+    while pending:
+        package = distribution(pending.pop())
+        if package.name not in distributions:
+            distributions[package.name] = package
+            requirements = map(Requirement, package.requires or ())
+            pending += [
+                need.name for need in requirements if need.marker is None or need.marker.evaluate({"extra": ""})
+            ]
+    return distributions
 
 
 def installed(folder: Path, wheels: Iterable[Path]) -> Path:
-    """A virtual environment with wheels, and with what the controller asks for lent from ours; its commands' folder.
+    """Make a virtual environment with the wheels and links to our dependencies; return its commands' folder.
 
-    pip finds nothing else, and looks nowhere for it.
+    pip has no other source of packages: index and environment are disabled.
     """
     venv.create(folder, with_pip=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for name, one in required("sluice").items():
-        tops = {file.parts[0] for file in one.files or () if file.parts[0] not in ("..", "__pycache__")}
+    for name, package in required("sluice").items():
+        tops = {file.parts[0] for file in package.files or () if file.parts[0] not in ("..", "__pycache__")}
         for top in tops if name != "sluice" else ():
             if not (packages / top).exists():
-                (packages / top).symlink_to(Path(str(one.locate_file(top))))
+                (packages / top).symlink_to(Path(str(package.locate_file(top))))
     command = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
     subprocess.run([*command, *wheels], check=True, cwd=folder)
     return folder / "bin"
@@ -55,7 +57,7 @@ def installed(folder: Path, wheels: Iterable[Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the wheels' commands are."""
+    """Return the folder of the wheels' commands."""
     folder = tmp_path_factory.mktemp("dist")
     return installed(folder / "x y", dist.build(folder / "wheels"))
 

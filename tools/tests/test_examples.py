@@ -1,4 +1,4 @@
-"""The examples: configurations are taken as they stand; `two-veths` works, says what is wrong and leaves nothing."""
+"""The examples: configurations are valid as they are; `two-veths` works, reports errors and cleans up."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def test_sluice_check_takes_the_examples(example: str) -> None:
 
 
 def switched_on(text: str) -> str:
-    """With the settings that are commented out: an even number of spaces is behind their `#`, an odd one in prose."""
+    """Uncomment the optional settings: behind `#` they have an even number of spaces, prose an odd number."""
     return re.sub(r"^#((?:  )*[\w-])", r"\1", text, flags=re.MULTILINE)
 
 
@@ -63,7 +63,7 @@ def test_every_section_is_shown() -> None:
 
 @dataclass
 class World:
-    """A network namespace and a /run of its own, so that other runs on this machine are not met."""
+    """A private network namespace and /run, isolated from other runs on this machine."""
 
     holder: subprocess.Popen[str]
     mark: str
@@ -72,9 +72,9 @@ class World:
         return ["nsenter", "--target", str(self.holder.pid), "--mount", "--net", "--wd=.", *words]
 
     def start(self, folder: Path, *options: str, first: Path | None = None) -> subprocess.Popen[str]:
-        """Start `run` of a checkout in a process group of its own, as a terminal does; the process is the script's.
+        """Start `run` of a checkout in its own process group, as a terminal does; return the script's process.
 
-        A folder that is to come first on PATH is `first`.
+        `first` is a folder to put first on PATH.
         """
         path = os.pathsep.join([*([str(first)] if first else []), os.environ["PATH"]])
         return subprocess.Popen(
@@ -89,20 +89,20 @@ class World:
         )
 
     def run(self, folder: Path, *options: str) -> tuple[int, str]:
-        """Exit status and output of `run`."""
+        """Return exit status and output of `run`."""
         process = self.start(folder, *options)
         output, _ = process.communicate(timeout=300)
         return process.returncode, output
 
     def shell(self, line: str) -> str:
-        """What a line of shell prints that is typed beside it, in the checkout. Fails when the line does."""
+        """Return the output of a shell line in the same namespace, in the checkout. Fails when the line fails."""
         words = self.command("bash", "-ec", line)
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, f"{line}: {done.stderr}"
         return done.stdout
 
     def left(self) -> list[str]:
-        """Processes, namespaces, files and interfaces that were not there before."""
+        """Return the processes, namespaces, files and interfaces that did not exist before."""
         links = self.shell("ip -brief link | cut -d' ' -f1").split()
         files = self.shell("find /run -mindepth 1 ! -path /run/netns").split()
         return [*processes_of(f"STARTED_BY={self.mark}"), *files, *(link for link in links if link != "lo")]
@@ -118,14 +118,14 @@ def world(tmp_path: Path) -> Iterator[World]:
             assert holder.stdout is not None and holder.stdout.readline() == "made\n"
             yield World(holder, str(tmp_path))
         finally:
-            for pid in marked(f"STARTED_BY={tmp_path}"):  # of a test that failed
+            for pid in marked(f"STARTED_BY={tmp_path}"):  # left by a failed test
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             holder.kill()
 
 
 def lines_until(process: subprocess.Popen[str], text: str) -> str:
-    """What it prints up to the line with the text."""
+    """Return the process's output up to the line with the text."""
     assert process.stdout is not None
     lines: list[str] = []
     for line in process.stdout:
@@ -136,7 +136,7 @@ def lines_until(process: subprocess.Popen[str], text: str) -> str:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """Ctrl-C: the terminal signals every process of the group. Returns what it says then."""
+    """Send SIGINT to every process of the group, as Ctrl-C does; return the further output."""
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT, output
@@ -147,13 +147,13 @@ def interrupt(process: subprocess.Popen[str]) -> str:
 @as_root
 @built
 class TestTwoVeths:
-    """With the embedded switch and the controller."""
+    """`two-veths` with the embedded switch and the controller."""
 
     def test_once_both_servers_answer(self, world: World) -> None:
         status, output = world.run(ROOT, "--once")
         assert status == 0, output
-        found = re.search(r"of 20 requests s1 answered (\d+), s2 (\d+)", output)
-        assert found and all(int(number) for number in found.groups())
+        match = re.search(r"of 20 requests s1 answered (\d+), s2 (\d+)", output)
+        assert match and all(int(number) for number in match.groups())
         assert output.endswith("ended; its processes, namespaces and files are gone\n")
         assert world.left() == []
 
@@ -169,8 +169,8 @@ class TestTwoVeths:
         assert world.shell(ask).split() == ["20", "this", "is", "s2"]
         world.shell(undrain)
 
-        again, refused = world.run(ROOT, "--once")
-        assert again == 1 and "it runs already (processes " in refused
+        code, refused = world.run(ROOT, "--once")
+        assert code == 1 and "it runs already (processes " in refused
         assert "this is" in world.shell(ask), "a second run has touched the first"
 
         assert "its processes, namespaces and files are gone" in interrupt(process)
@@ -208,7 +208,7 @@ def script(path: Path, text: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The example in a checkout where nothing was set up."""
+    """Return a checkout with the example, in which nothing was built or installed."""
     folder = tmp_path / "checkout"
     shutil.copytree(ROOT / "examples", folder / "examples")
     return folder
@@ -257,7 +257,7 @@ def test_a_run_that_was_killed_as_it_started_a_process_leaves_none(world: World,
 
 def test_it_says_that_it_needs_root() -> None:
     nobody = 65534 if os.geteuid() == 0 else None
-    with (ROOT / RUN).open() as text:  # given as text, for nobody may not read a checkout of root's
+    with (ROOT / RUN).open() as text:  # from standard input, since the user `nobody` may not read root's checkout
         done = subprocess.run(["bash"], stdin=text, user=nobody, cwd="/", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, f"two-veths: network namespaces need root: sudo {RUN}\n")
 
@@ -265,18 +265,18 @@ def test_it_says_that_it_needs_root() -> None:
 @pytest.mark.root
 @as_root
 @pytest.mark.parametrize(
-    ("switch", "says"),
+    ("switch", "message"),
     [
         ("echo no program; exit 1", "two-veths: switch has ended; its log says: no program"),
         ("echo serving P4Runtime; sleep 3; echo farewell", "a process has ended; the ends of all logs are above"),
     ],
     ids=["at its start", "later"],
 )
-def test_a_switch_that_ends_is_a_failure_with_its_log(world: World, checkout: Path, switch: str, says: str) -> None:
+def test_a_switch_that_ends_is_a_failure_with_its_log(world: World, checkout: Path, switch: str, message: str) -> None:
     script(checkout / "switch/target/release/sluice-switch", switch)
     script(checkout / ".venv/bin/python3", "echo Serving HTTP; exec sleep 600")
     script(checkout / ".venv/bin/sluice", "echo sluice: ready; exec sleep 600")
     status, output = world.run(checkout)
-    assert status == 1 and says in output
+    assert status == 1 and message in output
     assert "farewell" in output or "no program" in output
     assert world.left() == []

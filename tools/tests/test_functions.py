@@ -1,4 +1,4 @@
-"""No function is above 60 lines (the switch's are held by clippy, which takes a reason at a function's head)."""
+"""No Python function has more than 60 lines. (clippy checks the switch's, with reasons at exempt functions.)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_LINES = 60
 
 
 def long_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Functions above the limit: their names, and how many lines each has."""
+    """Yield the names of functions above the limit with their numbers of lines."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -26,8 +26,8 @@ def test_no_function_is_longer() -> None:
     ).stdout.split("\0")
     paths = [path for name in listed if name and (path := REPOSITORY / name).exists()]
     assert len(paths) > 100, "this is no checkout"
-    found = {f"{path}: {name}": lines for path in paths for name, lines in long_functions(path.read_text())}
-    assert not found, "split them"
+    lengths = {f"{path}: {name}": lines for path in paths for name, lines in long_functions(path.read_text())}
+    assert not lengths, "split them"
 
 
 def test_a_longer_one_is_found() -> None:

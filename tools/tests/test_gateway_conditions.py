@@ -1,4 +1,4 @@
-"""Conditions that a Tofino's gateway decides, and each kind that it does not."""
+"""Conditions that a Tofino's gateway can decide, and each kind that it cannot."""
 
 import json
 import os

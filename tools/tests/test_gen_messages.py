@@ -1,4 +1,4 @@
-"""Every warning of the controller's has a remedy, and is found where it is written."""
+"""Every warning that the controller's sources log has a remedy in the generator."""
 
 from pathlib import Path
 

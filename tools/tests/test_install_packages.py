@@ -1,4 +1,4 @@
-"""Debian packages are installed without starting what is in them, and one installation waits for another."""
+"""Debian packages are installed without starting their services, and parallel installations wait for each other."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ esac
 
 
 def place(directory: Path, apt_get: str) -> dict[str, str]:
-    """An environment in which this is apt-get, and a file in `directory` that names a package which nobody has."""
+    """Return an environment whose apt-get is this script; write a list with a package that is not installed."""
     (directory / "packages.txt").write_text("# comment\nno-such-package-here # why\n")
     (directory / "apt-get").write_text(apt_get)
     (directory / "apt-get").chmod(0o755)
@@ -72,6 +72,6 @@ def test_two_at_once_wait_for_each_other(tmp_path: Path) -> None:
         )
         for _ in range(2)
     ]
-    said = [one.communicate(timeout=60) for one in both]
-    assert ([one.returncode for one in both], [errors for _, errors in said]) == ([0, 0], ["", ""])
+    said = [process.communicate(timeout=60) for process in both]
+    assert ([process.returncode for process in both], [errors for _, errors in said]) == ([0, 0], ["", ""])
     assert len((tmp_path / "apt-get.log").read_text().splitlines()) == len(both)

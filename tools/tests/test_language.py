@@ -1,4 +1,4 @@
-"""What `python -m tools.language` counts, refuses and writes."""
+"""`python -m tools.language` counts words and names, refuses higher numbers, and writes lower ones."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def allow(checkout: Path, told: int, one: int) -> Path:
+def allow(checkout: Path, word_count: int, name_count: int) -> Path:
     counts = checkout / "tools/language.toml"
     counts.parent.mkdir(exist_ok=True)
-    counts.write_text(f"{HEAD}[words]\ntold = {told}\n\n[names]\none = {one}\n")
+    counts.write_text(f"{HEAD}[words]\ntold = {word_count}\n\n[names]\none = {name_count}\n")
     return counts
 
 
@@ -44,9 +44,12 @@ def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_comments_documents_and_names_are_counted_but_no_strings_and_calls(checkout: Path) -> None:
     allow(checkout, 0, 0)
-    told, one = run(checkout, "--list", "told").stdout.split(), run(checkout, "--list", "`one`").stdout.split()
-    assert told == ["a.md:1", "a.md:3", "a.p4:1", "a.py:1", "a.py:3", "a.rs:1"]
-    assert one == ["a.p4:2", "a.p4:2", "a.py:3", "a.py:7", "a.rs:2", "a.rs:4"]
+    word_places, name_places = (
+        run(checkout, "--list", "told").stdout.split(),
+        run(checkout, "--list", "`one`").stdout.split(),
+    )
+    assert word_places == ["a.md:1", "a.md:3", "a.p4:1", "a.py:1", "a.py:3", "a.rs:1"]
+    assert name_places == ["a.p4:2", "a.p4:2", "a.py:3", "a.py:7", "a.rs:2", "a.rs:4"]
 
 
 def test_a_new_use_is_refused_with_its_place(checkout: Path) -> None:

@@ -1,4 +1,4 @@
-"""The linters leave out no file of ours, and refuse an import against the rules."""
+"""The linters check every file of ours, and refuse an import against the rules."""
 
 from __future__ import annotations
 

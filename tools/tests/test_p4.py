@@ -1,4 +1,4 @@
-"""The large build is the same program with larger sizes, the twin with parts of Tofino's; ids are given once."""
+"""The large build differs only in sizes, the twin contains parts of Tofino's program, and ids are unique."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_the_large_build_differs_in_nothing_but_sizes() -> None:
     ]
     for register in large.registers:
         name = register.preamble.alias
-        if name == "closing_hint":  # wider: a cell has a slot's number
+        if name == "closing_hint":  # wider cells: each holds the number of a slot
             assert register.size == p4_sources.sizes("LARGE")["CLOSING_HINTS"]
         elif name in grown:
             size = "CONNECTION_SLOTS" if name in slots else "SPLICES"
@@ -36,14 +36,14 @@ def test_the_sources_of_a_build_are_the_files_that_it_includes() -> None:
     v1model, twin = (p4.sources(p4.BUILDS[name]) for name in ("", "twin"))
     assert "p4src/v1model/front.p4" in v1model.keys() - twin.keys()
     assert "p4src/tna/judge_table.p4" in twin.keys() - v1model.keys()
-    found = {f"{path.relative_to(p4.ROOT)}" for path in p4.P4SRC.rglob("*.p4")}
-    assert found == p4.sources(*p4.BUILDS.values(), *p4.TOFINO_BUILDS.values()).keys(), (
+    paths = {f"{path.relative_to(p4.ROOT)}" for path in p4.P4SRC.rglob("*.p4")}
+    assert paths == p4.sources(*p4.BUILDS.values(), *p4.TOFINO_BUILDS.values()).keys(), (
         "a file that no program includes"
     )
 
 
 def named(info: p4i.P4Info) -> dict[str, object]:
-    """Everything that has a name, by kind and name; aliases depend on what else there is."""
+    """Return all named objects by kind and name, without aliases, which depend on the other objects."""
     lists = (info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles, info.digests)
     for each in (each for objects in lists for each in objects):
         each.preamble.alias = ""
@@ -83,7 +83,7 @@ def test_the_twin_offers_the_same_control_plane_but_for_what_only_v1model_has() 
     beside_tofinos_front = {"draw_point", "candidate_key", "candidate_pin", "moved", "disowned", *looks, *seeking}
     assert only == {name for _, name in ONLY_V1MODEL} - beside_tofinos_front
     offering = {"SluiceIngress.classify.services", "SluiceIngress.classify.origins"}
-    """Tables of the actions that only one has."""
+    """Tables with the actions that only one of the programs has."""
     assert {name for name in twins if own[name] != twins[name]} == offering
 
 
@@ -95,23 +95,23 @@ def test_ids_are_in_their_range_once_and_the_next_free_one_is_said() -> None:
     seen: set[tuple[str, int]] = set()
     for section in sections:
         head, *_ = section.splitlines()
-        if not (found := RANGE.match(head)):
+        if not (match := RANGE.match(head)):
             continue
-        first, past = int(found[1] or "1", 0), int(found[2] or "0xffffff", 0) + 1
+        first, past = int(match[1] or "1", 0), int(match[2] or "0xffffff", 0) + 1
         ids = [(name, int(value, 0)) for name, value, _ in p4_sources.ID.findall(section)]
         for name, value in ids:
             where = name.partition("_")[0], value
             assert where not in seen, f"{name} has a number that was given"
             assert first <= value < past, f"{name} is out of its range"
             seen.add(where)
-        assert int(found[3], 0) == max((value for _, value in ids), default=first - 1) + 1, head
+        assert int(match[3], 0) == max((value for _, value in ids), default=first - 1) + 1, head
     assert len(seen) == len(p4_sources.ids())
 
 
 @pytest.mark.parametrize("enum", ["DropReason", "PuntReason"])
 def test_reasons_go_on_without_gaps_and_the_next_free_one_is_said(enum: str) -> None:
     text = (p4.P4SRC / "common/ids.p4").read_text()
-    values = [one.value for one in p4_sources.enums(p4.P4SRC / "common/ids.p4")[enum]]
+    values = [member.value for member in p4_sources.enums(p4.P4SRC / "common/ids.p4")[enum]]
     assert values == [*range(len(values))]
     said = re.search(rf"Next free: (\d+)\nenum bit<8> {enum} ", text)
     assert said and int(said[1]) == len(values)

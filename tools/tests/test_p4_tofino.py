@@ -1,4 +1,4 @@
-"""The Tofino program's check: what counts as an error, and what is said where a tool is missing."""
+"""The Tofino program's check: which outputs count as errors, and the messages for missing tools."""
 
 import json
 import shutil
@@ -25,12 +25,12 @@ def test_an_error_of_the_program_is_one() -> None:
     assert p4_tofino.front_end_errors(f"{error}\n{END}") == [error]
 
 
-def test_a_front_end_that_did_not_end_is_told() -> None:
+def test_a_front_end_that_did_not_end_is_reported() -> None:
     with pytest.raises(P4Error, match="did not reach the end"):
         p4_tofino.front_end_errors("Compiler Bug\n")
 
 
-def test_headers_that_are_not_there_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_headers_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(p4_tofino.HEADERS_VARIABLE, str(tmp_path))
     with pytest.raises(P4Error, match=r"has no tna\.p4"):
         p4_tofino.headers()
@@ -45,7 +45,7 @@ def test_without_the_tools_nothing_is_checked_and_that_is_said(
     assert "not type-checked" in capsys.readouterr().out
 
 
-def test_without_the_back_end_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_back_end_the_remedy_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(P4Error, match="ENABLE_TOFINO"):
         p4_tofino.compile_command(p4_tofino.PROGRAMS["tofino"], tmp_path)
@@ -56,7 +56,7 @@ EACH_PROGRAM = pytest.mark.parametrize("program", COMPILED.values(), ids=COMPILE
 
 
 @EACH_PROGRAM
-def test_an_edited_artefact_is_told(
+def test_an_edited_artefact_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: p4_tofino.Program
 ) -> None:
     copy = replace(program, folder=tmp_path / "p4src/build" / program.name)
@@ -121,8 +121,8 @@ def test_the_last_round_of_placement_counts(tmp_path: Path) -> None:
         "  Number of stages for ingress table allocation: 38\n"
         "  Number of stages for egress table allocation: 15\n"
     )
-    found = p4_resources.outcome(tmp_path)
-    assert found == {
+    outcome = p4_resources.outcome(tmp_path)
+    assert outcome == {
         "stages": 38,
         "ingress_stages": 38,
         "egress_stages": 15,
@@ -159,18 +159,18 @@ def test_a_configuration_names_the_chip_and_its_binary() -> None:
     assert '"config": "pipe/tofino2.bin"' in written
 
 
-def test_the_chain_is_told_before_any_allocation(tmp_path: Path) -> None:
+def test_the_chain_is_reported_before_any_allocation(tmp_path: Path) -> None:
     (tmp_path / "said.txt").write_text(
         "    Maximum stage number according to dependences: \n      INGRESS: 50\n      EGRESS: 12\n"
         "error: PHV allocation was not successful\n"
         "      INGRESS: 49\n      EGRESS: 11\n"
     )
-    found = p4_resources.outcome(tmp_path)
-    assert found == {"ingress_chain": 51, "egress_chain": 13}
+    outcome = p4_resources.outcome(tmp_path)
+    assert outcome == {"ingress_chain": 51, "egress_chain": 13}
 
 
 def stage(**taken: int) -> dict[str, dict[str, list[object]]]:
-    """A stage of resources.json, in which so many of each unit are taken, and none of the others."""
+    """Return a stage of resources.json that uses the given numbers of units, and none of the other units."""
     return {unit: {key: [{}] * taken.get(unit, 0)} for unit, key, _each in p4_resources.RESOURCES.values()}
 
 
@@ -187,7 +187,7 @@ def test_a_complete_report_becomes_a_table(tmp_path: Path) -> None:
     assert "| PHV containers of 8 bits, tagalong | 1 | 32 | |" in lines
 
 
-def test_a_report_without_placement_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_without_placement_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FileNotFoundError, match="did not come to table placement"):
         p4_resources.table(tmp_path)
     assert p4_resources.main([str(tmp_path)]) == 1

@@ -1,4 +1,4 @@
-"""The page of the packet tests, from runs that are there."""
+"""The page of the packet tests, generated from recorded runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _run(folder: Path, *tests: tuple[str, str, str]) -> None:
     (folder / OUTCOMES).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_what_a_target_cannot_do_is_told_from_what_failed_and_what_its_program_lacks(
+def test_what_a_target_cannot_do_is_separate_from_what_failed_and_what_its_program_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(ROOT / "ptf-tests")
@@ -33,10 +33,10 @@ def test_what_a_target_cannot_do_is_told_from_what_failed_and_what_its_program_l
     )
     text = page.page(list(page.read(tmp_path)))
     rows = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in text.splitlines() if line.startswith("|")}
-    found = {name: [cell.strip() for cell in cells] for name, cells in rows.items()}
-    assert (found["passed"], found["failed"]) == (["2", "0"], ["0", "1"])
-    assert (found["by design"], found["without the stage"]) == (["0", "1"], ["0", "1"])
-    assert (found["ports"], found["caps"]) == (["1 of 1", "0 of 1"], ["-", "-"])
+    rows_by_name = {name: [cell.strip() for cell in cells] for name, cells in rows.items()}
+    assert (rows_by_name["passed"], rows_by_name["failed"]) == (["2", "0"], ["0", "1"])
+    assert (rows_by_name["by design"], rows_by_name["without the stage"]) == (["0", "1"], ["0", "1"])
+    assert (rows_by_name["ports"], rows_by_name["caps"]) == (["1 of 1", "0 of 1"], ["-", "-"])
     assert "## Failed on Tofino's model\n\n- `ports.OurMac`\n" in text
 
 
@@ -48,4 +48,4 @@ def test_every_excluded_test_is_there() -> None:
 
 
 def test_a_target_excludes_at_most_40_tests() -> None:
-    assert all(sum(len(exclusion.tests) for exclusion in found) <= 40 for found in TESTS.values())
+    assert all(sum(len(exclusion.tests) for exclusion in exclusions) <= 40 for exclusions in TESTS.values())

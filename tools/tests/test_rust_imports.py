@@ -13,7 +13,7 @@ from topo.testbed import REPOSITORY
 
 
 def crate(folder: Path, files: dict[str, str]) -> Path:
-    """Writes a crate's files; returns the root file."""
+    """Write a crate's files; return the root file."""
     for name, text in files.items():
         path = folder / "switch/engine/src" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +22,7 @@ def crate(folder: Path, files: dict[str, str]) -> Path:
 
 
 def edges(folder: Path, files: dict[str, str]) -> set[tuple[str, str]]:
-    """Who imports of whom, by module."""
+    """Return the imports as pairs of importing and imported module."""
     pairs = imports(crate_files(crate(folder, files)))
     return {("::".join(user), "::".join(used)) for user, used in pairs}
 

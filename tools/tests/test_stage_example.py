@@ -1,4 +1,4 @@
-"""The example of a stage with one register (examples/stage.patch) applies, compiles, and passes its packet test."""
+"""The example of a stage with a register (examples/stage.patch) applies, compiles, and passes its packet test."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tools.p4 import COMPILER
 from topo.testbed.switches.embedded import BINARY as EMBEDDED
 
 FILES = 6
-"""At most so many by hand."""
+"""Most files that a developer edits by hand to add a stage."""
 PATCH = ROOT / "examples/stage.patch"
 TARGETS_AGREE = """
 from tools import p4_objects, target_contract
@@ -30,7 +30,7 @@ p4.compile_one(p4.BUILDS[""], p4.BUILD)
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """What the example changes and its packet test needs, with the patch applied."""
+    """Return a copy of the files that the example changes and its packet test needs, with the patch applied."""
     for folder in ("p4src", "controller", "tools", "topo", "ptf-tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run(
@@ -43,7 +43,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(copy: Path, *arguments: str) -> None:
-    """Runs Python in the copy, with the copy's modules; fails the test with what it said."""
+    """Run Python in the copy, with the copy's modules; fail the test with the output on an error."""
     path = os.pathsep.join(str(copy / folder) for folder in (".", "controller"))
     done = subprocess.run(
         [sys.executable, *arguments],

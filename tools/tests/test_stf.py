@@ -1,4 +1,4 @@
-"""The format's parser and matcher, and entries as P4Runtime has them; one test through a switch."""
+"""STF's parser and matcher, and the conversion of entries to P4Runtime; a test runs through a switch."""
 
 import shutil
 from pathlib import Path
@@ -126,10 +126,10 @@ def test_entries() -> None:
     assert (second.lpm.value, second.lpm.prefix_len) == (b"\x0a\x01\x00\x00", 16)
     assert third.exact.value == b"\x01"
     assert made.action.action.params[0].value == b"\x01\x03"
-    # p4c's runner writes a mask of whole digits, also where the field ends before
+    # p4c's runner writes masks of whole digits, even where the field is shorter
     first, _ = entry("add ingress.t 5 a:0x0234&&&0xfff0 go(port:1)").match
     assert (first.ternary.value, first.ternary.mask) == (b"\x02\x30", b"\x0f\xf0")
-    # what is not said may be anything, and is zero where it has to be something
+    # unspecified bits match any value, and are written as zero
     (only,) = entry("add ingress.t 5 a:0x*** go(port:1)").match
     assert (only.field_id, only.exact.value) == (3, b"\0")
 
@@ -165,9 +165,9 @@ def test_captures_survive_the_round_trip(tmp_path: Path) -> None:
 
 def test_commands_come_in_their_place_or_first_where_several_ports_send() -> None:
     lines = ["packet 1 00", "add t a()", "packet {} 01", "setdefault t b()", "expect 1"]
-    one, two = (in_order(parse("\n".join(lines).format(port))) for port in (1, 2))
-    assert [statement.line for statement in one] == [1, 2, 3, 4]
-    assert [statement.line for statement in two] == [2, 4, 1, 3]
+    first, second = (in_order(parse("\n".join(lines).format(port))) for port in (1, 2))
+    assert [statement.line for statement in first] == [1, 2, 3, 4]
+    assert [statement.line for statement in second] == [2, 4, 1, 3]
 
 
 FORWARDING = """

@@ -1,4 +1,4 @@
-"""Suites of others: how they are run and judged. The suites here are our own, laid out as theirs."""
+"""Running and judging other projects' suites, on suites of our own with the same layout."""
 
 import os
 import shlex
@@ -32,7 +32,7 @@ built = pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not bui
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """An empty folder of a user."""
+    """Return an empty folder of a user."""
     folder = tmp_path / "suite"
     folder.mkdir()
     return folder
@@ -40,7 +40,7 @@ def suite(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def where(suite: Path) -> Iterator[Place]:
-    """The copy of that folder, with the embedded switch."""
+    """Copy that folder, with the embedded switch as simple_switch_grpc."""
     with place(suite, EMBEDDED) as made:
         yield made
 
@@ -51,7 +51,7 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-# -- what is reported
+# -- Reports
 
 
 PASSED = Result("a", Outcome.PASSED)
@@ -100,11 +100,11 @@ FAILED (failures=1, errors=1, skipped=1)
 
 
 def test_ptf_says_what_became_of_each_test() -> None:
-    found = {result.name: result for result in ptf.results("demo", PTF)}
-    assert [result.outcome for result in found.values()] == ["passed", "failed", "failed", "skipped"]
-    assert found["demo demo.Two"].reason == "AssertionError: no"
-    assert found["demo demo.Three"].reason == "KeyError: 'x'"
-    assert "no such port" in found["demo demo.Four"].reason
+    results = {result.name: result for result in ptf.results("demo", PTF)}
+    assert [result.outcome for result in results.values()] == ["passed", "failed", "failed", "skipped"]
+    assert results["demo demo.Two"].reason == "AssertionError: no"
+    assert results["demo demo.Three"].reason == "KeyError: 'x'"
+    assert "no such port" in results["demo demo.Four"].reason
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_tests_that_ptf_does_not_finish_have_failed(said: str, reason: str) -> N
     assert any(reason in result.reason for result in ptf.results("demo", said) if result.outcome == "failed")
 
 
-# -- where scripts run
+# -- The scripts' environment
 
 
 @pytest.mark.root
@@ -130,9 +130,9 @@ class TestPlace:
 
     def test_scripts_find_the_embedded_switch_under_its_usual_names(self, where: Place) -> None:
         names = ("simple_switch_grpc", "simple_switch", "simple_switch_CLI")
-        told = run(where, "; ".join(f"readlink -f $(command -v {name})" for name in names))
-        wanted = [EMBEDDED.resolve(), *(ROOT / "tools/bmv2" / name for name in names[1:])]
-        assert told.split() == list(map(str, wanted))
+        paths = run(where, "; ".join(f"readlink -f $(command -v {name})" for name in names))
+        expected = [EMBEDDED.resolve(), *(ROOT / "tools/bmv2" / name for name in names[1:])]
+        assert paths.split() == list(map(str, expected))
 
     def test_with_bmv2_they_find_what_path_has(self, suite: Path) -> None:
         with place(suite, None) as where:
@@ -147,16 +147,16 @@ class TestPlace:
         assert not list(suite.iterdir())
 
     def test_the_copy_goes_unless_it_is_kept(self, suite: Path, tmp_path: Path) -> None:
-        with place(suite, EMBEDDED) as gone:
+        with place(suite, EMBEDDED) as temporary:
             pass
-        assert not gone.folder.exists()
+        assert not temporary.folder.exists()
         for _ in range(2):
-            with place(suite, EMBEDDED, tmp_path / "kept") as kept:
-                assert kept.folder == tmp_path / "kept/suite"
-            assert kept.folder.is_dir()
+            with place(suite, EMBEDDED, tmp_path / "kept") as permanent:
+                assert permanent.folder == tmp_path / "kept/suite"
+            assert permanent.folder.is_dir()
             with pytest.raises(SuiteError, match="is there already"), place(suite, EMBEDDED, tmp_path / "kept"):
                 pass
-            kept.folder.rmdir()
+            permanent.folder.rmdir()
 
     def test_interfaces_and_processes_are_their_own(self, where: Place) -> None:
         assert run(where, "ip -o link | wc -l; ls /sys/class/net; cat /proc/1/comm").split() == ["1", "lo", "sh"]
@@ -179,7 +179,7 @@ class TestPlace:
 
 
 def run(where: Place, command: str) -> str:
-    """What a shell's command says there."""
+    """Return the output of a shell command in the copy."""
     program = Program(where.environment, ["sh", "-c", command], where.folder)
     try:
         return program.rest(WITHIN_S)
@@ -197,7 +197,7 @@ PROMPT = """run:
 @pytest.mark.root
 @as_root
 class TestPrompt:
-    """A shell that behaves as Mininet's prompt does."""
+    """Tests with a shell that behaves like Mininet's prompt."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -308,7 +308,7 @@ net.stop()
 @as_root
 @built
 class TestExercises:
-    """A repository that is laid out as p4lang/tutorials, with Mininet and a program of our own."""
+    """Tests with a repository laid out as p4lang/tutorials, with Mininet and a program of our own."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -324,9 +324,9 @@ class TestExercises:
     ) -> None:
         monkeypatch.setattr(tutorials, "COMMANDS", ("make",))
         monkeypatch.setattr(tutorials, "MODULES", ())
-        found = {result.name: result for result in tutorials.run(where, ())}
-        assert found["basic"].outcome == "passed", found["basic"].reason
-        assert found["own"].outcome == "skipped"
+        results = {result.name: result for result in tutorials.run(where, ())}
+        assert results["basic"].outcome == "passed", results["basic"].reason
+        assert results["own"].outcome == "skipped"
 
     def test_without_its_solution_it_fails(self, where: Place) -> None:
         with (
@@ -403,7 +403,7 @@ class Missed(Forwarded):
 @as_root
 @built
 class TestGuide:
-    """A repository that is laid out as jafingerhut/p4-guide, with a test that passes and one that fails."""
+    """Tests with a repository laid out as jafingerhut/p4-guide, with a passing and a failing PTF test."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -417,12 +417,12 @@ class TestGuide:
         monkeypatch.setattr(ptf, "COMMANDS", ("ptf", "pkill"))
         monkeypatch.setattr(guide, "MODULES", ())
         path = os.pathsep.join([where.environment["PATH"], str(Path(sys.executable).parent)])
-        found = list(guide.run(Place(where.folder, {**where.environment, "PATH": path}), ()))
-        assert [(result.name, result.outcome) for result in found] == [
+        results = list(guide.run(Place(where.folder, {**where.environment, "PATH": path}), ()))
+        assert [(result.name, result.outcome) for result in results] == [
             ("demo demo.Forwarded", "passed"),
             ("demo demo.Missed", "failed"),
-        ], found
-        assert found[1].reason.startswith("AssertionError: Expected packet was not received")
+        ], results
+        assert results[1].reason.startswith("AssertionError: Expected packet was not received")
 
 
 # -- ONOS
@@ -430,7 +430,7 @@ class TestGuide:
 
 @built
 class TestOnos:
-    """A folder with a compiled pipeline where ONOS keeps them."""
+    """Tests with a folder that has compiled pipelines where ONOS keeps them."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -442,10 +442,10 @@ class TestOnos:
         return suite
 
     def test_pipelines_are_loaded_and_read(self, suite: Path) -> None:
-        found = {result.name: result for result in onos.run(suite, EMBEDDED, ())}
-        assert found["own loads"].outcome == "passed", found["own loads"].reason
-        assert found["named loads"].outcome == "failed"
-        assert "SetForwardingPipelineConfig" in found["named loads"].reason, "its P4Info is that of another program"
+        results = {result.name: result for result in onos.run(suite, EMBEDDED, ())}
+        assert results["own loads"].outcome == "passed", results["own loads"].reason
+        assert results["named loads"].outcome == "failed"
+        assert "SetForwardingPipelineConfig" in results["named loads"].reason, "its P4Info is that of another program"
 
     def test_names_that_are_not_there(self, suite: Path) -> None:
         with pytest.raises(SuiteError, match="there is no pipeline basic, only own, named"):
@@ -456,7 +456,7 @@ def test_crc16_is_arc() -> None:
     assert crc16(b"123456789") == 0xBB3D
 
 
-# -- the command
+# -- The command line
 
 
 def test_what_cannot_run_is_said_and_ends_with_2(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:

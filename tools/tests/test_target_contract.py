@@ -1,4 +1,4 @@
-"""Both targets offer a control plane the same objects, and every difference is caught."""
+"""Both targets offer a control plane the same objects, and the tool reports every difference."""
 
 import math
 import re
@@ -134,7 +134,7 @@ def test_a_size_or_an_id_without_a_name_is_refused() -> None:
 
 
 def logarithms(name: str) -> list[tuple[int, int, int]]:
-    """Value, mask and result of every entry of a file's `logarithms`."""
+    """Return value, mask and result of every entry of the table `logarithms` in a file."""
     text = (P4SRC / f"tna/externs/{name}.p4").read_text()
     entry = re.compile(r"\dw(0x[0-9a-f]+) &&& \d+w(0x[0-9a-f]+) : is\((\d+)\);")
     return [(int(value, 16), int(mask, 16), int(result)) for value, mask, result in entry.findall(text)]
@@ -143,19 +143,19 @@ def logarithms(name: str) -> list[tuple[int, int, int]]:
 def test_the_logarithms_cover_17_bits_once_and_are_near() -> None:
     entries = logarithms("lighter")
     for number in [*range(4096), *range(4096, 1 << 17, 61), (1 << 17) - 1]:
-        (found,) = [result for value, mask, result in entries if number & mask == value]
-        assert abs(found - 32 * math.log2(number + 1)) < 3.3
+        (matched,) = [result for value, mask, result in entries if number & mask == value]
+        assert abs(matched - 32 * math.log2(number + 1)) < 3.3
     assert not [entry for entry in entries if (1 << 17) & entry[1] == entry[0]]
 
 
 def test_the_logarithms_of_weights_cover_16_bits_once_and_are_near() -> None:
     entries = logarithms("weights")
     for weight in [*range(4096), *range(4096, 1 << 16, 61), (1 << 16) - 1]:
-        (found,) = [result for value, mask, result in entries if weight & mask == value]
-        assert abs(found - 32 * math.log2(max(weight, 1))) < 3.3
+        (matched,) = [result for value, mask, result in entries if weight & mask == value]
+        assert abs(matched - 32 * math.log2(max(weight, 1))) < 3.3
 
 
-def test_widths_and_what_bf_runtime_is_told() -> None:
+def test_widths_and_what_bf_runtime_reports() -> None:
     name, action = "table SluiceIngress.ports.ports", "action SluiceIngress.ports.set_port"
     shapes = {name: ("port exact 16", "size 512"), action: ("mac 48", "inside 1")}
     assert target_contract.shape_differences(shapes, shapes, shapes) == []
@@ -170,7 +170,7 @@ def test_widths_and_what_bf_runtime_is_told() -> None:
 
 
 def shifted(turn: int, window: int) -> int:
-    """A window as windows.p4's two tables have it: the first entry of each that fits."""
+    """Return a window after windows.p4's two tables; the first matching entry of each table applies."""
     first, _, second = (P4SRC / "tna2/windows.p4").read_text().partition("table second")
     coarse = re.compile(r"\((0x[0-9a-f]+) &&& 0xfc00, (_|0)(?: &&& (0x[0-9a-f]+))?\) : (\w+?)_?(\d*)\(\);")
     for value, field, mask, action, bits in coarse.findall(first):
@@ -186,7 +186,7 @@ def shifted(turn: int, window: int) -> int:
 
 
 def moved(window: int, action: str, bits: str) -> int:
-    """What an action of windows.p4 makes of a window of 16 bits."""
+    """Return a 16-bit window after an action of windows.p4."""
     return {"up": window << int(bits or "0") & 0xFFFF, "down": window >> int(bits or "0"), "neither": window}[action]
 
 

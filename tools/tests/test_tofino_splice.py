@@ -1,7 +1,7 @@
-"""Who translates a content connection on Tofino: the constant tables of p4src/tna and p4src/tna2, as the sources
-have them.
+"""The choice of the translation of a content connection on Tofino, by the constant tables of p4src/tna and tna2,
+parsed from the sources.
 
-What the stateful units do is written down here once more (`Slot`): nothing on this side of the hardware runs them.
+`Slot` models the stateful units in Python, since no software target executes them.
 """
 
 import re
@@ -25,36 +25,36 @@ SPLICED = 0x8000
 ENUMS = [enums(P4SRC / f"common/{source}.p4") for source in ("constants", "metadata", "ids")]
 CONSTANTS = {"GRANTED": 2, "GRANTED_BEFORE": 4, "SAME": 2, "REFUSED": 3, "ONLY_FIRST": 2, "ONLY_SECOND": 4, "BOTH": 8}
 LOOKS = {"LOOK_ANY": 0, "LOOK_LIVE": 1, "LOOK_CLAIM": 2}
-MEMBERS = {f"{enum}.{each.name}": each.value for found in ENUMS for enum, members in found.items() for each in members}
+MEMBERS = {f"{enum}.{each.name}": each.value for enums in ENUMS for enum, members in enums.items() for each in members}
 NAMED = MEMBERS | CONSTANTS | LOOKS
 AGENT, OTHER_AGENT, SERVER, OTHER_SERVER = 7, 9, 100, 101
 ADDRESS, DELTA = 0x0A000902, 0xFFFFFF00
 
 
 def number(word: str) -> int:
-    """A word of an entry as a number."""
+    """Return a word of an entry as a number."""
     return NAMED[word] if word in NAMED else int(word, 0)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of constant entries: the names of its key's fields, and for each entry values, masks and the action."""
+    """A table of constant entries: the names of its key fields, and for each entry values, masks and the action."""
 
     fields: list[str]
     entries: list[tuple[list[tuple[int, int]], str]]
     default: str
 
     def apply(self, fields: dict[str, int]) -> str:
-        """The action of the first entry that fits."""
+        """Return the action of the first matching entry."""
         values = [fields[name] for name in self.fields]
         for matches, action in self.entries:
-            if all(value & mask == wanted for value, (wanted, mask) in zip(values, matches, strict=True)):
+            if all(value & mask == pattern for value, (pattern, mask) in zip(values, matches, strict=True)):
                 return action
         return self.default
 
 
 def table(file: str, control: str, name: str) -> Table:
-    """A table of the sources."""
+    """Parse a table from the sources."""
     text = re.sub(r" *//.*", "", (P4SRC / file).read_text())
     body = text.partition(f"control {control}(")[2].partition(f"table {name} {{")[2]
     body = body.partition("\n    }\n")[0]
@@ -75,7 +75,7 @@ TABLES = {name: table(*where) for name, where in FILES.items()}
 
 @dataclass
 class Packet:
-    """What a packet is, and what became of it."""
+    """A packet's properties and its outcome."""
 
     path: str
     content: str
@@ -87,16 +87,16 @@ class Packet:
     passed: str = "first"
     preferred: int = 0
     to: int = 0
-    """The server or agent that it goes to; a detour's address."""
+    """Number of the server or agent that receives the packet; for a detour, its address."""
     said: list[str] = field(default_factory=list[str])
-    """Drops, the status of an order, whether it passes once more."""
+    """Events on the packet's way: drops, the status of an order, and whether it is recirculated."""
     translated: int | None = None
-    """By this delta."""
+    """Delta by which the sequence number was translated; None without a translation."""
 
 
 @dataclass
 class Slot:
-    """A slot of the connection table, with the cells that Tofino keeps of it."""
+    """A slot of the connection table: the register cells that Tofino keeps for it."""
 
     way: int
     live: bool = False
@@ -106,23 +106,32 @@ class Slot:
     value: int = 0
 
     def take(self, packet: Packet) -> Packet:
-        """One packet, in one pass."""
+        """Process a packet in a single pass; return it with its outcome."""
         syn, order = packet.event == "syn", packet.path == "order"
         claims = syn and not self.live and packet.passed == "claim" and packet.content == "agent"
-        look = "LOOK_CLAIM" if claims else "LOOK_LIVE" if syn else "LOOK_ANY"
-        before, held = self.state, int(self.live or claims)
+        lookup = "LOOK_CLAIM" if claims else "LOOK_LIVE" if syn else "LOOK_ANY"
+        before, has_slot = self.state, int(self.live or claims)
         if claims:
             self.live, self.server, self.state = True, SERVER, "pending"
-        packet.to = self.server if held else 0
+        packet.to = self.server if has_slot else 0
         fields = {
             **{"path": NAMED[f"Path.{packet.path}"], "content": NAMED[f"Content.{packet.content}"]},
             **{"event": NAMED[f"Event.{packet.event}"], "pass": NAMED[f"Pass.{packet.passed}"]},
-            **{"look": NAMED[look], "result": NAMED["ONLY_SECOND" if claims else "ONLY_FIRST" if held else "BOTH"]},
-            **{"held": held, "claimed": int(claims), "pinned": int(held and packet.pinned), "granted": 0, "drop": 0},
+            **{
+                "look": NAMED[lookup],
+                "result": NAMED["ONLY_SECOND" if claims else "ONLY_FIRST" if has_slot else "BOTH"],
+            },
+            **{
+                "held": has_slot,
+                "claimed": int(claims),
+                "pinned": int(has_slot and packet.pinned),
+                "granted": 0,
+                "drop": 0,
+            },
             **{"turn": SPLICED | (packet.shift & 31) << 10 | packet.agent if order else 0, "draining": 0},
             **{"refused": 0, "choice": SERVER, "state": NAMED[f"PinState.{before}"], "value": 0},
         }
-        if held or self.way == 2:  # way 1 is asked only if it has the connection
+        if has_slot or self.way == 2:  # way 1 is consulted only if it holds the connection
             self.touch_turn(TABLES[f"turn_{self.way}"].apply(fields), packet.agent, fields)
         fields["difference"] = fields["turn"] ^ packet.agent
         match TABLES["whose"].apply(fields):
@@ -132,7 +141,7 @@ class Slot:
                 packet.to = packet.preferred
             case _:
                 pass
-        if held:
+        if has_slot:
             self.touch_value(TABLES[f"value_{self.way}"].apply(fields), packet, fields)
         packet.said += [action for name in ("unheard", "renew") if (action := TABLES[name].apply(fields)) != "neither"]
         if order:
@@ -140,7 +149,7 @@ class Slot:
         return packet
 
     def touch_turn(self, action: str, agent: int, fields: dict[str, int]) -> None:
-        """The stateful unit of splice_turn_*."""
+        """Execute the stateful unit of splice_turn_*."""
         if action == "do_read":
             fields["turn"] = self.turn
         elif action == "do_begin":
@@ -153,7 +162,7 @@ class Slot:
             self.turn = fields["turn"] if self.turn == agent else self.turn
 
     def touch_value(self, action: str, packet: Packet, fields: dict[str, int]) -> None:
-        """The stateful unit of splice_value_*."""
+        """Execute the stateful unit of splice_value_*."""
         if action == "do_read":
             packet.translated = self.value
         elif action == "do_detour":
@@ -189,7 +198,7 @@ def slot(request: pytest.FixtureRequest) -> Slot:
 
 @pytest.fixture
 def opened(slot: Slot) -> Slot:
-    """In the agent's turn: its SYN has passed twice."""
+    """Bring a slot into the agent's turn: the agent's SYN passes twice."""
     assert slot.take(agents("syn")).said == []
     assert slot.take(agents("syn", passed="claim")).said == []
     return slot
@@ -201,7 +210,7 @@ def spliced(opened: Slot) -> Slot:
     return opened
 
 
-def test_without_a_slot_only_an_agents_syn_is_heard(slot: Slot) -> None:
+def test_without_a_slot_only_an_agents_syn_is_accepted(slot: Slot) -> None:
     assert slot.take(agents("payload")).said == ["drop_as(DropReason.no_slot)"]
     assert slot.take(servers()).said == ["drop_as(DropReason.unbound)"]
     assert slot.take(order()).said == ["answer(SpliceStatus.no_connection)"]

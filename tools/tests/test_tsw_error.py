@@ -1,4 +1,4 @@
-"""The error that the docs state for the switch's response rates is the error there is."""
+"""The errors that the docs state for the switch's response rates match the measured errors."""
 
 from math import inf
 
@@ -9,7 +9,7 @@ from tools.tsw_error import WINDOW_S, Case, case, on_off, response, steady
 
 
 def within(item: Case, mean: float, most: float) -> None:
-    """Mean error at most ``mean`` percent to either side, nine in ten values at most ``most``."""
+    """Assert a mean error of at most ``mean`` percent to either side, and 90 % of the values of at most ``most``."""
     assert abs(np.mean(item.percent)) <= mean
     assert np.percentile(np.abs(item.percent), 90) <= most
 

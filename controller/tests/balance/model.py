@@ -1,7 +1,7 @@
-"""A small closed loop in virtual time: clients, servers with a limited accept queue, and a balancer.
+"""Simulates a closed loop in virtual time: clients, servers with a limited accept queue, and a balancer.
 
-Every interval each server gets its share of the offered connections, answers up to its capacity, and loses the rest;
-what was lost is sent again in the next interval to the same server, as pinned retransmissions are.
+Every interval each server gets its share of the offered connections, answers up to its capacity, and drops the rest;
+clients retransmit dropped SYNs in the next interval to the same server, because their connections are pinned to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Pool:
     members: list[Member] = field(default_factory=list[Member])
     now: float = 0.0
     completing: float = 1.0
-    """Part of the answered handshakes that the client completes."""
+    """Share of the answered handshakes that clients complete."""
 
     def __post_init__(self) -> None:
         self.members = self.members or [Member(i) for i in self.capacity]
@@ -31,7 +31,7 @@ class Pool:
         self.balancer.observe(self.now, self.counts)
 
     def interval(self) -> Decision:
-        """One period passes."""
+        """Simulate a period; return the balancer's decision."""
         weights = self.balancer.weights()
         whole = sum(weights.values())
         for server, able in self.capacity.items():
@@ -46,7 +46,7 @@ class Pool:
         return decision
 
     def intervals(self, count: int) -> Decision:
-        """Several periods pass."""
+        """Simulate several periods; return the last decision."""
         for _ in range(count - 1):
             self.interval()
         return self.interval()

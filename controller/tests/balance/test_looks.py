@@ -1,4 +1,4 @@
-"""Whom a new connection looks at: the groups' members, and the model that draws from them."""
+"""The candidate servers of a new connection: the groups' members, and the model that draws from them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_model_sees_whom_the_switch_sees(looks: int, seed: int) -> None:
 
 def test_a_decision_changes_few_members_of_a_large_pool() -> None:
     weights = dict.fromkeys(range(1, 1001), 16)
-    before, after = (list(seen_together(some, 4)) for some in (weights, weights | {500: 8}))
+    before, after = (list(seen_together(weight_map, 4)) for weight_map in (weights, weights | {500: 8}))
     assert len(before) == len(weights), "a member a server"
     assert [servers for _, servers in before] == [servers for _, servers in after]
 
@@ -101,7 +101,7 @@ def test_an_idle_server_that_comes_before_any_is_taken_at_once() -> None:
     assert lightest((1,), {1: 0}, {1: 1}, idle=9, before_any=True) == 1
 
 
-def test_nobody_is_sought_out_who_is_drawn_alone() -> None:
+def test_a_server_that_is_drawn_alone_is_not_sought_out() -> None:
     assert lightest((1,), {1: 5}, {1: 1}, idle=9) == 1
 
 

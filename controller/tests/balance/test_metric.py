@@ -1,4 +1,4 @@
-"""R: equation 5, no evidence, infinity, and what repeated SYN-ACKs would make of it."""
+"""The metric R: equation 5, missing evidence, infinity, and the effect that repeated SYN-ACKs would have."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Ohta & Andou's behaviours in a closed loop."""
+"""The behaviour of Ohta & Andou's published algorithm in a closed loop."""
 
 import math
 
@@ -38,7 +38,7 @@ def test_healthy_pool_is_left_alone() -> None:
 
 
 def test_published_algorithm_leaves_a_mended_server_starved() -> None:
-    """What recovery in production mode is for."""
+    """The published algorithm never gives a mended server its share back; production mode's recovery does."""
     pool = Pool({1: 400, 2: 400, 3: 60}, offered=600, options=PAPER)
     pool.intervals(40)
     starved = pool.balancer.ratios[3]
@@ -56,7 +56,7 @@ def test_window_forgets() -> None:
     assert decision.diagnosis.condition is Condition.IDLE
 
 
-def test_single_server_has_nobody_to_give_to() -> None:
+def test_single_server_keeps_its_share() -> None:
     decision = Pool({1: 100}, offered=300, options=PAPER).intervals(5)
     assert decision.ratios == {1: 1.0}
     assert decision.reason == "no worst server"

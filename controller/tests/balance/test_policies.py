@@ -1,4 +1,4 @@
-"""The protocol between a balancer and its policy: what is a policy's own, and what stays when the mode changes."""
+"""The protocol between a balancer and its policy: the policy's own state, and the state kept when the mode changes."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ MEMBERS = [Member(1), Member(2), Member(3)]
 
 
 class LeastSyns(Policy):
-    """Gives everything to the server with the fewest SYNs."""
+    """A policy that gives all connections to the server with the fewest SYNs."""
 
     def decide(self, interval: Interval) -> Outcome:
         least = min(interval.windows, key=lambda server: (interval.windows[server].syn, server))
@@ -26,7 +26,7 @@ def test_every_mode_has_a_policy() -> None:
 
 
 def test_what_depends_on_a_mode_is_asked_of_its_policy() -> None:
-    """Only options and tables name a single mode; the page preselects one."""
+    """Modules other than options and tables do not name a mode, except for the page's preselection."""
     package = Path(sluice.__file__).parent
     naming = {
         str(file.relative_to(package)) for file in package.rglob("*.py") if re.search(r"Mode\.[A-Z]", file.read_text())

@@ -1,4 +1,4 @@
-"""What production mode adds: confidence, recovery, ejection, slow start."""
+"""Production mode's additions to the paper: confidence, recovery, ejection, slow start."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The way back: slowly up to where a server last lost SYNs, and at once down to where it lost none."""
+"""Recovery raises a ratio slowly up to where the server last lost SYNs, and lowers it at once to where it lost none."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_what_recovery_leads_to_sums_to_one(shares: dict[int, float]) -> None:
 @settings(max_examples=6, deadline=None)
 @given(st.integers(20, 80), st.integers(3, 6))
 def test_a_weak_server_loses_ever_less_often(able: int, servers: int) -> None:
-    """Between two times at which it gives pass at least as many periods as between the two before, but for the first
-    ones, in which it comes down."""
+    """The intervals between steps that take weight from the weak server never shrink, except for the first steps,
+    while its ratio falls."""
     pool = Pool(dict.fromkeys(range(1, servers), 1000) | {servers: able}, offered=100 * servers, options=OPTIONS)
     gave: list[int] = []
     for period in range(1200):

@@ -12,7 +12,7 @@ OPTIONS = BalanceOptions(period_s=1.0, window_s=10.0)
 
 
 def distinct(open_sum: int, begun: int) -> Work:
-    """Open connections that are all different ones."""
+    """Return the work of a server whose sampled open connections are all distinct."""
     return Work(open_sum, open_sum, begun)
 
 
@@ -72,15 +72,15 @@ def test_rises_and_sums_are_of_the_readings_since_they_were_taken() -> None:
 
 
 def test_samples_alias_with_no_whole_number_of_cycles_a_period() -> None:
-    assert len(SAMPLE_TIMES) == READINGS - 1 and all(0 < part < 1 for part in SAMPLE_TIMES)
+    assert len(SAMPLE_TIMES) == READINGS - 1 and all(0 < fraction < 1 for fraction in SAMPLE_TIMES)
     assert list(SAMPLE_TIMES) == sorted(SAMPLE_TIMES)
     for times in range(1, 101):
-        phases = sorted(part * times % 1 for part in (*SAMPLE_TIMES, 1.0))
+        phases = sorted(fraction * times % 1 for fraction in (*SAMPLE_TIMES, 1.0))
         assert max(later - earlier for earlier, later in pairwise((*phases, phases[0] + 1))) < 0.55, times
 
 
 class Answering:
-    """Three servers that answer every SYN; s3 keeps its connections open."""
+    """Three simulated servers that answer every SYN; s3 keeps its connections open."""
 
     def __init__(self, options: BalanceOptions = OPTIONS) -> None:
         self.balancer = Balancer([Member(i, 1.0) for i in (1, 2, 3)], options)
@@ -100,7 +100,7 @@ class Answering:
         return self.balancer.ratios
 
     def alike(self, number: int, *, dead: int | None = None) -> None:
-        """Connections that take a fortieth of a period on each server; none of them ends on a dead one."""
+        """Simulate connections that last 1/40 of a period on each server; on the server `dead` none ends."""
         for _ in range(number):
             self.now += 1.0
             more = {i: round(10_000 * ratio) for i, ratio in self.balancer.ratios.items()}

@@ -82,7 +82,7 @@ def test_bounded_ratios_sum_to_one_within_bounds(ratios: dict[int, float], data:
         assert low[server] - 1e-9 <= value <= high[server] + 1e-9
 
 
-def test_bounds_that_cannot_be_met_are_scaled() -> None:
+def test_unsatisfiable_bounds_are_scaled() -> None:
     ratios = {1: 0.5, 2: 0.5}
     assert bounded(ratios, {1: 0, 2: 0}, {1: 0.1, 2: 0.3}) == pytest.approx({1: 0.25, 2: 0.75})
     assert bounded(ratios, {1: 3.0, 2: 1.0}, {1: 3.0, 2: 1.0}) == pytest.approx({1: 0.75, 2: 0.25})

@@ -1,4 +1,4 @@
-"""Largest remainder: exact sums, within one of the share, the same whatever the order."""
+"""Largest remainder: sums are exact, each weight is within 1 of its share, and the servers' order does not matter."""
 
 import pytest
 from hypothesis import given

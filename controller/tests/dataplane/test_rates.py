@@ -1,4 +1,4 @@
-"""The cells of the response rates."""
+"""The register cells of the response rates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEP = 128
 
 
 def test_a_clock_that_wraps_changes_nothing() -> None:
-    """As that of a capture does every 51 days, which may begin anywhere."""
+    """The switch's clock wraps every 51 days, and a capture may begin just before that."""
 
     def contents(start_us: int) -> list[int]:
         source, memory = random.Random(1), Memory()

@@ -1,4 +1,4 @@
-"""A server whose host answers SYNs with RSTs has no load; it gets no more new connections than its draws."""
+"""A refusing server (its host answers SYNs with RSTs) has no load, yet must not attract more connections than drawn."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CLIENT, SERVICE = from_text("10.0.1.7").packed, from_text("10.0.0.100").packed
 DEAD = 1
 LIFETIMES = dict.fromkeys(PinState, 1000)
 SLACK = 4
-"""Connections. A Weyl sequence's turns deviate by fewer, and a server that is in the queue of idle ones gets one."""
+"""Tolerated connections: a Weyl sequence's turns deviate by fewer, and a server in the queue of idle ones gets one."""
 
 
 @dataclass
 class Pool:
-    """A service's servers at a switch; all live but those that are named dead."""
+    """A service's servers at a model of the switch; all are alive except those named dead."""
 
     weights: dict[int, int]
     looks: int = 4
@@ -36,7 +36,7 @@ class Pool:
 
     def __post_init__(self) -> None:
         self.plane = DataPlane(Memory(), LIFETIMES, dict.fromkeys(self.weights, False))
-        others = {one: {i: weight for i, weight in self.weights.items() if i != one} for one in self.weights}
+        others = {server: {i: weight for i, weight in self.weights.items() if i != server} for server in self.weights}
         draws = Draws(self.weights, others, sum(self.weights.values()), self.looks)
         self.service = Service(1, draws, sought_idle(self.weights))
         self.open: list[tuple[int, Connection]] = []
@@ -47,12 +47,12 @@ class Pool:
         self.plane.answer(NOW, self.service, server, packet)
 
     def syn(self) -> tuple[int, Connection]:
-        """A new connection's SYN, not answered yet."""
+        """Send a new connection's SYN; return the server and the unanswered connection."""
         connection = Connection(CLIENT, next(self._ports), SERVICE, 80)
         return self.plane.request(NOW, self.service, Packet(connection, Event.SYN)).server, connection
 
     def connect(self) -> int:
-        """A new connection, of a client that gives up where it is refused; its server."""
+        """Open a connection of a client that gives up when refused; return its server."""
         server, connection = self.syn()
         if server in self.dead:
             self.answer(server, connection, Event.RESET)
@@ -63,19 +63,19 @@ class Pool:
         return server
 
     def end(self, number: int, event: Event) -> None:
-        """The server ends one of the open connections."""
+        """Let a server end one of its open connections."""
         server, connection = self.open.pop(number % len(self.open))
         self.answer(server, connection, event)
 
     def die(self, server: int) -> None:
-        """The process ends, and with it its connections: by FIN, or by RST where data was unread."""
+        """End a server's process and its connections: by FIN, or by RST where data was unread."""
         self.dead.add(server)
         for number in reversed(range(len(self.open))):
             if self.open[number][0] == server:
                 self.end(number, Event.RESET if number % 3 == 0 else Event.FIN)
 
     def refuses(self, server: int) -> bool:
-        """Whether the switch takes it for one that refuses."""
+        """Return whether the switch marks the server as refusing."""
         (refuses,) = {self.plane.memory.of(register)[server] for register in REFUSING}
         return bool(refuses)
 
@@ -90,7 +90,7 @@ class Pool:
 def test_a_dead_server_gets_at_most_its_share_of_new_connections(
     weights: list[int], looks: int, before: int, history: list[int]
 ) -> None:
-    """After any load that was on the pool; each step a new connection, and where the number is odd one ends."""
+    """The bound holds after any load; each step opens a connection, and at odd numbers one ends."""
     pool = Pool(dict(enumerate(weights, 1)), looks)
     for _ in range(before):
         pool.connect()
@@ -107,7 +107,7 @@ def test_a_dead_server_gets_at_most_its_share_of_new_connections(
 @settings(max_examples=50, deadline=None)
 @given(weights=st.lists(st.integers(1, 8), min_size=2, max_size=6), before=st.integers(0, 120))
 def test_a_server_that_answers_again_is_preferred_again(weights: list[int], before: int) -> None:
-    """It gets its own draws meanwhile, so it is found; then it has least to do."""
+    """Its own draws continue meanwhile, so the switch notices its answers; then it has the least load."""
     pool = Pool(dict(enumerate(weights, 1)))
     for _ in range(before):
         pool.connect()
@@ -125,7 +125,7 @@ def test_a_server_that_answers_again_is_preferred_again(weights: list[int], befo
     ("event", "acknowledges", "refuses"),
     [
         (Event.RESET, True, True),
-        (Event.RESET, False, False),  # for a segment that is no SYN: a host acknowledges nothing then
+        (Event.RESET, False, False),  # an RST for a segment other than a SYN: the host acknowledges nothing in it
         (Event.SYN_ACK, True, False),
         (Event.FIN, True, False),
     ],

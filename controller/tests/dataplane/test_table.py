@@ -1,4 +1,4 @@
-"""The model of the connection table, where a packet test would wait for hours or see it from outside only."""
+"""The model of the connection table, for timeouts of hours and internal states that packet tests cannot observe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMES = {state: 100 * (1 + state) for state in PinState}
 
 
 def pinned(state: PinState, age: int = 1) -> tuple[Memory, ConnectionTable]:
-    """A table with one connection, to SERVER, in a state since so many ticks before NOW."""
+    """Return a table with a connection to SERVER that entered `state` `age` ticks before NOW."""
     memory = Memory()
     memory.of(Register.PIN_KEY_1)[PLACE.slot_1] = PLACE.fingerprint << 36 | state << 32 | NOW - age
     memory.of(Register.PIN_SERVER_1)[PLACE.slot_1] = SERVER
@@ -28,14 +28,14 @@ def pinned(state: PinState, age: int = 1) -> tuple[Memory, ConnectionTable]:
 def test_a_slot_is_kept_for_the_time_of_its_state(state: PinState) -> None:
     for late in (0, 1):
         memory, table = pinned(state, TIMES[state] + late)
-        found = table.syn(NOW, PLACE)
-        if late or state >= CLOSED:  # a SYN on closed or reset is a new connection at once
-            assert found == 1
+        slot = table.syn(NOW, PLACE)
+        if late or state >= CLOSED:  # a SYN on a closed or reset connection starts a new one at once
+            assert slot == 1
             table.claim(NOW, PLACE, 1, OTHER)
             assert memory.of(Register.PIN_SERVER_1)[PLACE.slot_1] == OTHER
             assert memory.of(Register.LOAD_EVICTED)[SERVER] == is_open(state)
         else:
-            assert isinstance(found, Pin) and found.server == SERVER
+            assert isinstance(slot, Pin) and slot.server == SERVER
 
 
 @pytest.mark.parametrize("state", PinState)

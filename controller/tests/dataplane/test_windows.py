@@ -1,4 +1,4 @@
-"""Windows under a cap: what holds whatever the segments are."""
+"""TCP windows under a cap: properties that hold for all sequences of segments."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ caps = st.sampled_from((0, 1, 10_000, 65_536, 1_000_000, NO_CAP, WRAP - 1)) | st
 
 @st.composite
 def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
-    """Bytes that the server sends, and of the client's segment: how far it acknowledges (in parts of 256 of what is in
-    flight; beyond are numbers never sent), how far back, and its window."""
+    """Draw bytes that the server sends, and the client's segment: how far it acknowledges (in 256ths of the bytes in
+    flight; above 256, numbers never sent), how far it goes back, and its window."""
     return (
         draw(st.integers(0, 100_000)),
         draw(st.sampled_from((0, 64, 255, 256, 256, 256, 300))),
@@ -27,7 +27,7 @@ def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
 
 
 def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF) -> tuple[Side, Side]:
-    """Both sides behind a handshake with these initial numbers."""
+    """Return both sides after a handshake with these initial sequence numbers."""
     syn, syn_ack = HandshakeSegment(client, window, 1460, scale), HandshakeSegment(server, 0xFFFF, 1460, 7)
     return agreed(syn, syn_ack, (client + 1) % WRAP)
 
@@ -37,15 +37,15 @@ def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF)
 def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
     start: int, scale: int | None, steps: list[tuple[tuple[int, int, int, int], int]]
 ) -> None:
-    """And no more is offered than the cap that was asked for last lets, or was offered before."""
+    """The offered window never exceeds the larger of the last cap and the edge offered before."""
     client, server = handshake(7, start, scale)
     offered, unit = client.edge, (1 << client.scale) - 1
-    for (sent, part, back, window), cap in steps:
+    for (sent, payload, back, window), cap in steps:
         room = max(0, (client.edge - server.next + WRAP // 2) % WRAP - WRAP // 2)
         length = min(sent, room, 0xFFFF - 40)
         server.sends(client, Segment(server.next, 8, 1, length), 0)
         flight = (server.next - client.acked) % WRAP
-        acknowledgement = (client.acked + flight * part // 256 - back + (part == 300)) % WRAP
+        acknowledgement = (client.acked + flight * payload // 256 - back + (payload == 300)) % WRAP
         before = replace(client)
         own = (acknowledgement + (window << client.scale)) % WRAP
         got = client.sends(server, Segment(8, acknowledgement, window), cap)
@@ -69,7 +69,7 @@ def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
     st.integers(0, WRAP - 1), st.integers(0, WRAP - 1), st.lists(st.integers(1, 60_000), min_size=1, max_size=30), caps
 )
 def test_a_duplicate_stays_one_whatever_the_cap_becomes(start: int, shift: int, sizes: list[int], cap: int) -> None:
-    """And numbers that wrap change nothing."""
+    """Duplicate acknowledgements carry equal windows under any cap, also where sequence numbers wrap."""
     windows: list[list[int]] = []
     for first in (start, (start + shift) % WRAP):
         client, server = handshake(7, first, 3)
@@ -78,15 +78,15 @@ def test_a_duplicate_stays_one_whatever_the_cap_becomes(start: int, shift: int, 
         for size in sizes:
             server.sends(client, Segment(server.next, 8, 1, size), 0)
             ack = Segment(8, server.next, 0xFFFF)
-            one, *others = (client.sends(server, ack, each) for each in (cap, 1, 0, NO_CAP))
-            assert others == [one] * 3
-            seen.append(one)
+            window, *others = (client.sends(server, ack, each) for each in (cap, 1, 0, NO_CAP))
+            assert others == [window] * 3
+            seen.append(window)
         windows.append(seen)
     assert windows[0] == windows[1]
 
 
 def test_a_cap_waits_until_what_was_promised_is_used() -> None:
-    """By hand: 65,535 bytes were promised, 20,000 are the cap; the window falls with each byte until that is left."""
+    """By hand: 65,535 bytes were offered, the cap is 20,000; each received byte shrinks the window down to the cap."""
     client, server = handshake(7, 1000, 0)
     client.sends(server, Segment(8, 1001, 0xFFFF), 20_000)
     client.sends(server, Segment(8, 1001, 0xFFFF), 20_000)
@@ -104,23 +104,23 @@ def test_a_cap_is_at_least_four_segments() -> None:
 
 @pytest.mark.parametrize(("scale", "units"), [(0, 14_480), (7, 114), (10, 15), (14, 1)])
 def test_a_window_is_no_smaller_than_its_cap(scale: int, units: int) -> None:
-    """Ten segments stay ten, also where the window can only say multiples of 2^scale."""
+    """A cap of ten segments admits ten, also where the window field only holds multiples of 2^scale."""
     client, server = handshake(7, 1000, scale)
     window = 0
-    for _ in range(20):  # what the handshake offered is used up
+    for _ in range(20):  # use up the window that the handshake offered
         server.sends(client, Segment(server.next, 8, 1, 4000), 0)
         window = client.sends(server, Segment(8, server.next, 60_000), 14_480)
     assert window == units
 
 
 def test_a_scale_that_one_side_does_not_give_is_none() -> None:
-    for one, other in ((7, None), (None, 7)):
-        client, server = agreed(HandshakeSegment(0, 1, 1460, one), HandshakeSegment(0, 1, 1460, other), 1)
+    for send_cap, receive_cap in ((7, None), (None, 7)):
+        client, server = agreed(HandshakeSegment(0, 1, 1460, send_cap), HandshakeSegment(0, 1, 1460, receive_cap), 1)
         assert (client.scale, server.scale) == (0, 0)
 
 
 def test_a_window_that_opens_again_is_capped_at_once_and_does_not_wait() -> None:
-    """Behind a zero window nothing is left to acknowledge."""
+    """After a zero window no data is in flight, so no old offer delays the cap."""
     client, server = handshake(7, 1000, 0, window=1)
     server.sends(client, Segment(1001, 8, 1, 1), 0)
     assert client.sends(server, Segment(8, 1002, 0), 20_000) == 0
@@ -136,7 +136,7 @@ def test_an_acknowledgement_of_what_was_never_sent_moves_nothing() -> None:
 
 
 def test_data_far_beyond_what_was_offered_moves_nothing() -> None:
-    """Else an acknowledgement far ahead would follow it."""
+    """Otherwise a forged acknowledgement far ahead would be accepted after it."""
     client, server = handshake(7, 1000, 7)
     for far in (1 << 20, 1 << 30, (1 << 31) - 1):
         client.sends(server, Segment((8 + far) % WRAP, 1001, 9, 100), 0)
@@ -146,7 +146,7 @@ def test_data_far_beyond_what_was_offered_moves_nothing() -> None:
 @pytest.mark.parametrize("unseen", [300_000, 1 << 30, 3 << 29, 1 << 31, 5 << 29])
 @pytest.mark.parametrize("uploads", [False, True])
 def test_what_passed_unseen_is_learned_again_and_takes_nothing_back(unseen: int, uploads: bool) -> None:
-    """Caps hold again within a few windows, and the first window is that of the endpoint itself."""
+    """After unseen segments, caps apply again within a few windows; the first window is the endpoint's own."""
     ends = handshake(7, 1000, 7)
     receiver, sender = ends[::-1] if uploads else ends
     edge = (sender.next + unseen) % WRAP

@@ -1,4 +1,4 @@
-"""A fake switch and a configuration that points at it."""
+"""Fixtures: a fake switch, and a configuration for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def switch() -> AsyncGenerator[FakeSwitch]:
 
 @pytest.fixture
 def write_config(switch: FakeSwitch, tmp_path: Path, pipeline_dir: Path) -> WriteConfig:
-    """Writes a configuration for the fake switch; the keywords are those of configs.web."""
+    """Return a function that writes a configuration for the fake switch; its keywords are those of configs.web."""
 
     def write(name: str = "sluice.yaml", **options: object) -> Path:
         path = tmp_path / name

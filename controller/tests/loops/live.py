@@ -1,4 +1,4 @@
-"""A controller in this process, driven against the fake switch."""
+"""Runs a controller in this process against the fake switch."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from sluice.features.balance.trace import Trace
 PATIENCE_S = 60.0
 
 WriteConfig = Callable[..., Path]
-"""Writes a configuration for the fake switch; the keywords are those of configs.web."""
+"""Function that writes a configuration for the fake switch; its keywords are those of configs.web."""
 
 
 async def until(condition: Callable[[], object], what: str = "condition") -> None:
-    """Wait for something to become true; fail with its name when it does not."""
+    """Wait until a condition holds; fail with its name when it does not hold in time."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while not condition():  # noqa: ASYNC110 - what is waited for is another process's state in real life
+            while not condition():  # noqa: ASYNC110 - in real life the condition is another process's state
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"waited {PATIENCE_S:g} s in vain for: {what}") from None
 
 
 class Running:
-    """A controller that runs, and the lines that it has printed."""
+    """A running controller, and the lines that it has printed."""
 
     def __init__(self, config: Path) -> None:
         self.config_path = config
@@ -41,17 +41,17 @@ class Running:
         self.controller = Controller(load(config), str(config), self.trace, self.lines.append)
 
     def ready(self, times: int = 1) -> bool:
-        """True once it has announced so often that the switch is programmed."""
+        """Return whether the controller has announced `times` times that the switch is programmed."""
         return sum(line.startswith("sluice: ready") for line in self.lines) >= times
 
     def decisions(self) -> list[dict[str, Any]]:
-        """The trace so far."""
+        """Return the trace's decisions so far."""
         return [json.loads(line) for line in self._trace_path.read_text().splitlines()]
 
 
 @asynccontextmanager
 async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running]:
-    """Run a controller for the length of a block; ends it as Ctrl-C would."""
+    """Run a controller for the length of a block; end it as Ctrl-C does."""
     it = Running(config)
     task = asyncio.create_task(it.controller.run())
     try:
@@ -59,7 +59,7 @@ async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running
             await until(lambda: it.ready() or task.done(), "the ready line")
             if task.done():
                 task.result()
-            # What is counted before the first reading belongs to the base.
+            # Counts from before the first reading belong to the base, not to a difference.
             await until(it.decisions, "the first decision")
         yield it
     finally:
@@ -70,14 +70,14 @@ async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running
 
 
 def feed(switch: FakeSwitch, server: int, syn: int, synack: int, completed: int | None = None) -> None:
-    """Let a server be asked and answer."""
+    """Count SYNs, SYN-ACKs and completed handshakes of a server."""
     switch.count("ledger_syn", server, syn)
     switch.count("ledger_synack", server, synack)
     switch.count("ledger_completed", server, synack if completed is None else completed)
 
 
 async def settled(it: Running) -> None:
-    """Wait until the window holds nothing: then no change of weights is under way, nor will one come."""
+    """Wait until the window of counts is empty, so that the weights no longer change."""
     await until(lambda: _empty(it.decisions()[-1]), "the window to pass")
 
 

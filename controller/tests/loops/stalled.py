@@ -1,4 +1,4 @@
-"""An event loop in virtual time that can be stopped, as by SIGSTOP: the clock goes on, the loop does not."""
+"""An event loop in virtual time that can stall, as by SIGSTOP: the clock goes on while the loop does not run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from virtual import Clock
 
 
 class StalledLoop(WatchedLoop):
-    """Sleeping takes no time; ``stall`` lets time pass in the middle of a step."""
+    """A loop whose sleeps take no real time; ``stall`` advances the clock in the middle of a step."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -19,13 +19,13 @@ class StalledLoop(WatchedLoop):
 
 
 def stall(seconds: float) -> None:
-    """The process stands still."""
+    """Advance the clock as if the process had been stopped."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, StalledLoop)
     loop.clock.now += seconds
 
 
 def on_a_stalled_loop(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run to the end."""
+    """Run a coroutine to its end on a stalled loop."""
     with asyncio.Runner(loop_factory=StalledLoop) as runner:
         runner.run(coroutine)

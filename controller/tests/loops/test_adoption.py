@@ -1,4 +1,4 @@
-"""What a controller goes on from that finds a switch programmed."""
+"""The state that a controller adopts from a programmed switch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sluice.switch.plan import InstalledServer
 from sluice.switch.reconcile import Readback
 
 BOOTED_S = 5000.0
-"""A clock that has run for long when the controller starts."""
+"""Time in seconds on a clock that has run for long when the controller starts."""
 
 
 def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> Readback:
-    """A switch that has these servers of the one service, with these weights."""
+    """Return the readback of a switch that has these servers and weights of the single service."""
     return Readback(
         entries={},
         meters={meter: {} for meter in Meter},
@@ -36,7 +36,7 @@ def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> R
 
 
 def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> None:
-    """Without slow start it would have its whole share after one period: recovery goes all the way."""
+    """Without slow start, recovery would give it its whole share after a single period."""
     production = "mode: production, production: {slow_start_s: 60, recovery: 1}"
     world = world_of(parse(web(period_s=10, window_s=20).replace("mode: paper", production)))
     adopt(world, holding(world, {"s1": 1}, {1: 256}), BOOTED_S)
@@ -52,8 +52,8 @@ def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> No
 
 def test_a_server_that_was_ejected_stays_so_until_it_answers() -> None:
     world = world_of(parse(web(period_s=10, window_s=20).replace("mode: paper", "mode: production")))
-    found = replace(holding(world, {"s1": 1, "s2": 2}, {1: 250, 2: 6}), ejected=frozenset({2}))
-    adopt(world, found, BOOTED_S)
+    readback = replace(holding(world, {"s1": 1, "s2": 2}, {1: 250, 2: 6}), ejected=frozenset({2}))
+    adopt(world, readback, BOOTED_S)
     assert world[Balance].ejected == world.state().ejected == {2}
     balancer = world[Balance].views[1].balancer
     balancer.observe(BOOTED_S, {1: Counts(), 2: Counts()})

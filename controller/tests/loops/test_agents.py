@@ -1,4 +1,4 @@
-"""Agents under a controller: configured, followed by their reports, taken for dead and back, reloaded."""
+"""Agents of a controller: configuration, reports, detection of dead and returning agents, reloads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_agents_are_configured(config: Path, agents: tuple[FakeAgent, Fake
     (shop,) = first.services
     assert (shop.name, shop.address, shop.port, shop.agent_port, shop.guess) == ("shop", "10.0.0.100", 80, 80, False)
     assert dict(shop.groups) == {"all": "10.9.0.1:80", "fast": "10.9.0.2:8080"}
-    assert {name: list(one.ids) for name, one in shop.servers.items()} == {"all": [X1, X2], "fast": [X2, X3]}
+    assert {name: list(server.ids) for name, server in shop.servers.items()} == {"all": [X1, X2], "fast": [X2, X3]}
     rules = json.loads(shop.content)
     assert [rule["name"] for rule in rules["rules"]] == ["big", "perl", "admin"]
     assert "agents" not in rules
@@ -69,7 +69,7 @@ async def test_agents_are_configured(config: Path, agents: tuple[FakeAgent, Fake
 async def test_a_configuration_is_serialized_once(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes long where rules are thousands, and agents report twice a second."""
+    """Compiling takes long with thousands of rules, and agents report twice a second."""
     made: list[str] = []
     write = agents_task.configuration
 
@@ -198,17 +198,17 @@ async def test_status_and_metrics_show_agents_and_rules(
         await until(lambda: A2 in it.controller.world[Content].state.away.absent, "the second to be missed")
         shown = await gather(it.controller)
         shop = shown["services"][0]
-        assert [(one["name"], one["state"], one["ratio"]) for one in shop["servers"]] == [
+        assert [(server["name"], server["state"], server["ratio"]) for server in shop["servers"]] == [
             ("a1", "in", 1),
             ("a2", "absent", 0),
         ]
-        told = shop["content"]
-        assert told["rules"] == {"big": 3, "perl": 0, "(default)": 5}
-        assert told["groups"]["fast"] == {"opened": 4, "failed": 1, "servers": None}
-        assert told["refused"] == {"403": 2}
-        assert told["counts"]["handshakes"] == 10
-        assert [told["counts"][f"guesses_{what}"] for what in ("right", "wrong", "reset")] == [7, 2, 1]
-        assert [(one["answers"], one["waiting"]) for one in told["agents"]] == [(True, 2), (False, 0)]
+        content = shop["content"]
+        assert content["rules"] == {"big": 3, "perl": 0, "(default)": 5}
+        assert content["groups"]["fast"] == {"opened": 4, "failed": 1, "servers": None}
+        assert content["refused"] == {"403": 2}
+        assert content["counts"]["handshakes"] == 10
+        assert [content["counts"][f"guesses_{what}"] for what in ("right", "wrong", "reset")] == [7, 2, 1]
+        assert [(agent["answers"], agent["waiting"]) for agent in content["agents"]] == [(True, 2), (False, 0)]
         assert "content" not in shown["services"][1]
         text = render(shown)
         assert "agents: a1 3 connections, 2 waiting, 4096 bytes; a2 does not answer" in text
@@ -226,7 +226,7 @@ async def test_status_and_metrics_show_agents_and_rules(
         assert (await control.answer(it.controller, {"command": "status"}))["ok"]
 
 
-# -- what agents learn of groups
+# -- Groups that agents learn
 
 
 async def test_what_an_agent_learns_is_shared_with_the_others(
@@ -262,7 +262,7 @@ async def test_what_an_agent_learns_is_shared_with_the_others(
 async def test_what_agents_have_learned_is_merged_only_when_it_changes(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Agents report twice a second; merging takes long where agents and groups are many."""
+    """Agents report twice a second; merging takes long with many agents and groups."""
     first, second = agents
     first.learned = {"all": make("Ability", servers=[X1, X2], mss=1400)}
     merges: list[Any] = []
@@ -283,17 +283,17 @@ async def test_what_agents_have_learned_is_merged_only_when_it_changes(
         assert len(merges) > before
 
 
-# -- with no agent left
+# -- Without any agent alive
 
 
 def _services(switch: FakeSwitch) -> dict[int, int]:
-    """The generation of each content service, by number."""
+    """Return the generation of each content service, by number."""
     to_content = switch.schema.actions["to_content"].id
     calls = [entry.action.action for entry in switch.entries("services")]
     params = [
         {p.param_id: int.from_bytes(p.value, "big") for p in c.params} for c in calls if c.action_id == to_content
     ]
-    return {one[1]: one[2] for one in params}
+    return {param[1]: param[2] for param in params}
 
 
 def _admits_nobody(switch: FakeSwitch) -> bool:
@@ -302,7 +302,7 @@ def _admits_nobody(switch: FakeSwitch) -> bool:
 
 
 def _resets(switch: FakeSwitch) -> list[bytes]:
-    """Destinations whose refused clients get a reset."""
+    """Return the destinations whose refused clients get an RST."""
     entries = switch.entries("destinations")
     return [e.match[0].exact.value for e in entries if e.action.action.params[1].value == b"\1"]
 
@@ -352,13 +352,13 @@ async def test_without_agents_a_group_gets_clients_unread(
         shown = await gather(it.controller)
         assert shown["services"][0]["content"]["without_agents"] == "fast"
         assert "no agent is left: new connections go to fast unread" in render(shown)
-        told = {
+        status = {
             tuple(sample.labels.values())
             for family in metrics.families(shown)
             for sample in family.samples
             if sample.name == "sluice_content_without_agents"
         }
-        assert told == {("shop", "fast")}
+        assert status == {("shop", "fast")}
     async with running(config) as it:
         assert it.controller.world[Content].state.rules.generation == generation, "the rules are the same"
         await agents[1].start()
@@ -368,7 +368,7 @@ async def test_without_agents_a_group_gets_clients_unread(
         assert "shop has an agent again" in texts
 
 
-# -- cookie keys
+# -- Cookie keys
 
 
 def test_keys_are_the_owners_alone_and_outlive_the_controller(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is usual outlives the controller: it starts in a crowd and raises its alarm; no file does harm."""
+"""The baseline file: a controller that starts in a crowd still raises the alarm, and a bad file does no harm."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def crowd(now: float) -> dict[str, float]:
 
 
 def clock(began_s: float) -> Callable[[], float]:
-    """Time of day: the virtual loop's, from a moment on."""
+    """Return a clock of the time of day that begins at `began_s` and follows the virtual loop."""
 
     def now_s() -> float:
         try:
@@ -55,12 +55,12 @@ def clock(began_s: float) -> Callable[[], float]:
 
 
 def learn(path: Path, end_s: float = STOP_S) -> Run:
-    """A controller that sees usual traffic, and is killed: nothing is written at its end."""
+    """Run a controller on usual traffic and kill it, so that it writes no file at its end."""
     return Run(options(path), usual, baseline=BaselineFile(clock(BEGAN_S))).until(end_s)
 
 
 def restart(path: Path, *, after_s: float = 60.0, mode: str = "production", **changes: Any) -> Run:
-    """A controller that starts so long after the other did, in a crowd."""
+    """Run a controller that starts `after_s` seconds later, in a crowd."""
     run = Run(options(path, mode), crowd, baseline=BaselineFile(clock(BEGAN_S + after_s)), **changes)
     return run.until(12)
 
@@ -76,7 +76,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def file(path: Path) -> dict[str, Any]:
-    """What a controller left, as it can be changed."""
+    """Return the content of the file that a controller wrote."""
     learn(path)
     return json.loads(path.read_text())
 
@@ -119,7 +119,7 @@ def test_what_was_learned_before_a_reload_is_not_kept_as_that_of_other_services(
         return path.read_text()
 
     first = kept(0.1)
-    changed = [kept(0.2) for _ in range(8)]  # 64 s behind the first
+    changed = [kept(0.2) for _ in range(8)]  # 64 s after the first
     assert changed[:7] == [first] * 7
     assert json.loads(changed[7])["origin"]["fast_share"] == 0.2
 
@@ -143,7 +143,7 @@ def test_who_stood_by_for_too_long_forgets_what_was_usual(
 
 
 def test_what_was_taken_over_is_not_too_old_before_the_first_decision(path: Path) -> None:
-    """A controller that loses its switch at once begins to lead again."""
+    """A controller that loses its switch at once starts leading again."""
     BaselineFile(lambda: BEGAN_S).keep(known(f"news: {options(path)}", path.with_name("x")))
     file, view = BaselineFile(lambda: BEGAN_S + 60), fresh(f"news: {options(path)}", path.with_name("x"))
     for _ in range(2):
@@ -175,10 +175,10 @@ def test_a_file_of_another_user_is_not_taken_over(path: Path, caplog: pytest.Log
 
 
 def known(news: str, socket: Path) -> NewsView:
-    """Flash-crowd control that has learned what is usual."""
+    """Return flash-crowd control with a learned baseline."""
     view = fresh(news, socket)
-    one = Average(40.0, 1.0, 64)
-    view.restore(Usual(Average(2e5, 1e3, 64), one, {b"": one}))
+    average = Average(40.0, 1.0, 64)
+    view.restore(Usual(Average(2e5, 1e3, 64), average, {b"": average}))
     return view
 
 
@@ -191,22 +191,22 @@ def fresh(news: str, socket: Path) -> NewsView:
 
 
 def test_a_crowd_teaches_nothing_but_keeps_the_file_young(path: Path) -> None:
-    """In a crowd of hours the file stays as good as what the controller itself would go on with."""
+    """In a crowd of hours the file's age is renewed, as the controller's own baseline stays valid."""
     before = learn(path)
     assert before.view.usual is not None
     long = Run(options(path), crowd, baseline=BaselineFile(clock(BEGAN_S + 60))).until(60)
     assert long.decisions[-1].limits
-    kept = json.loads(path.read_text())
-    assert kept["unix_s"] > BEGAN_S + 60 + 60 - 2 * EVERY_S
-    assert kept["requests_per_s"]["average"] == pytest.approx(40, rel=0.2)
+    saved = json.loads(path.read_text())
+    assert saved["unix_s"] > BEGAN_S + 60 + 60 - 2 * EVERY_S
+    assert saved["requests_per_s"]["average"] == pytest.approx(40, rel=0.2)
 
 
 def write(path: Path, file: dict[str, Any], *at: str, value: object) -> None:
-    """Change one place."""
-    part = file
+    """Write the file with the value at a path of keys replaced."""
+    node = file
     for name in at[:-1]:
-        part = part[name]
-    part[at[-1]] = value
+        node = node[name]
+    node[at[-1]] = value
     path.write_text(json.dumps(file))
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_does_not_fit_is_said_and_ignored(
     write(path, file, *at, value=value)
     run = restart(path)
     assert not alarms(run)
-    (record,) = [one for one in caplog.records if one.message == IGNORED]
+    (record,) = [entry for entry in caplog.records if entry.message == IGNORED]
     assert record.levelno == logging.WARNING
     assert reason in vars(record)["error"]
     assert vars(record)["file"] == str(path)
@@ -251,7 +251,7 @@ def test_a_file_of_long_ago_or_of_another_clock_is_ignored(
 ) -> None:
     learn(path)
     assert not alarms(restart(path, after_s=after_s))
-    (record,) = [one for one in caplog.records if one.message == IGNORED]
+    (record,) = [entry for entry in caplog.records if entry.message == IGNORED]
     assert reason in vars(record)["error"]
 
 
@@ -294,7 +294,7 @@ def test_another_programs_file_is_neither_read_nor_written_over(
     assert run.view.usual is not None
     assert path.read_text() == content
     assert caplog.messages.count(IGNORED) == caplog.messages.count(NOT_KEPT) == 1
-    said = [vars(one)["error"] for one in caplog.records if one.message == NOT_KEPT]
+    said = [vars(entry)["error"] for entry in caplog.records if entry.message == NOT_KEPT]
     assert said == ["there is a file that is no baseline: remove it, or name another news: baseline_file"]
 
 
@@ -308,7 +308,7 @@ def test_a_pipe_is_not_waited_for(path: Path, caplog: pytest.LogCaptureFixture) 
 def test_a_folder_that_cannot_be_written_is_said_once_and_again_when_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No such folder stands for one that is not writable: root may write everywhere."""
+    """A missing folder stands in for one that is not writable, since root may write everywhere."""
     path = tmp_path / "later" / "usual"
     run = Run(options(path), usual, baseline=BaselineFile(clock(BEGAN_S)))
 
@@ -328,7 +328,7 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_again_when_it_can(
 def test_a_full_disk_leaves_the_old_file_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """/dev/full takes no byte: the file is opened, and nothing can be written."""
+    """/dev/full accepts no byte: the file can be opened, but not written."""
     learn(path)
     old, opened = path.read_text(), os.open
 
@@ -342,7 +342,7 @@ def test_a_full_disk_leaves_the_old_file_whole(
     monkeypatch.setattr(os, "open", full)
     run = learn(path)
     monkeypatch.undo()
-    (record,) = [one for one in caplog.records if one.message == NOT_KEPT]
+    (record,) = [entry for entry in caplog.records if entry.message == NOT_KEPT]
     assert os.strerror(errno.ENOSPC) in vars(record)["error"]
     assert path.read_text() == old
     assert not any(path.parent.glob("*.new"))
@@ -351,7 +351,7 @@ def test_a_full_disk_leaves_the_old_file_whole(
 
 @pytest.mark.parametrize("mode", ["paper", "static"])
 def test_published_control_neither_reads_nor_writes_it(mode: str, path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is as published: it begins with nothing."""
+    """Paper mode follows the publication: it starts without a baseline."""
     path.write_text("no baseline")
     restart(path, mode=f"{mode}, period_s: 2")
     assert path.read_text() == "no baseline"

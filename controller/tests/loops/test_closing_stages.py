@@ -1,4 +1,4 @@
-"""The loop of idle connections against the switch's own cells: what it reads, and the tickles that it sends."""
+"""The loop of idle connections against the switch's cells: its readings, and the tickles (probes) that it sends."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ OLDEST, OLD, YOUNG = 7, 70_005, 9
 
 
 def idle(switch: FakeSwitch, flow: int, at: int, *, spoke: bool = True, status: int = ClosingStatus.OPEN) -> None:
-    """A connection of s1's, as the stage leaves its cells; noted as idle, whether it still is or not."""
+    """Write the cells of a connection to s1 that the stage has noted as idle; it may have become active again."""
     switch.hold(Register.CLOSING_HINT, flow % 4096, flow << 41 | S1 << 31 | at)
     switch.hold(Register.CLOSING_STATE, flow, status << 60 | (3 if spoke else 0) << 58 | at << 26)
     switch.hold(Register.CLOSING_PEER, flow, int(from_text(CLIENT)) << 31 | (40_000 + flow % 1000) << 15 | S1)
 
 
 def cells(switch: FakeSwitch) -> None:
-    """Four open connections: two that could be closed, of which one is too young, and one that the client woke."""
+    """Write four open connections: two can be closed, of which one is too young, and a client has woken another."""
     idle(switch, OLDEST, 1 * SECOND, spoke=False)
     idle(switch, OLD, 2 * SECOND)
     idle(switch, YOUNG, 100 * SECOND)
@@ -55,12 +55,12 @@ def closes(write_config: WriteConfig) -> Path:
 
 
 async def shown(it: Running) -> Mapping[str, Any]:
-    """What the status says of s1's connections."""
+    """Return the status of s1's connections."""
     return (await status.gather(it.controller))["services"][0]["servers"][0]["resources"]["idle"]
 
 
 async def tickled(switch: FakeSwitch) -> tuple[int, bytes]:
-    """Where the next packet of the controller's goes that is no ARP, and what it is."""
+    """Return egress port and frame of the controller's next packet-out that is no ARP."""
     while True:
         packet = await asyncio.wait_for(switch.packets_out.get(), PATIENCE_S)
         fields = switch.schema.controller_packet_metadata["packet_out"].decode(packet.metadata)
@@ -89,16 +89,16 @@ async def test_the_longest_idle_connection_is_asked_in_its_clients_name(
         assert view is not None
         idling = view.idling[S1]
         await until(lambda: idling.closings.closed == 5 and idling.connections == 2, "what became of it")
-        told = await shown(it)
-        assert (told["closed"], told["taken_back"], told["raced"], told["asked"]) == (5, 3, 2, 1)
+        status = await shown(it)
+        assert (status["closed"], status["taken_back"], status["raced"], status["asked"]) == (5, 3, 2, 1)
         assert tickles_left(switch) == 0
 
 
 def tickles_left(switch: FakeSwitch) -> int:
-    """Tickles that nobody has looked at."""
+    """Return the number of tickles that no test has read yet."""
     header = switch.schema.controller_packet_metadata["packet_out"]
     left = [switch.packets_out.get_nowait() for _ in range(switch.packets_out.qsize())]
-    return sum(header.decode(one.metadata)["egress_port"] == INTO_PIPELINE for one in left)
+    return sum(header.decode(packet.metadata)["egress_port"] == INTO_PIPELINE for packet in left)
 
 
 async def test_a_switch_that_begins_anew_gets_its_clone_session_again(
@@ -125,17 +125,17 @@ async def test_a_controller_that_comes_back_finds_the_clone_session(
 
 
 async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round probes many; behind a reload, in the new service's name."""
+    """A round probes many connections with a single lookup; after a reload, with the new service's address."""
     made: list[Plan] = []
 
     def counted(plan: Plan) -> dict[int, tuple[Address, int]]:
         made.append(plan)
         return services_of(plan)
 
-    told: list[tuple[int, tuple[Address, int]]] = []
+    reported: list[tuple[int, tuple[Address, int]]] = []
 
     async def tickle_of(flow: int, service: tuple[Address, int], least_age_s: float) -> None:
-        told.append((flow, service))
+        reported.append((flow, service))
 
     def fake(*_: object) -> SimpleNamespace:
         return SimpleNamespace(tickle=tickle_of)
@@ -144,10 +144,10 @@ async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, mon
     monkeypatch.setattr(closing, "Closing", fake)
     world = world_of(load(write_config()))
     stages = SwitchStages(world, cast(Link, SimpleNamespace(session=None, registers=None)))
-    one = Candidate(flow=7, server=S1, idle_s=9.0)
+    candidate = Candidate(flow=7, server=S1, idle_s=9.0)
     for port in (80, 81):
         world.plan = make_plan(parse(write_config().read_text().replace("port: 80\n", f"port: {port}\n", 1)))
         for _ in range(3):
-            await stages.probe(one, LEAST_AGE_S)
-    assert told == [(7, (from_text("10.0.0.100"), port)) for port in (80, 81) for _ in range(3)]
+            await stages.probe(candidate, LEAST_AGE_S)
+    assert reported == [(7, (from_text("10.0.0.100"), port)) for port in (80, 81) for _ in range(3)]
     assert len(made) == 3, "at the start, and once for each plan"

@@ -22,7 +22,7 @@ async def _ask(controller: Controller, **request: Any) -> Any:
         return await asyncio.to_thread(controlclient.ask, path, request)
 
 
-async def test_drained_server_gets_nothing_new_and_a_new_controller_knows(
+async def test_drained_server_gets_nothing_new_and_stays_drained_for_a_new_controller(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     config = write_config()
@@ -113,7 +113,7 @@ async def test_broken_or_too_deep_reload_changes_nothing(switch: FakeSwitch, wri
 
 
 async def _status(controller: Controller) -> Any:
-    """What `status` shows of a controller that leads: a write of its own that the switch refuses makes it lead anew."""
+    """Return `status` of a leading controller; a refused write of its own makes it lead anew, so wait for that."""
     shown: Any = {}
     async with asyncio.timeout(PATIENCE_S):
         while "services" not in shown:

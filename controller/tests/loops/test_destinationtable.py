@@ -1,4 +1,4 @@
-"""Numbers of destinations."""
+"""Assignment of numbers to destinations."""
 
 from sluice.addresses import from_text
 from sluice.features.crowd.destinations import SHARED, DestinationTable

@@ -1,4 +1,4 @@
-"""``sluice explain``: where a client's connections go, and why."""
+"""``sluice explain``: the servers of a client's connections, and the reasons."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connection(port: int) -> Connection:
 
 
 def pin(switch: FakeSwitch, port: int, server: int, state: PinState, *, way: int = 1, ago: int = 0) -> None:
-    """As a packet would leave it; ``ago`` in ticks."""
+    """Write a connection's slot as a packet would; ``ago`` is its age in ticks."""
     place = connection(port).place
     slot = place.slot_1 if way == 1 else place.slot_2
     key = place.fingerprint << 36 | state << 32 | (NOW - ago)
@@ -47,7 +47,7 @@ def pin(switch: FakeSwitch, port: int, server: int, state: PinState, *, way: int
 
 
 def foreign(switch: FakeSwitch, port: int) -> None:
-    """Live connections of others take both slots that it could have."""
+    """Fill both slots of a connection with other live connections."""
     place = connection(port).place
     for way, slot in ((1, place.slot_1), (2, place.slot_2)):
         key = (place.fingerprint ^ 1) << 36 | PinState.ESTABLISHED << 32 | NOW
@@ -67,9 +67,14 @@ async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwi
         pin(switch, 40000, 2, PinState.ESTABLISHED, way=2)
         before, writes = dict(switch.registers), len(switch.writes)
         shown = await explain(it.controller, "10.0.1.77:40000")
-        (one,) = shown["connections"]
-        assert (one["server"], one["state"], one["way"], one["over"]) == ("s2", "established", 2, False)
-        assert (one["weights_of"], one["weights"]) == ("trace", {"s1": 128, "s2": 128})
+        (connection,) = shown["connections"]
+        assert (connection["server"], connection["state"], connection["way"], connection["over"]) == (
+            "s2",
+            "established",
+            2,
+            False,
+        )
+        assert (connection["weights_of"], connection["weights"]) == ("trace", {"s1": 128, "s2": 128})
         assert (shown["new"]["server"], shown["new"]["by"]) == ("s2", "pin")
         assert shown["limits"] == []
         text = render(shown)
@@ -80,7 +85,7 @@ async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwi
 
 
 class Whole:
-    """The fake switch's registers as whole columns, at once."""
+    """Reads the fake switch's registers as whole columns of the same moment."""
 
     units = SimpleNamespace(pin_states=None)
 
@@ -99,18 +104,18 @@ class Whole:
 
 
 async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_config: WriteConfig) -> None:
-    """Between two looks at the table; `looks` are their times."""
+    """The time is known only between two sweeps of the table; `looks` are the sweeps' times."""
     looks = iter(1_700_000_000.0 + 60 * number for number in range(6))
 
     async def pinned(port: int) -> tuple[str, str]:
         shown = await explain(it.controller, f"10.0.1.77:{port}")
-        (one,) = shown["connections"]
+        (connection,) = shown["connections"]
         text = render(shown).splitlines()[3].strip()
-        return one["server"], text
+        return connection["server"], text
 
-    async def look(*, kept: bool = True) -> None:
+    async def look(*, is_kept: bool = True) -> None:
         slots = await read_slots(cast(Registers, Whole(switch)))
-        it.controller.world.ages.look(slots, np.full(len(slots.places), kept), next(looks))
+        it.controller.world.ages.look(slots, np.full(len(slots.places), is_kept), next(looks))
 
     async with running(write_config(mode="fixed")) as it:
         pin(switch, 40000, 2, PinState.ESTABLISHED, way=2)
@@ -133,7 +138,7 @@ async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_confi
         pin(switch, 40000, 1, PinState.ESTABLISHED, way=2)
         assert await pinned(40000) == ("s1", f"since a time after {third}, the controller's last look at the table")
         await look()
-        await look(kept=False)
+        await look(is_kept=False)
         await look()
         since = "since a time from 2023-11-14 22:17:20 UTC to 2023-11-14 22:18:20 UTC"
         assert await pinned(40001) == ("s1", since), "the one before had vanished: its slot was given up"
@@ -186,7 +191,7 @@ async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_con
 
 @pytest.mark.parametrize("alike", [True, False])
 async def test_an_idle_server_is_named(switch: FakeSwitch, write_config: WriteConfig, *, alike: bool) -> None:
-    """Where servers are alike, before any other; else in place of two that are busy."""
+    """Among alike servers an idle one is selected first; otherwise it replaces two busy ones."""
     config = write_config(mode="fixed")
     more = "".join(f"  - {{name: s{n}, address: 10.0.3.{n}, port: 80}}\n" for n in range(3, 9))
     last = "  - {name: s2, address: 10.0.3.2, port: 80}\n"
@@ -209,14 +214,16 @@ async def test_an_idle_server_is_named(switch: FakeSwitch, write_config: WriteCo
             for register in ("idle_ticket_first", "idle_ticket_head"):
                 put(register, server, 1 << 16 | ticket)
         put("idle_ends", 1, 7 << 16 | 9)
-        told: set[tuple[str, str]] = set()
+        reasons: set[tuple[str, str]] = set()
         for step in range(30):
             put("draw_point", 1, step * 2 * GOLDEN % (1 << 32))
             new = (await explain(it.controller, "10.0.1.77:1000"))["new"]
             assert new["by"] == "choice"
-            told.add((new["server"], re.sub(r".*\) s\d |;.*", "", new["why"])))
-        assert {server for server, why in told if why == "has been idle for longest"} == {"s5"}
-        assert {server for server, _ in told} == ({"s5"} if alike else {"s3", "s5"}), "who is drawn and idle keeps it"
+            reasons.add((new["server"], re.sub(r".*\) s\d |;.*", "", new["why"])))
+        assert {server for server, why in reasons if why == "has been idle for longest"} == {"s5"}
+        assert {server for server, _ in reasons} == ({"s5"} if alike else {"s3", "s5"}), (
+            "who is drawn and idle keeps it"
+        )
 
 
 async def test_drained_and_expired_pins_and_limits_are_said(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -232,9 +239,9 @@ async def test_drained_and_expired_pins_and_limits_are_said(switch: FakeSwitch, 
         assert "s1 drains: it gets no new connections" in text
         assert "limit, admission of the service: 250 new connections/s, 25 at once" in text
         pin(switch, 40001, 1, PinState.PENDING, ago=100_000)
-        (one,) = (await explain(it.controller, "10.0.1.77:40001"))["connections"]
-        assert one["over"], "a pending pin is kept for seconds"
-        assert one["weights_of"] == "now", "the trace begins later"
+        (connection,) = (await explain(it.controller, "10.0.1.77:40001"))["connections"]
+        assert connection["over"], "a pending pin is kept for seconds"
+        assert connection["weights_of"] == "now", "the trace begins later"
 
 
 @pytest.mark.parametrize(

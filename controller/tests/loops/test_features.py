@@ -1,4 +1,4 @@
-"""The protocol of features: World, controller and status take in one that they have never seen."""
+"""The protocol of features: World, controller and status accept an unknown feature."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CAPS = {1: Defaults(1000, 2000)}
 
 
 class Greedy(Feature):
-    """Holds all weights, and caps the connections of server 1."""
+    """A feature that freezes all weights, and caps the connections of server 1."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -88,7 +88,7 @@ class Greedy(Feature):
 
 @pytest.fixture
 def features(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every controller has the feature, as if it stood in the list."""
+    """Add the feature to the list, so that every controller has it."""
     monkeypatch.setattr("sluice.features.FEATURES", (*FEATURES, Greedy))
 
 
@@ -103,8 +103,8 @@ def test_the_desired_state_has_each_features_part() -> None:
     world = World.of(parse(web()), (*FEATURES, Greedy))
     assert world.state().caps == CAPS and world.state().weights == world_of(parse(web())).state().weights
     (service,) = world.plan.services
-    part = world.state(service)
-    assert not part.is_complete and part.plan.services == (service,) and part.caps == CAPS
+    state = world.state(service)
+    assert not state.is_complete and state.plan.services == (service,) and state.caps == CAPS
 
 
 def test_a_feature_holds_weights_and_is_named_where_servers_get_no_connections() -> None:
@@ -155,7 +155,7 @@ async def test_a_feature_takes_part_in_a_reload(switch: FakeSwitch, write_config
 
 
 def test_a_configuration_that_is_only_tried_writes_and_reads_no_file(tmp_path: Path) -> None:
-    """A reload's preview works on a copy of the world."""
+    """A reload tries the configuration on a copy of the world."""
     config = parse(web(more=f"news: {{mode: production, baseline_file: {tmp_path / 'usual'}}}"))
     world = world_of(config)
     world[Balance].trace = Trace(tmp_path / "trace")

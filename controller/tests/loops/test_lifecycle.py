@@ -1,4 +1,4 @@
-"""Start, adoption, restart of either side, and the stand-by controller, against a switch in this process."""
+"""Start, adoption, restarts of controller and switch, and the stand-by controller, against the fake switch."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_other_program_is_replaced(switch: FakeSwitch, write_config: Write
 
 
 async def left_by_another_version(switch: FakeSwitch, config: Path) -> None:
-    """A server drains, and then the switch has to be taken for one that another version has left."""
+    """Drain a server, then change the switch so that it looks as if another version had programmed it."""
     async with running(config) as it:
         await it.controller.drain("s1", drain=True)
     assert switch.config is not None
@@ -235,18 +235,18 @@ async def test_higher_configured_election_id_takes_over_and_the_other_stands_by(
 
 
 class Relay:
-    """A way to a switch on which connections can go silent, as when its power fails: nobody ends them."""
+    """A TCP relay to a switch whose connections can go silent without an end, as when the switch's power fails."""
 
     def __init__(self, port: int) -> None:
         self._port, self._silent, self._pumps = port, asyncio.Event(), set[asyncio.Task[None]]()
 
     def silence(self) -> None:
-        """Let nothing through any more on the connections that there are; new ones work."""
+        """Stop relaying on the existing connections; new ones work."""
         self._silent.set()
         self._silent = asyncio.Event()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """To be called with each connection."""
+        """Relay a connection; callback of the server."""
         there, back = await asyncio.open_connection("127.0.0.1", self._port)
         for source, sink in ((reader, back), (there, writer)):
             self._pumps.add(asyncio.create_task(self._pump(source, sink, self._silent)))
@@ -259,7 +259,7 @@ class Relay:
         sink.close()
 
     def close(self) -> None:
-        """To be called at the end."""
+        """Close all connections."""
         for pump in self._pumps:
             pump.cancel()
 

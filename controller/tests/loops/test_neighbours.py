@@ -1,4 +1,4 @@
-"""ARP both ways and time exceeded, frames compared with scapy's."""
+"""ARP requests and replies, and ICMP time exceeded; frames are compared with scapy's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _out(switch: FakeSwitch) -> tuple[int, Any]:
 
 
 def _mac(switch: FakeSwitch, address: str) -> str | None:
-    """Where the switch sends what is for a neighbour; None while it knows none."""
+    """Return the MAC address of a neighbour in the switch's table; None without an entry."""
     for entry in switch.entries("neighbours"):
         if from_number(int.from_bytes(entry.match[0].exact.value), IPV4_BITS) == from_text(address):
             return entry.action.action.params[2].value.rjust(6, b"\0").hex(":")
@@ -43,7 +43,7 @@ def _mac(switch: FakeSwitch, address: str) -> str | None:
 
 
 def _asking_once(config: Path) -> Path:
-    """With no further questions to those that have answered: what is learned of them, ARP has told of itself."""
+    """Disable repeated requests to known neighbours, so that changes are learned from reported ARP messages only."""
     config.write_text(config.read_text().replace("refresh_s: 1", "refresh_s: 3600"))
     return config
 
@@ -198,7 +198,7 @@ async def test_host_that_asks_for_one_of_our_addresses_is_learned_at_once(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     async with running(_asking_once(write_config())):
-        switch.arp(1, "10.0.1.77", OTHER)  # asks for another host
+        switch.arp(1, "10.0.1.77", OTHER)  # an ARP request for another host
         switch.arp(1, "10.0.1.50", SERVER, answered_by="10.0.1.1")
         switch.arp(1, "10.0.1.51", SERVER, answered_by="10.0.0.100")
         await until(lambda: _mac(switch, "10.0.1.50") and _mac(switch, "10.0.1.51"), "the clients' places")
@@ -232,7 +232,7 @@ def _unresolved(switch: FakeSwitch, hop: str, frame: Any = HELD) -> None:
 
 
 async def _next(switch: FakeSwitch, layer: Any) -> tuple[int, Any]:
-    """The next frame out that has this layer."""
+    """Return port and frame of the next packet-out with this layer."""
     async with asyncio.timeout(60):
         while layer not in (out := await _out(switch))[1]:
             pass
@@ -336,8 +336,8 @@ def test_no_error_about_errors_fragments_or_groups(packet: Any) -> None:
 
 
 class Wire:
-    """A switch's stream, and what is written: each with its moment in virtual time. It is the controller's link and
-    session in one."""
+    """A stand-in for the controller's link and session that records packets and writes, each with its
+    virtual time."""
 
     def __init__(self) -> None:
         self.session = self
@@ -346,7 +346,7 @@ class Wire:
         self._told: asyncio.Queue[P4DigestList] = asyncio.Queue()
 
     def arp(self, port: int, address: str, mac: str) -> None:
-        """Tell the sender of an ARP."""
+        """Report the sender of an ARP message."""
         sender = int(from_text(address))
         said: Any = {
             "ingress_port": port,
@@ -367,7 +367,7 @@ class Wire:
         return 1
 
 
-def test_move_is_written_when_it_is_heard_and_asked_for_a_refresh_later() -> None:
+def test_move_is_written_when_it_is_reported_and_asked_for_a_refresh_later() -> None:
     wire, world = Wire(), world_of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
     server = from_text("10.0.2.2")
 

@@ -34,7 +34,7 @@ PRODUCTION = "{mode: production, production: {baseline_s: 20}, hosts: [{name: fi
 
 
 def crowd(target: str, seconds: float = 60.0):
-    """40 requests a second here and 10 there; then a crowd at one of them."""
+    """Return arrivals of 40 and 10 requests/s at two destinations, then a crowd at `target`."""
 
     def arrivals(now: float) -> dict[str, float]:
         usual = {WEB: 30.0, HOST: 10.0}
@@ -64,7 +64,7 @@ def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
 
 @pytest.mark.parametrize(("mode", "frozen"), [("production", True), ("paper, period_s: 4", False)])
 def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: bool) -> None:
-    """Both servers leave as many requests unanswered: what R sees of a difference is chance."""
+    """Both servers leave equal shares of requests unanswered, so R measures only random differences."""
     options = f"{{mode: {mode}, production: {{baseline_s: 20}}}}"
     run = Run(options, crowd(WEB), unanswered=lambda now: 0.15 if now >= ONSET else 0.0).until(ONSET + 40)
     crowded = [d.time_s for d in run.decisions if d.verdict.cause is Cause.CROWD]
@@ -76,7 +76,7 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
 
 
 def test_what_is_counted_under_another_number_meanwhile_is_no_difference() -> None:
-    """Two reloads in one interval: a host goes, and comes back in another place of the list."""
+    """Two reloads in an interval remove a host and add it again with another number."""
 
     def options(*hosts: str) -> str:
         named = ", ".join(f"{{name: h{host[-2:]}, address: {host}}}" for host in hosts)
@@ -85,7 +85,7 @@ def test_what_is_counted_under_another_number_meanwhile_is_no_difference() -> No
     others, strangers = ("10.0.2.71", "10.0.2.73"), {"10.0.2.71": 10.0, "10.0.2.73": 90.0}
     reloads = {9.0: options(others[0]), 10.0: options("10.0.2.70", others[1], others[0])}
     run = Run(options(*others), lambda now: usual(now) | strangers, reloads=reloads).until(20.5)
-    before, after = run.decisions[1].target.offered, [one.target.offered for one in run.decisions[2:]]
+    before, after = run.decisions[1].target.offered, [decision.target.offered for decision in run.decisions[2:]]
     assert len(after) == 3 and max(after) < 1.2 * before
 
 
@@ -97,7 +97,7 @@ EVERY_HALF = PRODUCTION.replace("baseline_s", "detection_s: 0.5, baseline_s")
     [{}, {6.3: PRODUCTION, 11.7: PRODUCTION}, {6.3: EVERY_HALF, 11.7: PRODUCTION}],
 )
 def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str]) -> None:
-    """Both have a turn a second, also behind a reload; or control has two."""
+    """Balancing and flash-crowd control each run once a second, also after a reload; or control runs twice."""
     run = Run(PRODUCTION, usual, unanswered=lambda _: 0.15, reloads=reloads).until(20)
     moved = run.switch.touched()[Table.CHOOSE]
     assert len([time for time in moved if time > 12]) > 3
@@ -115,7 +115,7 @@ def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str
     ids=["the same", "shorter", "measured otherwise", "another mode"],
 )
 def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[float]) -> None:
-    """What is measured otherwise begins anew, on the same grid."""
+    """A measurement whose options change restarts, on the same time grid."""
     run = Run("{mode: paper, period_s: 4}", usual, reloads={at_s: f"{{{options}}}"}).until(20.5)
     assert [decision.time_s for decision in run.decisions] == pytest.approx(expected, abs=0.15)
     assert all(decision.target.offered == pytest.approx(50 * decision.seconds, rel=0.2) for decision in run.decisions)
@@ -123,7 +123,7 @@ def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[f
 
 @pytest.mark.parametrize("most", [1.0, 0.25])
 def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest.LogCaptureFixture) -> None:
-    """Three responses for each slot and, after the crowd, as few as ever."""
+    """The load is three responses per slot in the crowd, and returns to its usual value afterwards."""
     caplog.set_level(logging.INFO, "sluice.news")
     options = f"{{mode: production, flow_share: {most}, production: {{baseline_s: 20}}}}"
     switch = Switch()
@@ -139,9 +139,9 @@ def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest
     assert min(crowd.flow_share for crowd in switch.writes) <= 1 / 8
     written = switch.touched()[Table.RATE_SETTINGS]
     assert written[0] < 7 and written[-1] < 1.8 * ONSET
-    before = [one.measurement for one in run.decisions if ONSET - 5 < one.time_s < ONSET]
-    assert all(RATE_FLOWS / 10 < one.flows < RATE_FLOWS / 2.5 for one in before), "in four intervals"
-    assert all(one.ar == pytest.approx(FAST_BPS, rel=0.12) for one in before)
+    before = [decision.measurement for decision in run.decisions if ONSET - 5 < decision.time_s < ONSET]
+    assert all(RATE_FLOWS / 10 < measurement.flows < RATE_FLOWS / 2.5 for measurement in before), "in four intervals"
+    assert all(measurement.ar == pytest.approx(FAST_BPS, rel=0.12) for measurement in before)
     assert "another share of responses is measured" in caplog.messages
 
 
@@ -161,7 +161,7 @@ TWO_SERVICES = """\
 
 
 def two_services(end_s: float, *, at: str = WEB, silent: dict[int, float] | None = None) -> Run:
-    """A crowd at one service, whose servers like the other's leave some requests unanswered, by chance."""
+    """Run a crowd at a service; the servers of both services randomly leave some requests unanswered."""
 
     def arrivals(now: float) -> dict[str, float]:
         return {WEB: 30.0, API: 30.0} | ({at: 230.0} if now >= ONSET else {})
@@ -171,15 +171,15 @@ def two_services(end_s: float, *, at: str = WEB, silent: dict[int, float] | None
     return run.until(end_s)
 
 
-@pytest.mark.parametrize(("at", "held", "free"), [(WEB, "web", "api"), (API, "api", "web")])
-def test_a_crowd_at_one_service_holds_that_ones_weights_only(at: str, held: str, free: str) -> None:
+@pytest.mark.parametrize(("at", "frozen", "free"), [(WEB, "web", "api"), (API, "api", "web")])
+def test_a_crowd_at_one_service_holds_that_ones_weights_only(at: str, frozen: str, free: str) -> None:
     early, late = two_services(ONSET + 15, at=at), two_services(ONSET + 35, at=at)
     moved = {
         name: late.world[Balance].views[number].weight_changes - early.world[Balance].views[number].weight_changes
         for number, name in ((1, "web"), (2, "api"))
     }
-    assert late.view.frozen == [held] and said(late).endswith(f"; the weights of {held} are frozen.")
-    assert moved[held] == 0
+    assert late.view.frozen == [frozen] and said(late).endswith(f"; the weights of {frozen} are frozen.")
+    assert moved[frozen] == 0
     assert moved[free] > 5
 
 
@@ -203,7 +203,7 @@ def never(now: float) -> float:
 
 
 def said(run: Run) -> str:
-    """The sentence of `sluice status`, with which its lines begin."""
+    """Return the first line of `sluice status`: the sentence about flash-crowd control."""
     status = news_status(run.view)
     _, head, sentence, *_ = news_lines(status)
     assert head == f"flash crowds  mode {run.view.config.mode}"
@@ -273,7 +273,7 @@ def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
     assert run.decisions[-1].verdict.cause is Cause.NORMAL
 
 
-def test_paper_mode_keeps_the_limit_and_remembers_nobody() -> None:
+def test_paper_mode_keeps_the_limit_and_remembers_no_client() -> None:
     options = "{mode: paper, period_s: 10, poll_s: 2, hosts: [{name: files, address: 10.0.2.77}]}"
     run = Run(options, crowd(HOST)).until(ONSET + 150)
     assert run.switch.crowd.limits.keys() == {run.switch.crowd.numbers[from_text(HOST)]}
@@ -330,7 +330,7 @@ def test_writes_only_what_changes() -> None:
 
 
 FOR_NEW_CONNECTIONS = {Table.DESTINATIONS, Table.SAMPLING, Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT}
-"""Stage destinations with its meters is for SYNs only; sampling looks at packets and changes none."""
+"""Objects that affect only new connections: stage destinations applies to SYNs; sampling changes no packet."""
 
 
 @settings(max_examples=20, deadline=None)
@@ -360,7 +360,7 @@ def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_
         for number, limit in written.limits.items():
             second = written.returning.get(number)
             assert 1 <= written.general[number].rate <= limit + 1
-            # Each is a whole number, to the nearest; and one at least, where a twentieth of 5 is a quarter.
+            # Limits are rounded to whole numbers of at least 1, so a twentieth of 5 becomes 1.
             rounding = 0.5 + 0.75 * bool(second)
             both = written.general[number].rate + (second.rate if second else 0)
             assert both <= (widest(0.5) if second else 1) * limit + rounding

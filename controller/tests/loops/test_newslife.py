@@ -1,4 +1,4 @@
-"""Flash-crowd control over the life of a controller: programming, adoption, restarts, reload, status."""
+"""Flash-crowd control in a controller's life cycle: programming, adoption, restarts, reload, status."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NEWS = (
 
 
 def default_of(switch: FakeSwitch, alias: str) -> list[int]:
-    """The parameters of a keyless table's action."""
+    """Return the parameters of a keyless table's default action."""
     number = switch.schema.tables[alias].id
     (entry,) = (entry for key, entry in switch.tables.items() if key[0] == number)
     return [int.from_bytes(p.value, "big") for p in entry.action.action.params]
 
 
 def numbers(switch: FakeSwitch) -> dict[int, int]:
-    """Destination numbers by address."""
+    """Return the destinations' numbers by address."""
     return {
         int.from_bytes(e.match[0].exact.value, "big"): int.from_bytes(e.action.action.params[0].value, "big")
         for e in switch.entries("destinations")
@@ -37,7 +37,7 @@ def numbers(switch: FakeSwitch) -> dict[int, int]:
 
 
 def buckets(switch: FakeSwitch, alias: str) -> dict[int, tuple[int, int]]:
-    """Rates and bursts by destination number."""
+    """Return the meters' rates and bursts by destination number."""
     number = switch.schema.meters[alias].id
     return {cell[1]: (m.cir, m.cburst) for cell, m in switch.meters.items() if cell[0] == number}
 
@@ -100,11 +100,11 @@ async def test_without_news_nothing_is_measured(switch: FakeSwitch, write_config
 async def test_controller_takes_over_what_an_earlier_one_left(
     switch: FakeSwitch, write_config: WriteConfig, reloads: bool
 ) -> None:
-    """At its start, and when flash-crowd control is configured later."""
+    """The setting is written at the controller's start, and when a reload adds flash-crowd control."""
     config = load(write_config(more=NEWS))
-    kept, origin = Average(2e5, 1e3, 99), world_of(config)[CrowdControl].view
+    saved, origin = Average(2e5, 1e3, 99), world_of(config)[CrowdControl].view
     assert origin is not None
-    origin.restore(Usual(kept, kept, {}))
+    origin.restore(Usual(saved, saved, {}))
     BaselineFile().keep(origin)
     async with running(write_config(more="" if reloads else NEWS)) as it:
         if reloads:
@@ -113,7 +113,7 @@ async def test_controller_takes_over_what_an_earlier_one_left(
         view = it.controller.world[CrowdControl].view
         assert view is not None
         usual = view.usual
-        assert usual is not None and usual.ar == kept
+        assert usual is not None and usual.ar == saved
 
 
 async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -154,7 +154,7 @@ BOTH_MODES = pytest.mark.parametrize("mode", ["production", "paper"])
 
 
 def aimed(identify: str, mode: str) -> str:
-    """The configuration with a limit for the hot spot (true), or for every destination (false)."""
+    """Return the configuration with a limit for the hot spot only ("true"), or for all destinations ("false")."""
     return NEWS.replace("{mode: production,", f"{{mode: {mode}, identify: {identify},")
 
 
@@ -239,7 +239,7 @@ async def test_a_controller_that_leads_again_goes_on_from_what_the_other_left(
         await until(lambda: again.ready(2), "the first to lead again")
         assert buckets(switch, "destination_limit") == ({1: (80, 20)} if left else {})
         limits = (await status.gather(again.controller))["news"]["limits"]
-        assert [one["limit_per_s"] for one in limits] == ([left] if left else [])
+        assert [limit["limit_per_s"] for limit in limits] == ([left] if left else [])
 
 
 async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:

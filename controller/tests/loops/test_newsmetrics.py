@@ -25,7 +25,7 @@ def crowd(now: float) -> dict[str, float]:
 
 
 def scraped(run: Run, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """What a scrape says of flash-crowd control and of destinations, by name and labels."""
+    """Return a scrape's samples about flash-crowd control and destinations, by name and labels."""
     shown: dict[str, Any] = {"packets": PACKETS, "services": [], "news": news_status(run.view)}
 
     async def gather(controller: Controller) -> dict[str, Any]:
@@ -42,8 +42,8 @@ def scraped(run: Run, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def test_before_the_first_decision_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = scraped(Run(OPTIONS, crowd), monkeypatch)
-    assert {name: str(value) for name, value in found.items()} == {
+    samples = scraped(Run(OPTIONS, crowd), monkeypatch)
+    assert {name: str(value) for name, value in samples.items()} == {
         "sluice_news_alarm": "0.0",
         "sluice_news_ar_bytes_per_second": "nan",
         "sluice_news_ar_average_bytes_per_second": "nan",
@@ -55,9 +55,9 @@ def test_before_the_first_decision_nothing_is_known(monkeypatch: pytest.MonkeyPa
 
 def test_a_crowd_is_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(OPTIONS, crowd).until(ONSET - 1)
-    found = scraped(run, monkeypatch)
-    assert found['sluice_news_cause{cause="normal"}'] == 1
-    assert not [name for name in found if name.startswith("sluice_news_limit_per_second")]
+    samples = scraped(run, monkeypatch)
+    assert samples['sluice_news_cause{cause="normal"}'] == 1
+    assert not [name for name in samples if name.startswith("sluice_news_limit_per_second")]
 
     run = Run(OPTIONS, crowd)
     run.until(ONSET + 5)
@@ -66,15 +66,15 @@ def test_a_crowd_is_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scraped(run, monkeypatch)["sluice_news_alarm"] == 1
 
     run = Run(OPTIONS, crowd).until(ONSET + 30)
-    last, found = run.decisions[-1], scraped(run, monkeypatch)
+    last, samples = run.decisions[-1], scraped(run, monkeypatch)
     assert last.limit is not None and last.measurement.ar is not None and last.detection.ar_average is not None
     web = run.view.name(from_text(WEB).packed)
-    assert found['sluice_news_cause{cause="crowd"}'] == 1
-    assert found[f'sluice_news_limit_per_second{{destination="{web}"}}'] == pytest.approx(last.limit.rate, abs=0.001)
-    assert found["sluice_news_ar_bytes_per_second"] == pytest.approx(last.measurement.ar / 8)
-    assert found["sluice_news_ar_average_bytes_per_second"] == pytest.approx(last.detection.ar_average / 8)
-    assert found["sluice_news_flows"] == last.measurement.flows
+    assert samples['sluice_news_cause{cause="crowd"}'] == 1
+    assert samples[f'sluice_news_limit_per_second{{destination="{web}"}}'] == pytest.approx(last.limit.rate, abs=0.001)
+    assert samples["sluice_news_ar_bytes_per_second"] == pytest.approx(last.measurement.ar / 8)
+    assert samples["sluice_news_ar_average_bytes_per_second"] == pytest.approx(last.detection.ar_average / 8)
+    assert samples["sluice_news_flows"] == last.measurement.flows
     requests = run.view.requests[from_text(WEB).packed]
     for key in ("offered", "admitted", "refused", "returning"):
-        assert found[f'sluice_destination_{key}_total{{destination="{web}"}}'] == getattr(requests, key)
+        assert samples[f'sluice_destination_{key}_total{{destination="{web}"}}'] == getattr(requests, key)
     assert requests.refused > 0

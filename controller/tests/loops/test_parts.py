@@ -1,4 +1,4 @@
-"""A decision is about one service: what it looks at, and that the switch then holds all that it is to hold."""
+"""A decision concerns a single service: its cost is bounded, and the switch is complete afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DECISIONS = 3
 
 
 def service(number: int, servers: int, options: str, more: str = "") -> str:
-    """A service as an item of the list, with servers of its own."""
+    """Return a service as an item of the configuration's list, with servers of its own."""
     pool = ", ".join(f"{{name: s{n}, address: 10.0.2.{20 * number + n}, port: 80}}" for n in range(servers))
     return (
         f"- {{name: w{number}, address: 10.0.0.{100 + number}, port: 80{more}, "
@@ -39,7 +39,7 @@ def service(number: int, servers: int, options: str, more: str = "") -> str:
 
 
 def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """What the tasks of so many services, all alike, go through in some decisions, each of which moves weights."""
+    """Count what the tasks of equal services iterate over in DECISIONS decisions, each of which moves weights."""
     seen: Counter[str] = Counter()
     weights, encode = Balancer.weights, P4TableEntry.encode_entry
 
@@ -54,8 +54,8 @@ def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     more = "".join(service(number, 2, "mode: production") for number in range(1, services))
     world = world_of(parse(web(period_s=1, window_s=1, mode="production", more=more)))
     memory, updates = Memory(), Updates()
-    found = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
-    link = Link(cast(Session, updates), cast(Registers, memory), found)
+    readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+    link = Link(cast(Session, updates), cast(Registers, memory), readback)
 
     async def run() -> None:
         await link.apply(world.state())
@@ -65,8 +65,8 @@ def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             patch.setattr(P4TableEntry, "encode_entry", counted_encode)
             views = world[Balance].views
             tasks = [
-                asyncio.create_task(balance(world, views[one.id], link, one, Trace(None)))
-                for one in world.plan.services
+                asyncio.create_task(balance(world, views[service.id], link, service, Trace(None)))
+                for service in world.plan.services
             ]
             await asyncio.sleep(0.5)
             for second in range(DECISIONS):
@@ -92,7 +92,7 @@ def test_a_round_looks_at_each_service_as_often_however_many_there_are(monkeypat
 
 
 async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_write() -> None:
-    """Servers lose all their weight, are ejected, come back, and are drained; pools with and without a second look."""
+    """Servers lose all weight, are ejected, recover, and drain; pools select with and without a second candidate."""
     source = random.Random(5)
     more = service(1, 5, "mode: paper, delta: 0.99", ", second_look: true")
     more += service(2, 5, "mode: production") + service(3, 20, "mode: production, min_syn: 1")
@@ -100,25 +100,25 @@ async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_wr
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         world = world_of(parse(web(more=more)))
         await session.push_pipeline()
-        found = await read_back(session)
-        await reconcile(session, found, world.state())
+        readback = await read_back(session)
+        await reconcile(session, readback, world.state())
         ejected = 0
         counts = {server.id: Counts() for server in world.plan.servers}
         for turn in range(40):
-            for one in world.plan.services:
-                for server in one.servers:
+            for each in world.plan.services:
+                for server in each.servers:
                     answered = source.choice((0, 100)) if turn % 10 < 6 else 100
                     counts[server.id] += Counts(syn=100, synack=answered, completed=answered)
-                balancer = world[Balance].views[one.id].balancer
+                balancer = world[Balance].views[each.id].balancer
                 before, writes = balancer.ejected, len(switch.writes)
                 balancer.observe(float(turn), counts)
-                await reconcile(session, found, world.state(one), touched(before, balancer.ejected))
+                await reconcile(session, readback, world.state(each), touched(before, balancer.ejected))
                 kinds.update(update.type for request in switch.writes[writes:] for update in request.updates)
                 ejected += len(balancer.ejected - before)
-                assert await reconcile(session, found, world.state(), TABLES) == 0
+                assert await reconcile(session, readback, world.state(), TABLES) == 0
             if turn % 8 == 4:
                 world[Balance].set_drain("w2/s1", drain=turn % 16 == 4, now_s=float(turn))
-                await reconcile(session, found, world.state())
+                await reconcile(session, readback, world.state())
         assert await reconcile(session, await read_back(session), world.state(), TABLES) == 0
     assert min(kinds[kind] for kind in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE)) > 5, kinds
     assert ejected > 5

@@ -1,4 +1,4 @@
-"""When ledger and open connections are read: live and in a replay, and by a controller that is late."""
+"""The times at which ledger and open connections are read: live, in a replay, and by a late controller."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,17 +26,17 @@ from virtual import Switch, in_virtual_time
 PERIOD_S = 2.0
 PERIODS = 3
 STALLED = 3
-"""The reading of the ledger that may take long."""
+"""Number of the ledger's reading that is slow."""
 
 
 class Watched(Memory):
-    """Registers that know when loads and ledger were read, and need a while: for loads, or for one ledger."""
+    """Registers that record the times of readings; reading the loads, or a single ledger, takes time."""
 
     def __init__(self, takes_s: float = 0.0, stall_s: float = 0.0) -> None:
         super().__init__()
         self.takes_s, self.stall_s = takes_s, stall_s
         self.now_s: float | None = None
-        """Left out: the loop's time."""
+        """The current time in seconds; None: the loop's time."""
         self.loads: list[float] = []
         self.ledger: list[float] = []
 
@@ -52,7 +52,7 @@ class Watched(Memory):
 
 
 class Kept(Trace):
-    """Keeps the lines, and when they were written."""
+    """A trace that keeps its lines and the times of writing."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -82,7 +82,7 @@ def live(mode: str, registers: Watched, periods: int = PERIODS) -> Kept:
     return trace
 
 
-ALL = [PERIOD_S * (period + part) for period in range(PERIODS) for part in (0.0, *SAMPLE_TIMES)]
+ALL = [PERIOD_S * (period + fraction) for period in range(PERIODS) for fraction in (0.0, *SAMPLE_TIMES)]
 
 
 def test_loads_are_read_eight_times_a_period_and_decided_from_once() -> None:
@@ -94,7 +94,7 @@ def test_loads_are_read_eight_times_a_period_and_decided_from_once() -> None:
     assert lines[0]["servers"]["s1"]["work"] == {"open_sum": 0, "anew": 0, "begun": 0}
 
 
-def test_nobody_reads_them_without_a_second_look() -> None:
+def test_they_are_not_read_without_a_second_look() -> None:
     registers = Watched()
     lines = live("paper", registers).lines
     assert registers.loads == [] and registers.ledger == pytest.approx([0.0, 2.0, 4.0])
@@ -106,7 +106,7 @@ def test_a_reading_that_is_late_for_the_next_is_left_out_and_decisions_keep_thei
     live("production", registers)
     assert registers.ledger == pytest.approx([0.0, 2.0, 4.0], abs=0.55)
     assert 3 * PERIODS <= len(registers.loads) <= 5 * PERIODS
-    assert all(later - one > 0.54 for one, later in zip(registers.loads, registers.loads[1:], strict=False))
+    assert all(later - earlier > 0.54 for earlier, later in zip(registers.loads, registers.loads[1:], strict=False))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_reload_makes_no_decision_but_for_a_shorter_period(period_s: float, ex
 
 
 def replayed(mode: str, registers: Watched, late: dict[float, float], live: LiveTimes | None = None) -> list[float]:
-    """When a driver decides whose steps are taken as late as that, by when they were due."""
+    """Return the times of decisions of a replay whose steps are delayed; `late` maps due times to actual times."""
     decided: list[float] = []
     driver = Driver(world(mode), registers, 0.0, live=live)
     while driver.due < 2 * PERIODS * PERIOD_S - 0.01:
@@ -151,15 +151,15 @@ def test_a_replay_reads_them_when_the_controller_does() -> None:
     [(0.4, [2.0, 4.8, 6.0, 8.0, 10.0]), (0.7, [2.0, 5.4, 8.0, 10.0]), (1.7, [2.0, 7.4, 10.0])],
 )
 def test_a_decision_that_is_late_has_none_right_behind_it(mode: str, periods: float, expected: list[float]) -> None:
-    """Nor in a replay, which is told how late it was, or when everything was decided."""
-    late, told, traced = Watched(stall_s=periods * PERIOD_S), Watched(), Watched()
+    """The same holds in a replay that gets the delay, or the times of all live decisions."""
+    late, restored, traced = Watched(stall_s=periods * PERIOD_S), Watched(), Watched()
     times = live(mode, late, 2 * PERIODS).times
     assert times == pytest.approx(expected)
-    assert min(later - one for one, later in pairwise(times)) >= PERIOD_S / 2
-    assert replayed(mode, told, {4.0: 4.0 + periods * PERIOD_S}) == pytest.approx(times)
+    assert min(later - earlier for earlier, later in pairwise(times)) >= PERIOD_S / 2
+    assert replayed(mode, restored, {4.0: 4.0 + periods * PERIOD_S}) == pytest.approx(times)
     assert replayed(mode, traced, {}, LiveTimes({"web": times})) == pytest.approx(times)
     assert bool(late.loads) is (mode == "production")
-    assert told.loads == traced.loads == pytest.approx(late.loads)
+    assert restored.loads == traced.loads == pytest.approx(late.loads)
 
 
 @given(

@@ -29,13 +29,13 @@ NO_ROOM = "600 servers and 600 retired ones, which may still have connections; t
 
 
 def put(config: Path, servers: str) -> None:
-    """Have the file name these servers."""
+    """Rewrite the configuration with these servers."""
     head, _, rest = config.read_text().partition("  servers:\n")
     config.write_text(f"{head}  servers:\n{servers}{rest[rest.index('control:') :]}")
 
 
 def pool(first_port: int, servers: int) -> str:
-    """So many servers, which no pool of another port has."""
+    """Return `servers` servers with ports from `first_port`, disjoint from pools with another first port."""
     return "".join(
         f"  - {{name: x{first_port + n}, address: 10.0.2.{2 + n % 200}, port: {first_port + n}}}\n"
         for n in range(servers)
@@ -43,7 +43,7 @@ def pool(first_port: int, servers: int) -> str:
 
 
 async def asked(it: Running, config: Path, servers: str) -> asyncio.Task[str]:
-    """A reload of these servers, under way."""
+    """Start a reload of these servers; return its task."""
     put(config, servers)
     reload = asyncio.create_task(it.controller.reload())
     await asyncio.sleep(0)
@@ -51,7 +51,7 @@ async def asked(it: Running, config: Path, servers: str) -> asyncio.Task[str]:
 
 
 async def answers(*reloads: asyncio.Task[str]) -> list[str | BaseException]:
-    """What they came to, in time."""
+    """Return the results of reloads, within a time limit."""
     async with asyncio.timeout(30):
         return await asyncio.gather(*reloads, return_exceptions=True)
 
@@ -107,7 +107,7 @@ async def test_a_server_with_connections_does_not_move_to_another_service(
         text = config.read_text()
         config.write_text(text[: text.index("services:")] + BLUE_GREEN + text[text.index("control:") :])
         with pytest.raises(Refused, match=r"server s2 moves from service web to web2.*sluice drain web/s2"):
-            await it.controller.reload()  # new connections may come at any moment
+            await it.controller.reload()  # a new connection may arrive at any moment
         await it.controller.drain("web/s2", True)
         await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
         await registers.write(Register.PIN_SERVER_1, 9, 2)
@@ -204,7 +204,9 @@ async def test_a_status_that_a_reload_overtakes_shows_what_is_there_then(
         assert [server["name"] for server in (await status)["services"][0]["servers"]] == ["s1"]
 
 
-async def test_nobody_waits_for_a_reload_whose_asker_has_gone(switch: FakeSwitch, write_config: WriteConfig) -> None:
+async def test_a_reload_whose_client_has_disconnected_is_still_applied(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
     config = write_config()
     async with running(config) as it:
         gone = await asked(it, config, ALONE)

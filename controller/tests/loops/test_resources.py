@@ -1,4 +1,4 @@
-"""Servers' buffers and idle connections in virtual time: the real tasks and world, stages that do as they are told."""
+"""Servers' buffers and idle connections in virtual time: the real tasks and world, with simulated stages."""
 
 from __future__ import annotations
 
@@ -36,50 +36,50 @@ SEND = "{budget: 1MB, needs: paper}"
 
 
 def world(resources: str, server: str = "") -> World:
-    """Two servers; ``server`` is what the second has of its own."""
+    """Return the world of a service with two servers; ``server`` is the second's own configuration."""
     text = web().replace("  servers:", f"  resources: {resources}\n  servers:")
     return world_of(parse(text.replace("10.0.3.2, port: 80", f"10.0.3.2, port: 80{server}")))
 
 
 @dataclass
 class Connection:
-    """A transfer with this much in flight if nobody bounds it, or an idle connection."""
+    """A transfer with its unbounded flight in bytes, or an idle connection."""
 
     server: int
     wants: float = 0.0
     sent: int = 1_000_000
     idle_s: float = 0.0
     send: int = 0
-    """Its cap, towards the client; 0: none."""
+    """Cap in bytes on the flight towards the client; 0: none."""
 
 
 @dataclass
 class Lab:
-    """Connections by number, and what was asked of the switch. It is the stages and the link's session."""
+    """A simulation of the stages and of the link's session: connections by number, and recorded requests."""
 
     connections: dict[int, Connection] = field(default_factory=dict[int, Connection])
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
     capped: list[float] = field(default_factory=list[float])
-    """When caps were written."""
+    """Times at which caps were written."""
     probes: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     prepared: int = 0
     answers: bool = True
-    """Servers answer probes."""
+    """Whether servers answer probes."""
     fails: bool = False
-    """The switch does not take caps."""
+    """Whether the switch refuses to write caps."""
     lies: set[int] = field(default_factory=set[int])
-    """Connections that are active again by the time they are looked at."""
+    """Connections that are noted as idle but are active again when they are confirmed."""
     slow_s: float = 0.0
-    """What it takes to read the notes."""
+    """Seconds that reading the notes of idle connections takes."""
     paused: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    """Responses by the pause in them, by server."""
+    """Counts of responses by the length of their longest pause, by server."""
     noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
-    """As the switch's notes are: of what has ended, too, until somebody looks."""
+    """The switch's notes of idle connections, including ended ones until they are confirmed."""
 
     def link(self) -> Link:
-        found = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
-        return Link(cast(Session, self.updates), cast(Registers, self.registers), found)
+        readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        return Link(cast(Session, self.updates), cast(Registers, self.registers), readback)
 
     def open(self, server: int, many: int, **what: Any) -> None:
         for _ in range(many):
@@ -87,14 +87,14 @@ class Lab:
         self.registers.count(Register.LOAD_FIRST, server, many)
 
     async def transfers(self) -> Columns:
-        """A slot each, and one that is empty."""
+        """Return a slot for each connection, and an empty one."""
         every = list(self.connections.items())
-        flight = [min(one.wants, one.send or 1e9) for _, one in every]
+        flight = [min(connection.wants, connection.send or 1e9) for _, connection in every]
         return Seen(
             flow=np.array([*self.connections, NONE]),
-            server=np.array([*(one.server for _, one in every), 0]),
+            server=np.array([*(connection.server for _, connection in every), 0]),
             fingerprint=np.array([*(flow * 7 for flow, _ in every), 0]),
-            sent=np.array([*(one.sent for _, one in every), 0]),
+            sent=np.array([*(connection.sent for _, connection in every), 0]),
             flight=np.array([*flight, 0.0]),
         )
 
@@ -111,23 +111,29 @@ class Lab:
         self.prepared += 1
 
     def _idle(self) -> Sequence[Candidate]:
-        return [Candidate(flow, one.idle_s, one.server) for flow, one in self.connections.items() if one.idle_s > 0]
+        return [
+            Candidate(flow, connection.idle_s, connection.server)
+            for flow, connection in self.connections.items()
+            if connection.idle_s > 0
+        ]
 
     async def idle(self, now_s: float) -> IdleFlows:
         await asyncio.sleep(self.slow_s)
-        self.noted |= {one.flow: one for one in self._idle()}
-        found = [self.noted[flow] for flow in sorted(self.noted)]
+        self.noted |= {candidate.flow: candidate for candidate in self._idle()}
+        candidates = [self.noted[flow] for flow in sorted(self.noted)]
         return IdleFlows(
-            np.array([one.flow for one in found], np.int64),
-            np.array([one.server for one in found], np.int64),
-            np.array([one.idle_s for one in found], np.float64),
+            np.array([candidate.flow for candidate in candidates], np.int64),
+            np.array([candidate.server for candidate in candidates], np.int64),
+            np.array([candidate.idle_s for candidate in candidates], np.float64),
         )
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        found = [one for one in self._idle() if one.flow in flows and one.flow not in self.lies]
-        for flow in set(flows) - {one.flow for one in found} - self.lies:
+        candidates = [
+            candidate for candidate in self._idle() if candidate.flow in flows and candidate.flow not in self.lies
+        ]
+        for flow in set(flows) - {candidate.flow for candidate in candidates} - self.lies:
             self.noted.pop(flow, None)
-        return found
+        return candidates
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
         assert self.prepared and candidate.idle_s >= least_age_s
@@ -151,7 +157,7 @@ def view_of(it: World) -> ResourcesView:
 
 
 def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
-    """Run the task of buffers."""
+    """Run the task that shares out the servers' buffers."""
 
     async def run() -> None:
         link = lab.link()
@@ -164,12 +170,12 @@ def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], No
 
 
 def closing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
-    """Run the task of idle connections; time makes them older."""
+    """Run the task that closes idle connections, whose idle times grow with the clock."""
 
     def older(now_s: float) -> None:
         meanwhile(now_s)
-        for one in lab.connections.values():
-            one.idle_s += 0.05 if one.idle_s else 0.0
+        for connection in lab.connections.values():
+            connection.idle_s += 0.05 if connection.idle_s else 0.0
 
     async def run() -> None:
         task = asyncio.create_task(resources.close(lab.link(), view_of(it), lab))
@@ -190,7 +196,7 @@ async def until(task: asyncio.Task[None], until_s: float, meanwhile: Callable[[f
     task.cancel()
 
 
-# -- buffers
+# -- Buffers
 
 
 def test_caps_follow_the_needs_every_second_and_settle() -> None:
@@ -199,12 +205,12 @@ def test_caps_follow_the_needs_every_second_and_settle() -> None:
     lab.open(S1, 1, wants=900e3)
     lab.open(S2, 1, wants=80e3)
     sharing(it, lab, 6)
-    caps = [one.send for one in lab.connections.values()]
+    caps = [connection.send for connection in lab.connections.values()]
     assert caps == [200_000, 200_000, 600_000, 160_000], "the last has a server of its own"
     assert all(time_s % 1 == pytest.approx(0, abs=1e-6) for time_s in lab.capped)
     assert len(lab.capped) <= 4, "nothing new is nothing to write"
-    told = view_of(it).decision
-    assert told is not None and told.send[S1].capped == 1 and told.send[S2].capped == 0
+    decision = view_of(it).decision
+    assert decision is not None and decision.send[S1].capped == 1 and decision.send[S2].capped == 0
 
 
 def test_the_defaults_go_to_the_table_and_nothing_else_does() -> None:
@@ -251,12 +257,12 @@ def test_a_reload_keeps_what_is_known_of_transfers() -> None:
     assert len(lab.capped) == writes, "they are what they were"
     reconfigure(it, world("{send: {budget: 500kB, needs: paper}}").config, 4.0)
     sharing(it, lab, 2)
-    assert [one.send for one in lab.connections.values()] == [250_000] * 2
+    assert [connection.send for connection in lab.connections.values()] == [250_000] * 2
     reconfigure(it, parse(web()), 6.0)
     assert it[Resources].view is None and it.state().caps == {}
 
 
-# -- idle connections
+# -- Idle connections
 
 IDLE = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000, least_age_s: 0.5}"
 LEARNING = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000}"
@@ -284,7 +290,7 @@ def test_above_it_the_longest_idle_are_closed_down_to_the_release() -> None:
 
 
 def test_a_crowd_of_thirty_a_second_finds_room() -> None:
-    """Twenty workers to spare: idle connections go as others come (Azuma et al., section 2.2)."""
+    """With twenty spare workers, idle connections are closed as new ones arrive (Azuma et al., section 2.2)."""
     it, lab = world(f"{{idle: {IDLE}}}"), Lab()
     lab.open(S1, 78, idle_s=5.0)
     most = 0
@@ -349,7 +355,7 @@ def test_a_limit_is_learned_from_what_a_server_refuses() -> None:
 
 
 def test_a_server_that_is_off_shows_no_limit() -> None:
-    """It is off from 2.5 to 12.5 s, with 300 connections open; its SYNs are answered before and afterwards."""
+    """The server is off from 2.5 to 12.5 s with 300 open connections; it answers SYNs before and afterwards."""
     it, lab = world("{idle: {learned: true, rate: 1000, least_age_s: 0.5}}"), Lab()
     lab.open(S1, 300, idle_s=5.0)
 
@@ -405,18 +411,21 @@ def test_a_server_can_have_a_limit_of_its_own() -> None:
     lab.open(S1, 50, idle_s=5.0)
     lab.open(S2, 50, idle_s=5.0)
     closing(it, lab, 2)
-    assert [sum(one.server == server for one in lab.connections.values()) for server in (S1, S2)] == [50, 7]
+    assert [sum(connection.server == server for connection in lab.connections.values()) for server in (S1, S2)] == [
+        50,
+        7,
+    ]
 
 
-# -- the table
+# -- The table `resources`
 
 
 async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_it() -> None:
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         it = world(f"{{send: {SEND}, sampling: 2, idle: {IDLE}}}")
         await session.push_pipeline()
-        found = await read_back(session)
-        await reconcile(session, found, it.state())
+        readback = await read_back(session)
+        await reconcile(session, readback, it.state())
         rows = {
             int.from_bytes(entry.match[0].exact.value, "big"): [
                 int.from_bytes(param.value, "big") for param in entry.action.action.params
@@ -426,5 +435,5 @@ async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_
         assert rows == {S1: [1, 2, 1, 1_000_000, 0], S2: [1, 2, 1, 1_000_000, 0]}
         assert (await read_back(session)).caps == {S1: Defaults(1_000_000, 0), S2: Defaults(1_000_000, 0)}
         reconfigure(it, parse(web()), 0.0)
-        await reconcile(session, found, it.state())
+        await reconcile(session, readback, it.state())
         assert switch.entries("resources") == []

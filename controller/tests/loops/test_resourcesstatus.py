@@ -22,7 +22,7 @@ RESOURCES = "{send: {budget: 1MB, needs: paper}, receive: {budget: 7MB}, idle: {
 
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """The stages of whatever switch a controller leads."""
+    """Replace the stages of the controller's switch by a simulation."""
     it = Lab()
 
     def stages(_world: World, _link: Link) -> Lab:
@@ -40,10 +40,10 @@ def decision_of(world: World) -> Decision:
 
 def samples(shown: dict[str, Any]) -> dict[str, float]:
     return {
-        f"{one.name}{sorted(one.labels.items())}": one.value
+        f"{sample.name}{sorted(sample.labels.items())}": sample.value
         for family in families(shown)
-        for one in family.samples
-        if one.name.startswith(("sluice_buffers", "sluice_connections"))
+        for sample in family.samples
+        if sample.name.startswith(("sluice_buffers", "sluice_connections"))
     }
 
 
@@ -57,8 +57,8 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
         await until(lambda: (view := it.controller.world[Resources].view) and view.idling[1].connections == 70, "loads")
         await until(lambda: decision_of(it.controller.world).receive[1].connections == 70, "loads, at the next second")
         shown = await status.gather(it.controller)
-    one, two = (server["resources"] for server in shown["services"][0]["servers"])
-    assert one["send"] | {"flight": 0, "need": 0} == {
+    first, second = (server["resources"] for server in shown["services"][0]["servers"])
+    assert first["send"] | {"flight": 0, "need": 0} == {
         "budget": 1_000_000,
         "flight": 0,
         "need": 0,
@@ -67,8 +67,8 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
         "capped": 2,
         "default_cap": 333_333,
     }
-    assert two["send"]["transfers"] == 0
-    assert one["idle"] == {
+    assert second["send"]["transfers"] == 0
+    assert first["idle"] == {
         "limit": 100,
         "learned": False,
         "open": 70,
@@ -83,17 +83,19 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
     }
     text = render(shown)
     assert "s1 send buffers: 977 KiB; in flight" in text and "2 transfers, 2 of them below their need" in text
-    assert one["receive"] == {"budget": 7_000_000, "connections": 70, "default_cap": 100_000}
+    assert first["receive"] == {"budget": 7_000_000, "connections": 70, "default_cap": 100_000}
     assert "s1 receive buffers: 6,836 KiB; 70 open connections, 98 KiB each" in text
     assert "s1 connections: 70 of 100, 0 idle for 10 s; closed 0 of 0 asked" in text
-    found = samples(shown)
-    assert found["sluice_buffers_share_bytes[('direction', 'send'), ('server', 's1'), ('service', 'web')]"] == 1_000_000
+    metrics = samples(shown)
     assert (
-        found["sluice_buffers_default_cap_bytes[('direction', 'receive'), ('server', 's1'), ('service', 'web')]"]
+        metrics["sluice_buffers_share_bytes[('direction', 'send'), ('server', 's1'), ('service', 'web')]"] == 1_000_000
+    )
+    assert (
+        metrics["sluice_buffers_default_cap_bytes[('direction', 'receive'), ('server', 's1'), ('service', 'web')]"]
         == 100_000
     )
-    assert found["sluice_connections_open[('server', 's1'), ('service', 'web')]"] == 70
-    assert found["sluice_connections_closed_total[('server', 's1'), ('service', 'web')]"] == 0
+    assert metrics["sluice_connections_open[('server', 's1'), ('service', 'web')]"] == 70
+    assert metrics["sluice_connections_closed_total[('server', 's1'), ('service', 'web')]"] == 0
 
 
 async def test_a_controller_that_comes_back_writes_all_caps_again(

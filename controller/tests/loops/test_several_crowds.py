@@ -1,4 +1,4 @@
-"""Several crowds at once, in virtual time: a limit each, begun and lifted apart, and bystanders left alone."""
+"""Several crowds at once, in virtual time: each has its own limit, and other destinations are not limited."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 60.0
 
 
 def crowds(*begin_end_more: tuple[str, float, float, float]):
-    """From when to when how many more requests a second; meanwhile everybody else gets a tenth more than usual."""
+    """Return arrivals with crowds (destination, begin, end, extra requests/s); all others get a tenth above usual."""
 
     def arrivals(now: float) -> dict[str, float]:
         rise = RISE if now >= START else 1.0
@@ -35,22 +35,22 @@ def crowds(*begin_end_more: tuple[str, float, float, float]):
 
 
 def limited(decision: Decision) -> set[str]:
-    """Who is."""
+    """Return the limited destinations' addresses."""
     return {str(from_packed(target)) for target in decision.limits if target is not None}
 
 
 def spells(run: Run) -> Mapping[str, list[tuple[float, float]]]:
-    """From when to when each was limited."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    """Return by destination the periods (begin, end) in which it was limited."""
+    periods: dict[str, list[tuple[float, float]]] = {}
     before = set[str]()
-    for one in run.decisions:
-        now = limited(one)
+    for decision in run.decisions:
+        now = limited(decision)
         for address in now - before:
-            found.setdefault(address, []).append((one.time_s, one.time_s))
+            periods.setdefault(address, []).append((decision.time_s, decision.time_s))
         for address in now:
-            found[address][-1] = found[address][-1][0], one.time_s
+            periods[address][-1] = periods[address][-1][0], decision.time_s
         before = now
-    return found
+    return periods
 
 
 @pytest.mark.parametrize(
@@ -77,37 +77,37 @@ def test_crowds_that_begin_together_have_a_limit_each_and_bystanders_none(sizes:
 def test_a_crowd_inside_another_begins_and_ends_without_it() -> None:
     outer, inner = SPOTS[0], SPOTS[1]
     run = Run(PRODUCTION, crowds((outer, START, 260.0, 400.0), (inner, 110.0, 170.0, 300.0)), CAPACITY).until(320.0)
-    found = spells(run)
-    assert set(found) == {outer, inner}
-    ((began, ended),) = found[inner]
+    periods = spells(run)
+    assert set(periods) == {outer, inner}
+    ((began, ended),) = periods[inner]
     assert 110 < began <= 125 and 170 < ended < 200
-    assert found[outer][0][0] <= START + 10
-    assert any(begin <= began and ended <= end and end >= 255 for begin, end in found[outer]), "the inner one's end"
+    assert periods[outer][0][0] <= START + 10
+    assert any(begin <= began and ended <= end and end >= 255 for begin, end in periods[outer]), "the inner one's end"
     assert not run.decisions[-1].limits, "both are over"
 
 
 def test_the_end_of_the_larger_crowd_does_not_free_the_smaller() -> None:
     large, small = SPOTS[2], SPOTS[4]
     run = Run(PRODUCTION, crowds((large, START, 120.0, 600.0), (small, START, 240.0, 300.0)), CAPACITY).until(240.0)
-    found = spells(run)
-    assert set(found) == {large, small}
-    assert found[large][-1][1] < 150
-    assert found[small][-1][1] > 238
+    periods = spells(run)
+    assert set(periods) == {large, small}
+    assert periods[large][-1][1] < 150
+    assert periods[small][-1][1] > 238
 
 
 def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> None:
-    """Their congestion brings the limit below what it is usually asked for."""
+    """The other crowd's congestion lowers the limit below the destination's usual rate of requests."""
     outer, inner = SPOTS[0], SPOTS[1]
     both = crowds((outer, START, 260.0, 400.0), (inner, 80.0, 180.0, 300.0))
     run = Run(PRODUCTION, both, CAPACITY, response=lambda now: FAST_BPS * (0.6 if now >= START else 1.0)).until(250.0)
-    found = spells(run)
-    assert set(found) == {outer, inner}
-    assert 180 < found[inner][-1][1] < 205
-    assert found[outer][-1][1] > 248
+    periods = spells(run)
+    assert set(periods) == {outer, inner}
+    assert 180 < periods[inner][-1][1] < 205
+    assert periods[outer][-1][1] > 248
 
 
 def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> None:
-    """Of usual requests some second has more than a tenth more."""
+    """By chance, a second of usual traffic has over a tenth more requests."""
     spot = SPOTS[0]
     slow = START, 180.0
     run = Run(
@@ -121,7 +121,7 @@ def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> N
 
 
 def test_a_sole_limit_does_not_outlive_its_crowd_by_what_others_are_asked_for() -> None:
-    """Their requests stay up by a fifth; responses, slow in the crowd, had brought its limit below what is usual."""
+    """Others' requests stay a fifth above usual; slow responses in the crowd had lowered its limit below usual."""
     spot, slow = SPOTS[0], (START, 180.0)
 
     def arrivals(now: float) -> dict[str, float]:
@@ -139,25 +139,25 @@ def test_a_sole_limit_does_not_outlive_its_crowd_by_what_others_are_asked_for() 
 
 def test_published_control_limits_the_one_with_the_highest_count() -> None:
     run = Run(PAPER, crowds((SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 200.0)), CAPACITY).until(160.0)
-    assert max(len(one.limits) for one in run.decisions) == 1
+    assert max(len(decision.limits) for decision in run.decisions) == 1
     assert limited(run.decisions[-1]) == {SPOTS[0]}
 
 
 @pytest.mark.parametrize("mode", ["production", "paper"])
 def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None:
-    """In paper mode from one: there cannot be more."""
+    """In paper mode there is at most one limit."""
     both = [(SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 300.0)]
     run = Run(PRODUCTION, crowds(*both), CAPACITY).until(START + 30)
     left = run.switch.crowd
-    address = {number: one for one, number in left.numbers.items()}
-    found = Readback(
+    address = {number: destination for destination, number in left.numbers.items()}
+    readback = Readback(
         entries={},
-        meters=run.switch.held.meters,
+        meters=run.switch.readback.meters,
         destinations=dict(left.numbers),
         limits={address[number]: rate for number, rate in left.limits.items()},
     )
     view = Run(PRODUCTION.replace("production", mode, 1), crowds()).view
-    view.adopt(found)
+    view.adopt(readback)
     wanted = view.wanted()
     assert len(left.limits) == 2
     if mode == "paper":

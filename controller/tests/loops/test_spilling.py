@@ -1,4 +1,4 @@
-"""Caps on open connections, against the fake switch: who is left out, when all is refused, restarts and reloads."""
+"""Caps on open connections, against the fake switch: full servers, refusal of all, restarts and reloads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOLE = {1: 128, 2: 128}
 
 
 def capped(config: Path, s1: int | None = 8, s2: int | None = 4) -> Path:
-    """Have the file say so many for the two servers."""
+    """Write a configuration with these caps of the two servers."""
     text = config.read_text()
     for name, cap in (("s1", s1), ("s2", s2)):
         head, _, rest = text.partition(f"{{name: {name}, ")
@@ -44,13 +44,13 @@ def capped(config: Path, s1: int | None = 8, s2: int | None = 4) -> Path:
 
 
 def opened(switch: FakeSwitch, s1: int, s2: int) -> None:
-    """The servers have so many connections open."""
+    """Set the servers' numbers of open connections."""
     for server, number in ((1, s1), (2, s2)):
         switch.hold("load_first", server, number)
 
 
 def gate(switch: FakeSwitch) -> tuple[int, int] | None:
-    """Rate and burst of the service's admission."""
+    """Return rate and burst of the service's admission meter; None without a configuration."""
     config = switch.meters.get((switch.schema.meters[Meter.ADMISSION].id, 1))
     return None if config is None else (config.cir, config.cburst)
 
@@ -60,7 +60,7 @@ async def shown(it: Running) -> dict[str, Any]:
 
 
 def states(service: dict[str, Any]) -> list[str]:
-    return [one["state"] for one in service["servers"]]
+    return [server["state"] for server in service["servers"]]
 
 
 def told(it: Running) -> list[str]:
@@ -99,7 +99,9 @@ async def test_when_all_are_full_new_connections_are_refused_until_there_is_room
         why = explained(await explain(it.controller, "10.0.1.77:40000"))
         assert "a new SYN goes nowhere: every server is full, and the switch refuses it" in why
         collector = StatusCollector(it.controller, asyncio.get_running_loop())
-        families = {one.name: one.samples for one in await asyncio.to_thread(lambda: list(collector.collect()))}
+        families = {
+            family.name: family.samples for family in await asyncio.to_thread(lambda: list(collector.collect()))
+        }
         assert [sample.value for sample in families["sluice_service_refuses"]] == [1]
         assert [sample.value for sample in families["sluice_server_max_connections"]] == [8, 4]
         full = [s.labels["server"] for s in families["sluice_server_state"] if s.labels["state"] == "full" and s.value]
@@ -167,7 +169,7 @@ async def test_a_drained_server_is_no_room(switch: FakeSwitch, write_config: Wri
 
 
 def test_an_ejected_server_is_no_room() -> None:
-    """It answers nobody: what the others cannot take is refused, though it has no cap."""
+    """The server answers no client, so excess connections are refused although it has no cap."""
     more = "  - {name: s3, address: 10.0.2.3, port: 80}\n"
     world = world_of(parse(web(mode="production", more=more)))
     view = world[Balance].views[1]
@@ -207,19 +209,19 @@ async def test_the_trace_has_the_weights_in_force(switch: FakeSwitch, write_conf
         await settled(it)
         await until(lambda: it.decisions()[-1]["servers"]["s1"]["full"], "a decision since")
         servers = it.decisions()[-1]["servers"]
-        assert {name: one["weight"] for name, one in servers.items()} == {"s1": 0, "s2": 256}
+        assert {name: server["weight"] for name, server in servers.items()} == {"s1": 0, "s2": 256}
         assert servers["s1"]["ratio"] == 0.5
 
 
 async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_leave_it() -> None:
-    """And the limits of other services stay as they are written."""
+    """The limits of other services are not rewritten."""
     text = content().replace("address: 10.0.2.12, port: 8000}", "address: 10.0.2.12, port: 8000, max_connections: 5}")
     world = world_of(parse(text))
     memory, updates = Memory(), Updates()
     link = Link(cast(Session, updates), cast(Any, memory), Readback({}, {meter: {} for meter in Meter}, rounded=False))
     await link.apply(world.state())
-    both = [s for s in world.plan.services if any(one.name == "x2" for one in s.servers)]
-    (x2,) = {one.id for s in both for one in s.servers if one.name == "x2"}
+    both = [s for s in world.plan.services if any(server.name == "x2" for server in s.servers)]
+    (x2,) = {server.id for s in both for server in s.servers if server.name == "x2"}
     assert len(both) == 2 and all(s.caps == {x2: 5} for s in both)
     await memory.write(Register.LOAD_FIRST, x2, 5)
     updates.written.clear()

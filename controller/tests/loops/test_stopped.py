@@ -1,4 +1,4 @@
-"""The controller's process is stopped for seconds and goes on, as on a busy machine: its agents stay in the switch."""
+"""The controller's process stops for seconds, as on a busy machine; its agents stay in the switch's tables."""
 
 from __future__ import annotations
 

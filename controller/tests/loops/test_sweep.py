@@ -1,4 +1,4 @@
-"""The minute's look at the connection table: removed servers, the idle time."""
+"""The sweep of the connection table each minute: removed servers, and the idle time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_retired_server_leaves_with_its_last_connection(switch: FakeSwitch
 
 
 class OneSlot(Memory):
-    """A connection table with one connection, to the first server, and when it was read."""
+    """A connection table with a single connection, to the first server, that records the times of readings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,25 +106,25 @@ async def test_the_switch_is_given_the_idle_time_that_fits_its_table(
 
 
 def idle_ticks(switch: FakeSwitch) -> int:
-    """The first parameter of the timers' default action."""
+    """Return the idle time in ticks: the first parameter of the timers' default action."""
     number = switch.schema.tables["timers"].id
-    (entry,) = [one for (table, default, *_), one in switch.tables.items() if table == number and default]
+    (entry,) = [entity for (table, default, *_), entity in switch.tables.items() if table == number and default]
     return int.from_bytes(entry.action.action.params[0].value, "big")
 
 
-async def test_restarted_controller_still_knows_the_retired_one(switch: FakeSwitch, write_config: WriteConfig) -> None:
+async def test_restarted_controller_still_has_the_retired_server(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
     async with Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
         world = world_of(load(config))
-        found = await read_back(session)
-        await Link(session, Memory(), found).apply(world.state())
+        readback = await read_back(session)
+        await Link(session, Memory(), readback).apply(world.state())
 
         config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
         fresh = world_of(load(config))
-        found = await read_back(session)
-        adopt(fresh, found, now_s=0)
+        readback = await read_back(session)
+        adopt(fresh, readback, now_s=0)
         assert [r.id for r in fresh.plan.retired] == [1]
-        await Link(session, Memory(), found).apply(fresh.state())
+        await Link(session, Memory(), readback).apply(fresh.state())
         assert len(switch.entries("servers")) == 2
         assert switch.weights(1) == {2: 256}

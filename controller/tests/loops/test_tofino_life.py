@@ -1,4 +1,4 @@
-"""A controller's life with a Tofino: start, weights, limits, drains, restarts."""
+"""A controller's life cycle with a Tofino: start, weights, limits, drains, restarts."""
 
 from __future__ import annotations
 
@@ -67,13 +67,16 @@ async def test_a_drain_outlives_the_controller(tofino: TofinoSwitch, config: Pat
 
 
 async def test_a_full_server_is_not_taken_for_a_drained_one(tofino: TofinoSwitch, config: Path) -> None:
-    """Both are left out of the group."""
+    """The group contains neither full nor drained servers, so it cannot distinguish them."""
     config.write_text(config.read_text().replace("port: 80}", "port: 80, max_connections: 8}"))
     async with running(config):
         tofino.hold("load_first", 1, 8)
         await until(lambda: set(tofino.weights(1)) == {2}, "the full one to be left out")
     async with running(config) as again:
-        assert [one["state"] for one in (await gather(again.controller))["services"][0]["servers"]] == ["full", "in"]
+        assert [server["state"] for server in (await gather(again.controller))["services"][0]["servers"]] == [
+            "full",
+            "in",
+        ]
         tofino.hold("load_first", 2, 8)
         admission = tofino.schema.meters[Meter.ADMISSION].id
         await until(lambda: tofino.meters[admission, 1].cir == 0, "nothing to be admitted")

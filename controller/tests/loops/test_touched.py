@@ -1,4 +1,4 @@
-"""Which tables a balancing decision has compared with the switch."""
+"""The tables that are compared with the switch after a balancing decision."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from sluice.features.balance.decisions import touched
 from sluice.names import Table
 
 
-def test_servers_and_capacities_are_looked_at_only_when_somebody_is_ejected_or_comes_back() -> None:
-    nobody, one = frozenset[int](), frozenset({3})
-    assert touched(nobody, nobody) == touched(one, one) == {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS}
+def test_servers_and_capacities_are_compared_only_when_a_server_is_ejected_or_comes_back() -> None:
+    empty, single = frozenset[int](), frozenset({3})
+    assert touched(empty, empty) == touched(single, single) == {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS}
     moved = {Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS, Table.CHOOSE_STABLE, Table.SERVERS}
-    assert touched(nobody, one) == touched(one, nobody) == moved
+    assert touched(empty, single) == touched(single, empty) == moved

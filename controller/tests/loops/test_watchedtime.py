@@ -1,4 +1,4 @@
-"""A controller that was late itself blames no agent, server or neighbour, and takes no silence for a crowd."""
+"""A controller that was itself late does not treat agents, servers or neighbours as dead, nor silence as a crowd."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ A1, A2 = 1, 2
 CONTROLS = ("unix:///run/a1.sock", "127.0.0.1:9471")
 
 
-# -- the clock
+# -- The clock
 
 
 def test_time_passes_as_it_does_while_the_clock_is_looked_at() -> None:
@@ -93,11 +93,11 @@ def test_a_reading_is_late_behind_a_gap_or_when_it_takes_unusually_long() -> Non
     on_a_stalled_loop(run())
 
 
-# -- agents
+# -- Agents
 
 
 class Wire:
-    """Agents' connections: reports arrive in virtual time, and wait while the controller does not read them."""
+    """Simulated agents' connections: reports arrive in virtual time, and queue while the controller does not read."""
 
     def __init__(self) -> None:
         self.talks = {control: asyncio.Event() for control in CONTROLS}
@@ -217,7 +217,7 @@ def test_all_agents_that_have_ended_are_gone_at_once(wire: Wire) -> None:
 
 
 def test_agents_that_were_not_listened_to_are_not_silent(wire: Wire) -> None:
-    """While the switch was away, or a reload was applied."""
+    """The controller did not read reports while the switch was unreachable, or during a reload."""
 
     async def run() -> None:
         world = world_of(parse(content(control="/nowhere/sluice.sock")))
@@ -244,11 +244,11 @@ def test_an_agent_that_compiles_its_rules_is_not_silent(wire: Wire) -> None:
     on_a_stalled_loop(run())
 
 
-# -- servers, crowds, neighbours
+# -- Servers, crowds, neighbours
 
 
 class Counting(Memory):
-    """Servers answer every SYN, and one reading sees SYNs of a server whose answers are not counted yet."""
+    """Counters of servers that answer every SYN; a reading has SYNs of a server whose answers are not counted yet."""
 
     def __init__(self, *, slow_s: float = 0.0) -> None:
         super().__init__()

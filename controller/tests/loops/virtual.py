@@ -1,4 +1,4 @@
-"""Flash-crowd control in virtual time: the real task and world, a switch of registers and buckets, a crowd."""
+"""Runs flash-crowd control in virtual time: the real task and world, with a simulated switch and crowd."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAST_BPS = 200_000.0
 
 
 class Clock(selectors.SelectSelector):
-    """Waits no time: what would have been waited for is added to the clock."""
+    """A selector that does not wait: it adds each timeout to the virtual clock."""
 
     now = 0.0
 
@@ -64,14 +64,14 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def in_virtual_time(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run to the end; sleeping takes no time."""
+    """Run a coroutine to its end; sleeping takes no real time."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         runner.run(coroutine)
 
 
 @dataclass
 class Tokens:
-    """A bucket in the switch: refilled when it is written."""
+    """A token bucket in the switch; writing its configuration fills it."""
 
     bucket: Bucket | None = None
     tokens: float = 0.0
@@ -91,13 +91,13 @@ class Tokens:
 
 @cache
 def program() -> pipeline.Pipeline:
-    """The program that the switch runs."""
+    """Return the program that the switch runs."""
     return pipeline.load()
 
 
 @dataclass
 class Updates:
-    """What a session is to the reconciler: it keeps what is written, and when."""
+    """A substitute for the reconciler's session that records writes and their times."""
 
     written: list[tuple[float, p4r.Update]] = field(default_factory=list[tuple[float, p4r.Update]])
     address: str = "virtual"
@@ -115,46 +115,46 @@ PINS = {
     Register.PIN_KEY_1: {7: 0xA12_0000_0001, 9: 0xA22_0000_0001},
     Register.PIN_SERVER_1: {7: 1, 9: 2},
 }
-"""Connections that were established before anything else: one to each server."""
+"""Connections that were established before the run: one to each server."""
 
 
 @dataclass
 class Switch:
-    """The stages that flash-crowd control reads and sets, one tick at a time; it is the controller's link too."""
+    """A tick-by-tick simulation of the stages of flash-crowd control; it also stands in for the controller's link."""
 
-    apart = True
+    spaced = True
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
     crowd: Crowd = field(default_factory=Crowd)
     writes: list[Crowd] = field(default_factory=list[Crowd])
     weights: dict[int, int] = field(default_factory=dict[int, int])
-    """The servers', by number."""
+    """Weights by server number."""
     anybody: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
     clock: int = 1 << 24
     step: int = 0
     live: int = FLOWS
-    """Responses at a time."""
+    """Number of concurrent responses."""
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
 
     def __post_init__(self) -> None:
-        self.held = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        self.readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
         for register, cells in PINS.items():
             self.registers.cells[register].update(cells)
 
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
         for weights in state.weights.values():
             self.weights |= weights
-        many = await reconcile(cast(Session, self.updates), self.held, state, tables, meters)
+        many = await reconcile(cast(Session, self.updates), self.readback, state, tables, meters)
         if state.crowd != self.crowd:
             self.crowd = state.crowd
             self.writes.append(state.crowd)
-        anybody = self.held.meters[Meter.DESTINATION_LIMIT]
-        for number in {*self.anybody, *anybody}:
-            self.anybody.setdefault(number, Tokens()).write(anybody.get(number))
+        buckets = self.readback.meters[Meter.DESTINATION_LIMIT]
+        for number in {*self.anybody, *buckets}:
+            self.anybody.setdefault(number, Tokens()).write(buckets.get(number))
         return many
 
     def touched(self) -> dict[Table | Meter, list[float]]:
-        """When tables and meters were written to, after the beginning."""
+        """Return the times of writes to each table and meter after the start."""
         schema, moments = self.updates.pipeline.schema, dict[Table | Meter, list[float]]()
         names = {schema.tables[table].id: table for table in Table} | {schema.meters[m].id: m for m in Meter}
         for time_s, update in self.updates.written:
@@ -163,18 +163,18 @@ class Switch:
         return moments
 
     def established(self) -> list[tuple[int, int, bytes]]:
-        """What a packet of each established connection meets: its key, its server, and that one's entry."""
+        """Return what applies to packets of established connections: the key, the server, and the server's entry."""
         number = self.updates.pipeline.schema.tables[Table.SERVERS].id
         servers = {
             int.from_bytes(entry.match[0].exact.value, "big"): entry.SerializeToString()
-            for entry in self.held.entries.values()
+            for entry in self.readback.entries.values()
             if entry.table_id == number
         }
         keys, pinned = (self.registers.cells[register] for register in PINS)
         return [(key, pinned[slot], servers[pinned[slot]]) for slot, key in sorted(keys.items())]
 
     def requests(self, destination: str, many: int) -> int:
-        """SYNs arrive; the number that passes."""
+        """Let SYNs arrive; return how many pass."""
         number = self.crowd.numbers.get(from_text(destination), 0)
         admitted = self.anybody[number].admit(many) if number in self.anybody else many
         self.registers.count(Register.REQUESTS_OFFERED, number, many)
@@ -188,7 +188,7 @@ class Switch:
         return admitted
 
     def handshakes(self, many: int, lost: Mapping[int, float], completed: float) -> None:
-        """SYNs go to the servers by their weights; each loses its part, and a part of the answered is completed."""
+        """Distribute SYNs by weight; each server loses its share `lost`; the share `completed` of the rest complete."""
         weights = [self.weights.get(server, 1) for server in lost]
         parts = self.random.multinomial(many, [weight / sum(weights) for weight in weights])
         for (server, unanswered), syns in zip(lost.items(), parts, strict=True):
@@ -198,7 +198,7 @@ class Switch:
             self.registers.count(Register.LEDGER_COMPLETED, server, int(self.random.binomial(answered, completed)))
 
     def flows(self, bps: float) -> None:
-        """Responses of about this rate had packets: of those to be measured, who came first has the slot."""
+        """Let responses of about this rate (bit/s) send packets; the first measured response in a slot keeps it."""
         self.clock += round(TICK_S * 1e6 / RATE_TICK_US)
         mask, owners = flow_mask(self.crowd.flow_share), dict[int, int]()
         for flow in range(self.live):
@@ -213,32 +213,32 @@ class Switch:
 
 
 Arrivals = Callable[[float], dict[str, float]]
-"""Requests per second by destination at a time."""
+"""Function from the time in seconds to the requests per second by destination."""
 
 
 @dataclass
 class Run:
-    """A controller's task, a switch, and a link that so many requests per second fill."""
+    """A run of a controller's task, a simulated switch, and a link that a given rate of requests fills."""
 
     options: str
     arrivals: Arrivals
     capacity: float = 60.0
     response: Callable[[float], float] | None = None
-    """Response rate at a time in bit/s; left out: what the link leaves of FAST_BPS."""
+    """Function from the time to the response rate in bit/s; None: what the link leaves of FAST_BPS."""
     unanswered: Callable[[float], float] | None = None
-    """Part of the connection requests to a service that no server answers, by chance, at a time; where given, R
+    """Function from the time to the share of connection requests that servers randomly leave unanswered; if given, R
     decides the weights every second."""
     silent: Mapping[int, float] = field(default_factory=dict[int, float])
-    """From when on a server answers hardly anything, by its number."""
+    """Times from which servers answer almost no requests, by server number."""
     spoofed_s: float = math.inf
-    """From when on hardly any connection request is completed."""
+    """Time in seconds from which almost no handshake is completed."""
     services: str = ""
-    """Services beside web, as items of a list."""
+    """Services beside web, as items of the configuration's list."""
     baseline: BaselineFile | None = None
-    """What the controller keeps of it."""
+    """The file in which the controller keeps its baseline; None: no file."""
     switch: Switch = field(default_factory=Switch)
     reloads: Mapping[float, str] = field(default_factory=dict[float, str])
-    """Other options, by when they are reloaded."""
+    """Options that are reloaded, by time."""
     decisions: list[Decision] = field(default_factory=list[Decision])
 
     def __post_init__(self) -> None:
@@ -247,13 +247,13 @@ class Run:
         assert view is not None
         self.view: NewsView = view
         self.established: list[tuple[int, int, bytes]] = []
-        """Connections of before the run, as the switch treated them then."""
+        """What applied to the connections from before the run, recorded at the start."""
 
     def _config(self, options: str) -> Config:
         return parse(web(more=f"{self.services}\nnews: {options}", period_s=1, window_s=4))
 
     def until(self, end_s: float) -> Run:
-        """Run from zero in virtual time."""
+        """Run from time 0 until `end_s` in virtual time."""
         in_virtual_time(self._run(end_s))
         return self
 
@@ -296,18 +296,18 @@ class Run:
         return self.world.plan.services if self.unanswered else ()
 
     def _begun(self) -> list[asyncio.Task[None]]:
-        """The controller's tasks, in its order."""
+        """Start the controller's tasks in its order."""
         link, trace = cast(Link, self.switch), _Keep(self.decisions)
         loops = [
             balance(self.world, self.world[Balance].views[service.id], link, service, Trace(None))
             for service in self._deciding()
         ]
         loops.append(control(self.world, link, self.view, trace, self.baseline))
-        return [asyncio.create_task(one) for one in loops]
+        return [asyncio.create_task(loop) for loop in loops]
 
 
 class _Keep(NewsTrace):
-    """Decisions as they are made."""
+    """A trace that appends each decision to a list."""
 
     def __init__(self, decisions: list[Decision]) -> None:
         super().__init__(None)

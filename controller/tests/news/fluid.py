@@ -1,4 +1,4 @@
-"""A bottleneck under a flash crowd, in virtual time: fluid flows, a token bucket, clients that try again.
+"""Simulates a bottleneck under a flash crowd in virtual time: fluid flows, a token bucket, clients that retry.
 
 Chen & Heidemann's testbed (Fig. 17): a link of 2 Mbit/s, responses of which half are under 1 KB and nine in ten
 under 10 KB with half of the bytes, clients of very different speeds behind it. Requests arrive as a Poisson process.
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Bucket:
-    """A token bucket in the switch; open until it is set."""
+    """A token bucket in the switch; it admits all requests until it is configured."""
 
     limit: Limit | None = None
     tokens: float = 0.0
@@ -39,7 +39,7 @@ class Bucket:
             self.limit, self.tokens = limit, limit.burst if limit else 0.0
 
     def admit(self, wanting: int) -> int:
-        """How many of those that arrive within one step pass."""
+        """Return how many of the requests that arrive within a step pass."""
         if self.limit is None:
             return wanting
         self.tokens += self.limit.rate * STEP_S
@@ -50,22 +50,22 @@ class Bucket:
 
 @dataclass
 class Bottleneck:
-    """The link, its flows and its clients. Rates in requests per second, capacity in bytes per second."""
+    """The link with its flows and clients. Rates are in requests per second, the capacity in bytes per second."""
 
     news: News
     arrivals: Callable[[float], float]
-    """Requests per second towards the target at a time."""
+    """Function from the time to the requests per second towards the target."""
     capacity: float = 250_000.0
     bystanders: float = 0.0
     upload: float = 0.0
-    """Packets per second to the bystander beside its requests."""
+    """Packets per second of an upload to the bystander destination, in addition to its requests."""
     seed: int = 1
     access_bps: tuple[float, float] = (12.0, 1.2)
-    """Clients' access rates: log-normal, mean and deviation of the logarithm of bytes per second over 1 KB."""
+    """Clients' log-normal access rates: mean and standard deviation of ln(rate / (1 KB/s))."""
     now: float = 0.0
     decisions: list[Decision] = field(default_factory=list[Decision])
     carried: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    """Time and part of the link in use, by step."""
+    """Time and used share of the link, for each step."""
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
@@ -74,14 +74,14 @@ class Bottleneck:
         self.retries: dict[int, int] = defaultdict(int)
         self.refused_for_good = 0
         self.fresh = 0
-        self.flows: Floats = np.zeros((4, 0))  # size, remaining, age, speed
+        self.flows: Floats = np.zeros((4, 0))  # columns: size and remaining bytes, age in seconds, speed in bytes/s
         self.finished: list[Floats] = []
         self.samples: list[Packed] = []
         self.full = False
         self.news.observe(Observation(0.0, np.zeros(0), self.counts))
 
     def run(self, until_s: float) -> list[Decision]:
-        """Steps and observations up to a time."""
+        """Simulate steps and observations up to a time; return the decisions."""
         every = round(self.news.options.interval_s / STEP_S)
         while self.now < until_s - 1e-9:
             for _ in range(every):
@@ -90,10 +90,10 @@ class Bottleneck:
         return self.decisions
 
     def utilisation(self, start_s: float) -> float:
-        return float(np.mean([part for time, part in self.carried if time >= start_s]))
+        return float(np.mean([share for time, share in self.carried if time >= start_s]))
 
     def _arrive(self, destination: Packed, fresh: int, again: dict[int, int]) -> int:
-        """New and returning requests meet admission; the number that passes."""
+        """Pass new and returning requests through admission; return how many pass."""
         wanting = fresh + sum(again.values())
         limited = None if None in self.news_limits else destination
         admitted = self.buckets[limited].admit(wanting) if limited in self.news_limits else wanting
@@ -108,10 +108,10 @@ class Bottleneck:
                     self.refused_for_good += back
         return admitted
 
-    def restart(self, *, knows: bool = False) -> None:
-        """The controller ends, and another goes on from the limit in the switch; ``knows``: and from its baselines."""
+    def restart(self, *, keeps_baseline: bool = False) -> None:
+        """Replace the controller by one that adopts the limit in the switch; on request, also the old baselines."""
         news = News(self.news.options)
-        if knows:
+        if keeps_baseline:
             assert self.news.usual is not None
             news.restore(self.news.usual)
         for target, limit in self.news.limits.items():
@@ -168,7 +168,7 @@ class Bottleneck:
         self.flows = np.stack([size, remaining, age, speed])[:, ~gone]
 
     def _measured(self, size: Floats) -> NDArray[np.bool_]:
-        """Whose responses the switch measures: by the digits of their size, which stand for the flow's hash."""
+        """Return which responses the switch measures; the digits of their size stand in for the flow's hash."""
         return size * 1e6 % 1 < measured_share(self.news.options.flow_share)
 
     def _observe(self) -> None:
@@ -176,7 +176,7 @@ class Bottleneck:
         alive = (size - remaining) / np.maximum(age, STEP_S)
         rates = np.concatenate([*self.finished, alive[(alive > 0) & self._measured(size)]]) * 8
         drawn = self.random.random(len(self.samples)) < 0.125
-        sampled = [self.samples[one] for one in np.flatnonzero(drawn)]
+        sampled = [self.samples[index] for index in np.flatnonzero(drawn)]
         self.finished, self.samples = [], []
         decision = self.news.observe(Observation(self.now, rates, dict(self.counts), samples=sampled))
         assert decision is not None
@@ -188,7 +188,7 @@ class Bottleneck:
 
 
 def _fair_level(demand: Floats, capacity: float) -> float:
-    """The max-min fair share: infinity while everyone gets what he wants."""
+    """Return the max-min fair share; infinity when the capacity meets all demands."""
     if demand.sum() <= capacity:
         return float("inf")
     ordered = np.sort(demand)

@@ -1,4 +1,4 @@
-"""Why the baseline is kept as it was, without hours of the day, and for an hour (ADR 0139)."""
+"""Reasons for keeping an absent controller's last baseline, for an hour and not by hour of the day (ADR 0139)."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,12 @@ from sluice.features.crowd.baseline import LIFE_S
 
 Floats = NDArray[np.float64]
 DAYS, DAY, WEEK = 28, 1440, 7
-"""Days that are simulated, minutes of one, and days that hours of the day are the mean of."""
+"""Simulated days, minutes of a day, and the number of days over which an hour's mean is taken."""
 
 
 def load(seed: int, *, days: float, minutes: float) -> Floats:
-    """Requests per second of each minute: four times as many by day as by night, fewer at weekends, days that differ
-    and an hour's wandering by these parts."""
+    """Return requests/s of each minute: four times as many by day as by night, fewer at weekends, with a random factor
+    per day (``days``) and a drift over an hour (``minutes``)."""
     random = np.random.default_rng(seed)
     minute = np.arange(DAYS * DAY)
     of_day = 40 * np.exp(0.5 * np.log(4) * np.sin(2 * np.pi * minute / DAY))
@@ -26,7 +26,7 @@ def load(seed: int, *, days: float, minutes: float) -> Floats:
 
 
 def errors(rate: Floats, absent: int) -> tuple[float, float]:
-    """How far off (median of the logarithm) the last minute is after so many minutes, and the hour of other days."""
+    """Return the median log error of two predictions: the last minute before the absence, and the hour's mean."""
     now = np.arange(2 * WEEK * DAY, rate.size, 7)
     hours = rate.reshape(-1, 60).mean(axis=1)
     of_other_days = np.mean([hours[now // 60 - 24 * back] for back in range(1, WEEK + 1)], axis=0)

@@ -1,4 +1,4 @@
-"""The closed loop in virtual time: a bottleneck of 2 Mbit/s under a flash crowd, and noise without one."""
+"""The closed loop in virtual time: a bottleneck of 2 Mbit/s under a flash crowd, and under noise without a crowd."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,12 +16,12 @@ T = PAPER.period_s
 
 
 def crowd(onset: float, ramp: float, scale: float = 1.0) -> Callable[[float], float]:
-    """Requests per second: quiet, then up to the peak within ``ramp`` seconds, as in the World Cup's logs."""
+    """Return arrivals in requests/s: quiet, then rising to the peak within ``ramp`` s, as in the World Cup's logs."""
     return lambda t: scale * (QUIET + (PEAK - QUIET) * min(1.0, max(0.0, (t - onset) / ramp)))
 
 
 def ar(link: Bottleneck, start: float, end: float) -> float:
-    """Mean AR between two times, bit/s."""
+    """Return the mean AR (response rate of the fastest flows) between two times in bit/s."""
     return float(np.mean([d.measurement.ar or 0.0 for d in link.decisions if start < d.time_s <= end]))
 
 
@@ -32,7 +32,7 @@ def alarms(link: Bottleneck) -> list[float]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("phase", [0.0, 0.3, 0.7])
 def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> None:
-    """88 s at T = 64 s is Chen & Heidemann's worst: 1.4 intervals, wherever in the interval the crowd begins."""
+    """Chen & Heidemann's worst detection takes 1.4 intervals, 88 s at T = 64 s, for any begin within the interval."""
     onset = (8 + phase) * T
     link = Bottleneck(News(PAPER), crowd(onset, 20), bystanders=3, seed=seed)
     link.run(11 * T)
@@ -70,14 +70,14 @@ def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> No
         link.run(22 * T)
     limits = [[d.limit.rate for d in link.decisions if d.limit] for link in (published, larger)]
     assert limits[0][0] > 1.5 * CAPACITY
-    pairs, odd = divmod(len(limits[0]) - 1, 2)  # moves: down and up in turn, an odd one is a down
+    pairs, odd = divmod(len(limits[0]) - 1, 2)  # moves alternate, beginning with down, so a last odd move is down
     assert limits[0][-1] == pytest.approx(limits[0][0] * 0.99**pairs * 0.9**odd)
     assert limits[0][-1] > 1.5 * CAPACITY
     assert limits[1][-1] < CAPACITY
 
 
 def test_paper_mode_raises_no_alarm_from_poisson_noise_at_64_s() -> None:
-    """Thousands of requests per interval, a link that is never full, eighty minutes each."""
+    """Eighty minutes with thousands of requests per interval, on a link that is never full."""
     for seed in range(2):
         link = Bottleneck(News(PAPER), lambda _: 40.0, capacity=1e9, seed=seed)
         link.run(75 * T)
@@ -87,7 +87,7 @@ def test_paper_mode_raises_no_alarm_from_poisson_noise_at_64_s() -> None:
 def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -> None:
     """Chen & Heidemann's finding (sections 7.4 and 8.4): 80 requests per interval are noise, not evidence.
 
-    One is enough to do harm: the limit it leaves behind refuses requests on an empty link (and, as it caps R_p, hides
+    A single false alarm does harm: its limit then refuses requests on an empty link (and, because it caps R_p, hides
     the alarms that would have followed).
     """
     for seed in range(3):
@@ -99,7 +99,7 @@ def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -
 
 @pytest.mark.parametrize("options", [PAPER, NewsOptions()])
 def test_a_quarter_of_the_flows_measured_is_no_silence(options: NewsOptions) -> None:
-    """A dozen requests in a window, of whose responses now and then none is among those measured.
+    """With a dozen requests in a window, sometimes none of their responses is among the measured flows.
 
     Production mode then looks for responses in a longer window.
     """
@@ -126,7 +126,7 @@ def test_a_crowd_is_found_and_limited_by_a_quarter_of_the_flows(options: NewsOpt
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int) -> None:
-    """Eight times the rates of Chen & Heidemann's testbed, as in a run compressed by 8."""
+    """Rates are eight times those of Chen & Heidemann's testbed, so that the run is 8 times shorter."""
     onset, scale = 200.0, 8.0
     link = Bottleneck(
         News(NewsOptions()), crowd(onset, 5, scale), capacity=scale * 250_000, bystanders=3 * scale, seed=seed
@@ -142,7 +142,7 @@ def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int
 
 @pytest.mark.parametrize("bystanders", [0.5, 3.0])
 def test_an_upload_elsewhere_does_not_draw_the_limit_away_from_the_crowd(bystanders: float) -> None:
-    """The bystander has most of the packets, and now and then a few requests more than usual."""
+    """The bystander receives most of the packets, and at times a few more requests than usual."""
     onset = 300.0
     link = Bottleneck(News(NewsOptions()), crowd(onset, 20), bystanders=bystanders, upload=4000)
     link.run(600)
@@ -153,9 +153,9 @@ def test_an_upload_elsewhere_does_not_draw_the_limit_away_from_the_crowd(bystand
 
 @pytest.mark.parametrize("change", ["restart in 4 s", "restart in 40 s", "mode"])
 def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
-    """The limit goes on for minutes, is lifted with the crowd, and the next crowd meets a baseline that is no crowd's.
+    """The limit continues for minutes and is lifted with the crowd; the baseline for the next crowd is from before it.
 
-    Four seconds after the first limit AR is still that of a full link: all that is known is that it gets no worse. In
+    Four seconds after the first limit AR is still that of a full link, so only a further decline could be seen. In
     place of a restart, paper mode gives way to production mode; its limit is below the capacity, as the crowd begins
     late in an interval.
     """
@@ -191,14 +191,14 @@ def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
 
 
 @pytest.mark.parametrize("after_s", [-1, 1, 40])
-def test_one_that_knows_what_is_usual_controls_like_one_that_never_stopped(after_s: float) -> None:
-    """Stopped just before the onset, before the alarm (crashed in the crowd), or under the limit."""
+def test_a_restart_with_a_baseline_controls_like_one_that_never_stopped(after_s: float) -> None:
+    """The controller stops just before the onset, before the alarm (crash in the crowd), or while its limit applies."""
     onset, end = 200.0, 420.0
     never, stopped = (Bottleneck(News(NewsOptions()), crowd(onset, 5), bystanders=3) for _ in range(2))
     never.run(end)
     stopped.run(onset + after_s)
     before = stopped.decisions[-1].detection
-    stopped.restart(knows=True)
+    stopped.restart(keeps_baseline=True)
     stopped.run(end)
     assert alarms(stopped)[0] <= alarms(never)[0] + 2
     resumed = next(d for d in stopped.decisions if d.time_s > onset + after_s)
@@ -210,7 +210,7 @@ def test_one_that_knows_what_is_usual_controls_like_one_that_never_stopped(after
 
 
 def stopped_share(never: Bottleneck, onset: float) -> float:
-    """What a stop may cost of the link: a tenth."""
+    """Return the least share of the link that a run with a stop must use: 90 % of the run without."""
     return 0.9 * never.utilisation(onset + 60)
 
 
@@ -227,7 +227,7 @@ def test_static_mode_goes_on_from_no_limit_however_long_the_crowd() -> None:
 
 
 def test_a_limit_below_the_usual_load_that_is_found_in_the_switch_goes_too() -> None:
-    """What is usual is not known then; the search finds that more does no harm, until the limit does not bind."""
+    """Without a baseline, the search raises the limit while this does no harm, until the limit no longer binds."""
     link = Bottleneck(News(NewsOptions()), lambda _: QUIET, bystanders=3)
     link.news.adopt(TARGET, 0.8 * QUIET)
     link.restart()
@@ -251,7 +251,7 @@ def test_production_mode_lifts_the_limit_after_the_crowd() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_production_mode_raises_no_alarm_without_congestion(seed: int) -> None:
-    """An even load, one that rises slowly and one that jumps, on a link that is never full."""
+    """The load is even, rises slowly or jumps, on a link that is never full."""
     loads: list[Callable[[float], float]] = [lambda _: 40.0, lambda t: 20 + t / 9, crowd(600, 5)]
     for load in loads:
         link = Bottleneck(News(NewsOptions()), load, capacity=1e9, seed=seed)
@@ -260,7 +260,7 @@ def test_production_mode_raises_no_alarm_without_congestion(seed: int) -> None:
 
 
 def test_only_slow_clients_raise_no_alarm_while_requests_are_not_up() -> None:
-    """Condition 2: AR falls to a tenth because the fast clients went home."""
+    """Condition 2 (more requests) fails: AR falls to a tenth only because the fast clients have left."""
     random = np.random.default_rng(5)
     for options in (PAPER, NewsOptions()):
         news, requests = News(options), Requests()

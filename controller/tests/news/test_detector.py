@@ -27,7 +27,7 @@ def test_both_conditions_are_needed() -> None:
 def test_compared_with_the_average_from_before_the_observation() -> None:
     d = detector()
     d.observe(100, 40)
-    # With the observation folded in first the average would be 90.4 and 89 above 0.9 of it.
+    # If the observation entered the average first, the average would be 90.4, and 89 would exceed 0.9 of it.
     second = d.observe(89, 45)
     assert second.alarm
     assert second.ar_average == 100

@@ -1,4 +1,4 @@
-"""Flows put together from several readings."""
+"""The measurement of flows that is combined from several readings."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_keys_that_are_not_as_many_as_the_flows_are_refused() -> None:
 
 
 def test_a_time_when_more_was_measured_counts_for_no_more() -> None:
-    """Keys 1 to 8 at first, of which a quarter is measured then: those with zeros in their last two bits."""
+    """First keys 1 to 8 are all measured, then a quarter of them: keys whose last two bits are zero."""
     flows = FlowCollector()
     flows.add(np.arange(1, 9, dtype=np.uint64), np.full(8, 10.0))
     flows.add(np.array([8, 12], np.uint64), np.array([20.0, 30.0]), 0.25)

@@ -1,4 +1,4 @@
-"""The part of the responses that is measured, against how full the slots are."""
+"""The control of the share of responses that is measured, by the occupancy of the slots."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SLOTS, HELD_S, POLL_S = 4096, 4.2, 1.0
 
 
 def taken(load: float, share: float) -> float:
-    """What a load, in responses for each slot, takes of the slots when a part of it is measured."""
+    """Return the share of occupied slots at a load (responses per slot) of which `share` is measured."""
     return load * share / (1 + load * share)
 
 
 def settled(share: FlowShare, load: float, seconds: float = 60.0) -> float:
-    """The share under a steady load."""
+    """Return the share after `seconds` of a steady load."""
     for _ in range(round(seconds / POLL_S)):
         share.observe(Slots(taken(load, share.share), POLL_S, HELD_S))
     return share.share

@@ -1,4 +1,4 @@
-"""The hot-spot table, rule by rule."""
+"""The hot-spot table: a test for each of its rules."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ def slots(table: HotSpotTable) -> dict[int, tuple[int, int]]:
 
 
 def add(table: HotSpotTable, time_s: float, numbers: Sequence[int]) -> None:
-    """Samples, by the addresses' numbers."""
-    table.add(time_s, [packed(one, IPV4_BITS) for one in numbers])
+    """Add samples at a time, with addresses given as numbers."""
+    table.add(time_s, [packed(number, IPV4_BITS) for number in numbers])
 
 
 def test_slot_is_the_address_modulo_the_size() -> None:
@@ -37,7 +37,7 @@ def test_a_displaced_address_is_counted_in_one_place_even_past_a_hole() -> None:
     table = HotSpotTable(4)
     add(table, 0, [3])
     add(table, 10, [7])
-    table.expire(10, 5)  # 3 goes, 7 sits behind the hole
+    table.expire(10, 5)  # 3 is evicted; 7 is in the slot behind the gap
     add(table, 11, [7])
     assert slots(table) == {0: (7, 2)}
 
@@ -46,7 +46,7 @@ def test_full_table_replaces_the_smallest_and_of_those_the_longest_idle() -> Non
     table = HotSpotTable(3)
     add(table, 0, [0, 0, 1])
     add(table, 1, [2])
-    add(table, 2, [5])  # 1 and 2 have one hit each; 1 was idle longer
+    add(table, 2, [5])  # 1 and 2 have a hit each; 1 has been idle for longer and is evicted
     assert slots(table) == {0: (0, 2), 1: (5, 1), 2: (2, 1)}
 
 
@@ -56,7 +56,7 @@ def test_inactive_entries_time_out() -> None:
     add(table, 60, [2])
     table.expire(65, 64)
     assert slots(table) == {2: (2, 2)}
-    table.expire(124, 64)  # exactly the time-out is not beyond it
+    table.expire(124, 64)  # an age equal to the time-out has not expired
     assert len(table) == 1
 
 

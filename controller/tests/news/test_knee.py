@@ -1,4 +1,4 @@
-"""The search under a limit by how many responses last: found at the knee, whatever AR's scatter says."""
+"""The search for the limit by the share of long responses: it ends at the capacity's knee in spite of AR's scatter."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ CAPACITY = 100.0
 
 
 def share(limit: float) -> float:
-    """Of the responses that last: some at any load, and ever more as the link fills."""
+    """Return the share of long responses: small at any load, and growing as the link fills."""
     return 0.15 + max(0.0, limit / CAPACITY - 0.85) * 0.7
 
 
 def steep(limit: float) -> float:
-    """AR, healthy up to the capacity."""
+    """Return AR in bit/s at a limit: healthy up to the capacity."""
     return min(1.0, (CAPACITY / limit) ** 3)
 
 
 def simulated(limit: float) -> float:
-    """AR of a simulated link of 4 Mbit/s: it falls long before the link is full."""
+    """Return AR of a simulated link of 4 Mbit/s, which falls long before the link is full."""
     used = limit / CAPACITY
     return min(1.03, 1.02 - 1.1 * (used - 0.85)) if used < 1 else 0.855 / used**3
 
 
 def late(limit: float) -> float:
-    """Of the responses that last on that link: no more up to 97 % of it."""
+    """Return the share of long responses on that link, constant up to 97 % of its capacity."""
     return 0.21 + max(0.0, limit / CAPACITY - 0.96) * 4
 
 
@@ -49,7 +49,7 @@ def settle(
     fast: Callable[[float], float] = steep,
     last: Callable[[float], float] = share,
 ) -> list[float]:
-    """Limits over time. AR scatters like the mean of a dozen rates."""
+    """Return the limits over time; AR scatters like the mean of a dozen rates."""
     random = np.random.default_rng(seed)
     target, limits = ProductionRegulator(OPTIONS), list[float]()
     target.start(200.0, 0.5, 20.0)
@@ -76,7 +76,7 @@ def test_the_limit_stays_at_the_knee(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_scatter_of_a_dozen_responses_does_not_lower_it(seed: int) -> None:
-    """AR scatters by a fifth a window; hundreds of responses say that all is well."""
+    """AR scatters by a fifth per window, while hundreds of responses show a healthy link."""
     limits = settle(seed, scatter=0.25)
     assert float(np.mean(limits[200:])) > 0.8 * CAPACITY
 
@@ -90,24 +90,24 @@ def test_before_responses_last_ar_over_a_long_time_holds_the_limit(seed: int) ->
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_reference_of_ar_that_is_too_high_brings_no_limit_down_for_ever(seed: int) -> None:
-    """By a tenth: a limit lower by 15 % shows that it is not the limit's doing."""
+    """The reference is a tenth too high; AR stays low at a 15 % lower limit, so the limit is not the cause."""
     settled = settle(seed, seconds=1500, fast=lambda limit: 0.9 * steep(limit), last=late)[500:]
     assert min(settled) > 0.75 * CAPACITY and max(settled) < 1.1 * CAPACITY
 
 
 def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share: float = 0.97) -> list[float]:
-    """A crowd that goes on, of whose 200 responses a second so many last."""
+    """Return the limits in a continuing crowd, of whose 200 responses/s `lasting` are long."""
     limits = list[float]()
     for _ in range(seconds):
-        some = Portion(lasting, 200)
-        target.observe(Health(ar_share, healthy=True, degraded=False, busier=True, lasting=some), BINDING, 1.0)
+        portion = Portion(lasting, 200)
+        target.observe(Health(ar_share, healthy=True, degraded=False, busier=True, lasting=portion), BINDING, 1.0)
         assert target.rate is not None
         limits.append(target.rate)
     return limits
 
 
 def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
-    """Their reference may be low by chance."""
+    """The reference share of long responses may be low by chance."""
     target = ProductionRegulator(OPTIONS)
     target.start(100.0, None, 0.0)
     limit = limits_of(target, 60, 40)[-1]
@@ -117,7 +117,7 @@ def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
 
 
 def test_the_way_up_is_slow_where_responses_tell() -> None:
-    """At 10 % a step the limit was a fifth too high before anybody could tell."""
+    """With steps of 10 % the limit would exceed the capacity by a fifth before long responses could show it."""
     target = ProductionRegulator(OPTIONS)
     target.start(400.0, 0.5, 0.0)
     for _ in range(20):
@@ -129,19 +129,19 @@ def test_the_way_up_is_slow_where_responses_tell() -> None:
 
 @pytest.mark.parametrize(("above", "room", "step"), [(-0.01, 0.5, 0.01), (-0.01, 0.0, -0.003), (-0.03, 0.5, -0.009)])
 def test_room_raises_a_limit_unless_ar_is_clearly_below(above: float, room: float, step: float) -> None:
-    """A reference of AR that is a little high keeps no limit low."""
+    """A slightly too high reference of AR must not keep the limit low."""
     search = CapacitySearch(100.0)
     search.trim(above, room)
     assert search.limit == pytest.approx(100 * (1 + step))
 
 
-def test_where_flows_cannot_be_told_apart_ar_decides_alone() -> None:
+def test_where_flows_cannot_be_distinguished_ar_decides_alone() -> None:
     limits = settle(1, tells=False, scatter=0.02)
     assert max(limits[100:]) > CAPACITY, "AR allows more"
 
 
 def test_where_no_response_lasts_ar_still_lowers_the_limit() -> None:
-    """Answers of one packet: none is seen twice, and that tells nothing."""
+    """Responses of a single packet are never seen twice, so the share of long responses has no information."""
     target = ProductionRegulator(OPTIONS)
     target.start(100.0, None, 0.0)
     none = Portion(0, 500)
@@ -155,7 +155,7 @@ def test_where_no_response_lasts_ar_still_lowers_the_limit() -> None:
 
 
 def test_lower_limits_are_not_forgotten_in_a_long_crowd() -> None:
-    """An hour: hundreds of moves."""
+    """The crowd lasts an hour, with hundreds of moves of the limit."""
     settled = settle(1, seconds=3600)[1800:]
     assert 0.85 * CAPACITY < float(np.mean(settled)) < 1.03 * CAPACITY
     assert max(settled) < 1.2 * CAPACITY

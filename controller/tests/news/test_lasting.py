@@ -1,4 +1,4 @@
-"""The part of the responses that last, and Wald's test on it: what is certain by how many."""
+"""The share of long responses, and Wald's sequential test on it."""
 
 from math import log
 
@@ -24,19 +24,19 @@ def test_those_seen_before_are_counted_once_however_often_that_was() -> None:
 
 
 @given(PORTIONS, PORTIONS)
-def test_portions_add_up_and_stay_parts_of_one(one: Portion, other: Portion) -> None:
-    both = one + other
-    assert both == other + one
+def test_portions_add_up_and_stay_parts_of_one(first: Portion, second: Portion) -> None:
+    both = first + second
+    assert both == second + first
     assert 0 < both.share < 1
-    low, high = sorted((one.share, other.share))
+    low, high = sorted((first.share, second.share))
     assert both.share < high + 1 / (both.of + 2) and both.share > low - 1 / (both.of + 2)
 
 
 @given(PORTIONS, PORTIONS, SHARES)
-def test_evidence_adds_up_as_responses_come(one: Portion, other: Portion, usual: float) -> None:
+def test_evidence_adds_up_as_responses_come(first: Portion, second: Portion, usual: float) -> None:
     more = usual * 1.25
-    assert evidence(one + other, usual, more) == approx(
-        evidence(one, usual, more) + evidence(other, usual, more), abs=1e-6
+    assert evidence(first + second, usual, more) == approx(
+        evidence(first, usual, more) + evidence(second, usual, more), abs=1e-6
     )
 
 
@@ -51,7 +51,7 @@ def test_each_that_lasts_is_evidence_for_more_and_each_that_does_not_against(of:
 @pytest.mark.parametrize("chance", [0.05, 0.1])
 @pytest.mark.parametrize("truth", ["usual", "more"])
 def test_it_errs_no_oftener_than_it_says_however_often_it_is_looked_at(chance: float, truth: str) -> None:
-    """Twenty responses at a time, looked at each time."""
+    """The test is evaluated after every twenty responses."""
     random = np.random.default_rng(7)
     usual, bound, wrong, tests = 0.17, log(1 / chance), 0, 2000
     more = 1.25 * usual

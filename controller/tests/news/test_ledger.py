@@ -1,4 +1,4 @@
-"""The window over the ledger of all servers: the same as a window for each server by itself."""
+"""The sliding window over all servers' ledger equals a separate window for each server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CELLS = st.tuples(*[st.integers(0, 2000)] * 5)
 
 
 class Each:
-    """A window of m intervals for every server that is read."""
+    """Reference: a separate window of m intervals for every server."""
 
     def __init__(self, intervals: int) -> None:
         self.intervals = intervals
@@ -45,7 +45,7 @@ def test_all_servers_at_once_are_each_by_itself(
     intervals: int, steps: list[dict[int, tuple[int, int, int, int, int]] | str]
 ) -> None:
     window, each = LedgerWindow(intervals), Each(intervals)
-    # Close to the wrap, so that it happens.
+    # Start close to the counters' wrap, so that they wrap in the test.
     counters = {server: [(1 << CELL_BITS) - 3000] * 5 for server in SERVERS}
     for step in steps:
         if step == "rebase":
@@ -59,7 +59,7 @@ def test_all_servers_at_once_are_each_by_itself(
             reading = {server: Counts(*counters[server]) for server in step}
             window.push(reading)
             each.push(reading)
-            assert window.sums == {server: one.total for server, one in each.windows.items()}
+            assert window.sums == {server: window.total for server, window in each.windows.items()}
 
 
 def test_a_shorter_window_keeps_the_newest() -> None:

@@ -1,4 +1,4 @@
-"""AR's mean over a long time: when it is known, and whether it speaks for a lower limit."""
+"""AR's long-term mean: when it is known, and whether it indicates a lower limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPTIONS = NewsProductionOptions(window_s=4)
 
 
 def at(mean: LongMean, ar_share: float) -> LongMean:
-    """Fold in so many intervals that nothing else is left."""
+    """Add enough intervals of this AR that older ones have no weight."""
     for _ in range(400):
         mean.fold(ar_share)
     return mean

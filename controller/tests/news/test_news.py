@@ -1,4 +1,4 @@
-"""The facade: whole sequences of observations, hand-computed."""
+"""The facade `News`: hand-computed sequences of observations and decisions."""
 
 import math
 from dataclasses import replace
@@ -16,7 +16,7 @@ PAPER = NewsOptions(mode=NewsMode.PAPER, step=0.1, sample_min=10, limit_max=1000
 
 
 class Driver:
-    """Feeds a News with interval after interval of rates and request differences."""
+    """Feeds a News with intervals of rates and request differences."""
 
     def __init__(self, options: NewsOptions, destinations: tuple[Packed, ...] = (HOT, OTHER)) -> None:
         self.news = News(options)
@@ -27,7 +27,7 @@ class Driver:
     def interval(
         self, ar: float, admitted: float, *, other: float = 0, refused: float = 0, samples: tuple[Packed, ...] = ()
     ) -> Decision:
-        """One interval; request rates per second."""
+        """Observe an interval; request rates are per second."""
         seconds = self.news.options.interval_s
         self.time += seconds
         yes, no = round(admitted * seconds), round(refused * seconds)
@@ -45,7 +45,7 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert quiet.sample_share == 0
     assert quiet.sentence == "Normal: 50.0 requests/s, fast responses at 100.0 kbit/s."
 
-    onset = d.interval(50_000, 110, other=10)  # 0 -> 1, the hot spot not known yet
+    onset = d.interval(50_000, 110, other=10)  # alarm 0 -> 1, the hot spot not known yet
     assert onset.detection.alarm
     assert onset.limits == {}
     assert onset.sample_share == PAPER.sample_share
@@ -58,21 +58,21 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert named is not None
     assert named.hot_spot == HOT
     assert named.changed
-    assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # its own rate, not 120
+    assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # not the total of 120
     assert named.limit is not None
     assert named.limit.burst == 27.5
     assert named.target == Requests(110 * 64, 110 * 64)
     assert named.sentence == "Flash crowd at 10.0.0.1: limit 110.0/s, 110.0/s admitted, 0.0/s refused."
     assert d.news.sampled(d.time + 2, [HOT] * 20) is None
 
-    down = d.interval(60_000, 100, other=10, refused=60)  # 1 -> 1: equal scores, down
+    down = d.interval(60_000, 100, other=10, refused=60)  # alarm 1 -> 1: equal scores, so down
     assert down.limit is not None
     assert down.limit.rate == pytest.approx(99)
-    up = d.interval(60_000, 99, other=10, refused=60)  # 1 -> 1: down penalised, up
+    up = d.interval(60_000, 99, other=10, refused=60)  # alarm 1 -> 1: down was penalised, so up
     assert up.limit is not None
     assert up.limit.rate == pytest.approx(108.9)
     assert (up.up_score, up.down_score) == (0, -1)
-    over = d.interval(130_000, 100, other=10, refused=60)  # 1 -> 0: credit, the limit stays
+    over = d.interval(130_000, 100, other=10, refused=60)  # alarm 1 -> 0: up is credited, the limit stays
     assert not over.detection.alarm
     assert (over.up_score, over.down_score) == (1, -1)
     assert not over.changed
@@ -86,7 +86,7 @@ def test_a_crowd_by_the_papers_rules() -> None:
 
 def test_samples_that_come_with_the_alarm_name_the_hot_spot_at_once() -> None:
     d = Driver(PAPER)
-    d.interval(100_000, 40, samples=(OTHER,) * 50)  # from before the alarm: these do not count
+    d.interval(100_000, 40, samples=(OTHER,) * 50)  # samples from before the alarm do not count
     onset = d.interval(50_000, 110, samples=(HOT,) * 20)
     assert onset.hot_spot == HOT
     assert onset.changed
@@ -112,7 +112,7 @@ def test_without_identification_everyone_shares_one_limit() -> None:
     assert "at every destination" in onset.sentence
 
 
-def test_a_hot_spot_that_nobody_counted_is_named_first_and_limited_from_its_own_rate() -> None:
+def test_an_uncounted_hot_spot_is_named_first_and_limited_from_its_own_rate() -> None:
     d = Driver(PAPER)
     d.interval(100_000, 40)
     d.interval(50_000, 60)
@@ -151,7 +151,7 @@ def test_no_response_at_all_under_load_is_an_ar_of_nought() -> None:
 
 
 def test_silence_counts_by_the_requests_whose_responses_are_measured() -> None:
-    """At 0.3 a quarter of the flows: 36 requests let expect 9 responses, 44 let expect 11; 10 are evidence."""
+    """With a quarter of the flows measured, 36 requests predict 9 responses and 44 predict 11; 10 count as evidence."""
     options = replace(PAPER, flow_share=0.3, period_s=1.0)
     for admitted, ar in [(36, None), (44, 0)]:
         news = News(options)
@@ -173,7 +173,7 @@ def test_production_limits_then_lifts_and_never_touches_the_bystander() -> None:
     limited = [d.interval(95_000, onset.limit.rate, other=10, refused=100) for _ in range(30)]
     assert all(set(decision.limits) == {HOT} for decision in limited)
     assert limited[-1].limit is not None
-    assert limited[-1].limit.rate > onset.limit.rate  # it probes
+    assert limited[-1].limit.rate > onset.limit.rate  # the regulator probes
     assert limited[-1].detection.ar_average == pytest.approx(100_000)
     over = [d.interval(100_000, 40, other=10) for _ in range(20)]
     assert over[-1].limits == {}
@@ -192,9 +192,9 @@ def test_production_does_not_name_a_destination_whose_requests_are_not_up() -> N
 
 
 def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
-    """A crowd at HOT while HOST, which is counted only while it is the hot spot, gets nine packets in ten.
+    """Return decisions in a crowd at HOT while HOST, which is counted only as the hot spot, gets 90 % of the packets.
 
-    ``early``: readings between the observations name it, too.
+    ``early``: readings between the observations also report samples of it.
     """
     d = Driver(NewsOptions(sample_min=10))
     for _ in range(60):
@@ -205,9 +205,9 @@ def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
             d.counts.setdefault(HOST, Requests(cumulative, cumulative))
         elif HOST not in (d.news.limits or {}):
             d.counts.pop(HOST, None)
-        for part in (0.3, 0.6) if early else ():
-            more = cumulative + round(part * requests_per_s)
-            decision = d.news.sampled(d.time + part, [HOST] * 27 + [HOT] * 3, {HOST: Requests(more, more)})
+        for fraction in (0.3, 0.6) if early else ():
+            more = cumulative + round(fraction * requests_per_s)
+            decision = d.news.sampled(d.time + fraction, [HOST] * 27 + [HOT] * 3, {HOST: Requests(more, more)})
             made += [decision] if decision else []
         cumulative += requests_per_s
         if HOST in d.counts:
@@ -219,7 +219,7 @@ def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("requests_per_s", [0, 1, 4])
 def test_an_unlisted_destination_that_few_ask_is_no_hot_spot(requests_per_s: int, early: bool) -> None:
-    """An upload to it, say. Usual are 50 requests a second over all: a tenth of them would be a crowd's beginning."""
+    """The destination gets, say, an upload. Usual are 50 requests/s in total, of which a tenth could begin a crowd."""
     made = unlisted(requests_per_s, early=early)
     assert made[-1].hot_spot == HOT
     assert set(made[-1].limits) == {HOT}
@@ -354,7 +354,7 @@ STEPS = st.lists(
 def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
     steps: list[tuple[list[float], int, int, list[Packed]]], mode: NewsMode, identify: bool
 ) -> None:
-    """A decision's only means are token buckets on new connections, one at most, on a sampled destination or on all."""
+    """A decision limits only new connections, by at most one token bucket, on a sampled destination or on all."""
     options = NewsOptions(mode=mode, identify=identify, limit_min=3, limit_max=500, sample_min=5)
     news, counts, written = News(options), Requests(), {}
     news.observe(Observation(0, np.zeros(0), {SIX[1]: counts, SIX[2]: counts}))

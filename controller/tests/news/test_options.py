@@ -13,7 +13,7 @@ def test_the_papers_values_are_the_defaults() -> None:
 
 
 def test_what_the_paper_leaves_open_is_as_documented() -> None:
-    """delta, step, N and the bucket; docs/reference/crowds.md says why the step is a fifth."""
+    """The paper leaves open delta, step, N and the bucket; docs/reference/crowds.md explains the step of a fifth."""
     options = NewsOptions()
     assert (options.tolerance, options.step, options.table_size, options.bucket_s) == (0.1, 0.2, 64, 0.25)
     assert (options.limit_min, options.limit_max) == (1, 100_000)

@@ -1,4 +1,4 @@
-"""Several services: each by its own servers, and what is said of all of them."""
+"""Several services: each is judged by its own servers, with a common sentence."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ POOLS = {1: Pool("a", A, frozenset({1, 2})), 2: Pool("b", B, frozenset({3, 4}))}
 
 
 def lasting(services: Mapping[int, Pool], ledger: Mapping[int, Counts]) -> Pools:
-    """Pools that have seen the same window for a while."""
+    """Return pools that have observed the same window for a while."""
     pools = Pools(services, gain=0.9, intervals=1)
     for _ in range(LASTING_WINDOWS + 1):
         pools.examine(ledger, 1.0, ())
@@ -25,7 +25,7 @@ def lasting(services: Mapping[int, Pool], ledger: Mapping[int, Counts]) -> Pools
 
 
 def verdicts(b: Counts, *crowds: Packed | None, slower: bool = False, second: Counts | None = None) -> list[Verdict]:
-    """Of a, whose servers are fine, and of b."""
+    """Return the verdicts on service a, whose servers are fine, and on service b."""
     ledger = {1: FINE, 2: FINE, 3: b, 4: second or b}
     return list(lasting(POOLS, ledger).judge(crowds=crowds, slower=slower).values())
 
@@ -69,7 +69,7 @@ def test_what_is_said_of_all() -> None:
 
 
 def run(b: Counts, seconds: int) -> Decision:
-    """Healthy responses, and so many counts of each of b's servers a second."""
+    """Run with healthy responses, and the counts `b` of each of b's servers a second; return the last decision."""
     news = News(NewsOptions(), POOLS)
     requests, mine, theirs = Requests(), Counts(), Counts()
     decision = None
@@ -92,7 +92,7 @@ def test_a_flood_at_one_service_names_whose_weights_are_held() -> None:
     assert decision.sentence == "Flood of connection requests, 40.0/s; the weights of b are frozen."
 
 
-def test_one_servers_queue_that_is_full_before_the_others_is_nobodys_fault() -> None:
+def test_one_servers_queue_that_is_full_before_the_others_makes_no_server_sick() -> None:
     pools = Pools({1: Pool()}, gain=0.9, intervals=2)
     for interval in range(2 * LASTING_WINDOWS + 1):
         pools.examine({1: FINE, 2: FINE, 3: LOSSY}, 1.0, ())
@@ -103,15 +103,15 @@ def test_one_servers_queue_that_is_full_before_the_others_is_nobodys_fault() -> 
 
 
 def test_what_a_server_answers_is_held_against_the_ratios_of_the_whole_window() -> None:
-    """A ratio that has just fallen is not what it was given in the window."""
+    """Answers refer to the ratios of the whole window, so a ratio that has just fallen must not be used alone."""
     pools = Pools({1: Pool()}, gain=0.9, intervals=2)
     weak = {1: FINE, 2: Counts(syn=150, synack=50, completed=49)}
     ratios = [{1: 0.5, 2: 0.5}] * (2 * LASTING_WINDOWS + 1) + [{1: 0.7, 2: 0.3}] * 2
-    found: list[tuple[int, ...]] = []
-    for one in ratios:
-        pools.examine(weak, 1.0, (), {1: one})
-        found.append(pools.judge(crowds=[None], slower=True)[1].servers)
-    assert found[-3:] == [(2,), (2,), ()]
+    limited: list[tuple[int, ...]] = []
+    for ratio in ratios:
+        pools.examine(weak, 1.0, (), {1: ratio})
+        limited.append(pools.judge(crowds=[None], slower=True)[1].servers)
+    assert limited[-3:] == [(2,), (2,), ()]
 
 
 def test_what_failing_servers_clients_repeat_is_counted_and_a_starved_service_refutes_a_crowd() -> None:

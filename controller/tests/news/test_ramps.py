@@ -18,8 +18,8 @@ Load = Callable[[float], float]
 
 
 def decisions(offered: Load, speed: Load, end_s: int, seed: int = 1) -> list[Decision]:
-    """A decision a second. Poisson requests per second at a time, and a part of their usual speed; each client's
-    response has a rate of its own, log-normal."""
+    """Return a decision per second, for Poisson requests at a rate and a share of the usual speed; each client's
+    response has its own log-normal rate."""
     random, news, requests = np.random.default_rng(seed), News(NewsOptions()), Requests()
     made: list[Decision] = []
     for second in range(end_s):
@@ -45,14 +45,14 @@ def ramp(base: float, peak: float, onset_s: float, ramp_s: float) -> Load:
 def test_a_crowd_of_any_ramp_on_a_site_of_any_size_raises_an_alarm_or_is_reported(
     base: float, growth: float, length: float, seed: int
 ) -> None:
-    """A site of 0.02 to 20 requests/s, a crowd of 7 to 100 times as many within a second to 50 minutes; its link
-    carries twice what is usual."""
+    """A site has 0.02 to 20 requests/s, a crowd 7 to 100 times as many within a second to 50 minutes; the link
+    carries twice the usual rate."""
     usual, times, ramp_s = float(np.exp(base)), float(np.exp(growth)), float(np.exp(length))
     onset_s = 600.0
     load = ramp(usual, usual * times, onset_s, ramp_s)
     made = decisions(load, lambda t: min(1.0, 2 * usual / load(t)), round(onset_s + ramp_s + 300), seed)
-    crowd = [one.detection for one in made if one.time_s >= onset_s]
-    assert any(one.alarm or one.unprotected for one in crowd)
+    crowd = [decision.detection for decision in made if decision.time_s >= onset_s]
+    assert any(detection.alarm or detection.unprotected for detection in crowd)
 
 
 def test_a_small_sites_hundredfold_crowd_raises_an_alarm_and_is_limited() -> None:
@@ -87,7 +87,7 @@ def test_so_does_one_whose_readings_have_no_noise(minutes: int) -> None:
 
 
 def test_a_request_a_second_and_then_a_hundred_raise_an_alarm() -> None:
-    """As even as can be: a window of four seconds never holds enough of them."""
+    """Requests are evenly spaced, so a window of four seconds never holds enough of them."""
     news, requests = News(NewsOptions()), Requests()
     decision: Decision | None = None
     for second in range(610):
@@ -108,10 +108,10 @@ def test_one_that_builds_up_for_hours_is_reported() -> None:
 
 
 def test_what_is_first_seen_of_responses_while_requests_are_up_is_reported() -> None:
-    """A request in 100 s tells nothing of the responses; then 20 come a second, and stay or go."""
+    """A request in 100 s gives no baseline of responses; then 20 requests/s arrive, and continue or end."""
     load = ramp(0.01, 20.0, 900.0, 1.0)
     made = decisions(lambda t: load(t) if t < 1100 else 0.01, lambda _: 1.0, 1600)
-    reported = {round(one.time_s): one.detection.unprotected for one in made}
+    reported = {round(decision.time_s): decision.detection.unprotected for decision in made}
     assert reported[899] is Unprotected.UNKNOWN
     assert {reported[1000], reported[1090]} == {Unprotected.RISEN}
     assert reported[1590] is Unprotected.UNKNOWN, "they are to be seen anew"

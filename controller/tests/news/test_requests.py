@@ -1,4 +1,4 @@
-"""Cumulative request counts into intervals."""
+"""The conversion of cumulative request counts to intervals."""
 
 import pytest
 from sluice.addresses import from_text
@@ -54,7 +54,7 @@ def test_a_base_taken_between_two_readings_gives_the_rate_over_its_own_span() ->
 
 
 def test_what_one_limit_does_not_hold_back_is_no_part_of_it() -> None:
-    """A bucket of its own lets these pass: they are counted in all, and not in what the others are to share."""
+    """Requests of the separate bucket count in the total, but not in the rate that the general limit shares out."""
     interval = Interval(2.0, {A: Requests(60, 40, 20), B: Requests(10, 10)}, exempt={B})
     assert interval.total == Requests(70, 50, 20)
     assert interval.together == Requests(60, 40, 20)

@@ -1,4 +1,4 @@
-"""Retry-aware admission: the split of a limit, alone and in a closed loop with a meter and a memory of clients."""
+"""Retry-aware admission: the split of a limit, by itself and in a closed loop with meters and remembered clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_strangers_get_what_returning_clients_leave(returning: float, anybody: f
 
 @given(limit=st.floats(1, 1e5), returning=st.floats(0, 1e7), share=st.floats(0.01, 0.99))
 def test_sum_is_near_the_limit_and_neither_is_shut_out(limit: float, returning: float, share: float) -> None:
-    """The sum is at most ``widest`` of the limit, and so of ``limit_max``."""
+    """The sum of both rates is at most ``widest`` times the limit, and so times ``limit_max``."""
     anybody, second = rates(limit, returning, share)
     assert limit * (1 - share) <= anybody * (1 + 1e-9)
     assert 0 < second <= limit * share * (1 + 1e-9)
@@ -81,7 +81,7 @@ class Bucket:
 
 @dataclass
 class Site:
-    """A crowd at the switch's two buckets: each visitor wants several connections, and tries again once a second."""
+    """A crowd at the switch's two buckets: each visitor needs several connections, and retries once a second."""
 
     arrivals: float
     connections: int
@@ -89,9 +89,9 @@ class Site:
     patience: int = 6
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
     waiting: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    """Visitor, connections still wanted, attempts left."""
+    """Waiting visitors: number, connections still needed, attempts left."""
     known: dict[int, float] = field(default_factory=dict[int, float])
-    """When a visitor may next use the second bucket: the time since it last did fills it."""
+    """Time at which each known visitor may next use the second bucket, which refills since its last use."""
     visitors: int = 0
     complete: int = 0
     anybody: Bucket = field(default_factory=Bucket)
@@ -100,7 +100,7 @@ class Site:
     second_at: float = 0.0
 
     def tick(self) -> Requests:
-        """One second."""
+        """Simulate a second; return its requests."""
         fresh = int(self.random.poisson(self.arrivals))
         self.waiting += [(self.visitors + i, self.connections, self.patience) for i in range(fresh)]
         self.visitors += fresh
@@ -131,7 +131,7 @@ class Site:
 
 
 def crowd(connections: int, options: NewsOptions, seconds: int = 120) -> tuple[Site, float, int]:
-    """The site, connections admitted per second in the second half, and how often the buckets were written."""
+    """Return the site, connections admitted per second in the second half, and the number of writes of buckets."""
     limit = bucket(100, options)
     splitter, written, admitted = Splitter(), 0, 0
     site = Site(100.0, connections, splitter.split(limit, options))

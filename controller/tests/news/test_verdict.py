@@ -1,4 +1,4 @@
-"""Crowd, flood, sick server or normal, and what it means for R's weights."""
+"""The verdicts crowd, flood, sick server and normal, and their effect on R's weights."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ def verdict(
     ejected: frozenset[int] = frozenset(),
     ratios: Mapping[int, float] | None = None,
 ) -> Verdict:
-    """``usual``: completed handshakes per second. ``ratios``: of each interval."""
+    """Return the verdict; ``usual`` is in completed handshakes per second, ``ratios`` are those of each interval."""
     options = BalanceOptions()
     evidence = examine(ledger, options, usual, SECONDS, ejected=ejected, ratios=[ratios or {}] * 4)
     return judge(ledger, options, evidence, crowd=crowd, slower=slower, busier=busier)
@@ -54,9 +54,9 @@ def test_a_sick_server_without_a_crowd_is_rs_business() -> None:
 def test_while_more_is_asked_for_only_a_far_worse_server_is_relieved() -> None:
     weak = Counts(syn=300, synack=45, completed=43)
     assert verdict({1: DROWNED, 2: DROWNED, 3: weak}) == Verdict(Cause.FLOOD, freeze=True)
-    some, more = Counts(syn=100, synack=80, completed=79), Counts(syn=100, synack=60, completed=59)
-    assert verdict({1: some, 2: more}) == Verdict(Cause.SICK, (2,))
-    assert verdict({1: some, 2: more}, busier=True) == Verdict(Cause.SICK, (2,), freeze=True)
+    fewer, more = Counts(syn=100, synack=80, completed=79), Counts(syn=100, synack=60, completed=59)
+    assert verdict({1: fewer, 2: more}) == Verdict(Cause.SICK, (2,))
+    assert verdict({1: fewer, 2: more}, busier=True) == Verdict(Cause.SICK, (2,), freeze=True)
     assert verdict({1: FINE, 2: more}, busier=True) == Verdict(Cause.SICK, (2,))
 
 
@@ -84,25 +84,25 @@ def test_drowned_unevenly_in_a_crowd_is_chance_and_a_dead_server_is_not() -> Non
 
 
 def test_a_queue_that_is_full_before_the_others_is_no_weak_server() -> None:
-    """It answers as much as they do, by its ratio."""
+    """The server answers as much as the others in proportion to its ratio."""
     full, idle = Counts(syn=300, synack=60, completed=58), Counts(syn=62, synack=62, completed=60)
-    held, free = Verdict(Cause.CROWD, freeze=True), Verdict(Cause.CROWD, (1,), freeze=False)
-    assert verdict({1: full, 2: idle}, crowd=True) == held
+    frozen, free = Verdict(Cause.CROWD, freeze=True), Verdict(Cause.CROWD, (1,), freeze=False)
+    assert verdict({1: full, 2: idle}, crowd=True) == frozen
     large = Counts(syn=400, synack=130, completed=128)
-    assert verdict({1: large, 2: idle}, crowd=True, ratios={1: 0.67, 2: 0.33}) == held
+    assert verdict({1: large, 2: idle}, crowd=True, ratios={1: 0.67, 2: 0.33}) == frozen
     assert verdict({1: full, 2: idle}, crowd=True, ratios={1: 0.67, 2: 0.33}) == free, "half of what it is given"
     weak = Counts(syn=300, synack=30, completed=28)
     assert verdict({1: weak, 2: idle}, crowd=True) == free
-    assert verdict({1: weak, 2: idle}, crowd=True, ratios={1: 0.33, 2: 0.67}) == held, "relieved of what it cannot do"
+    assert verdict({1: weak, 2: idle}, crowd=True, ratios={1: 0.33, 2: 0.67}) == frozen, "relieved of what it cannot do"
 
 
 def test_servers_that_complete_less_than_usual_serve_no_crowd() -> None:
     silent = {1: Counts(syn=2000), 2: Counts(syn=2000)}
     assert verdict(silent, crowd=True, slower=True) == Verdict(Cause.CROWD, freeze=True), "nobody knows what is usual"
     assert verdict(silent, crowd=True, slower=True, usual=50.0) == Verdict(Cause.FLOOD, freeze=True)
-    # The usual clients alone send so many, if nobody answers them: the servers are down.
+    # The usual clients alone send so many SYNs when they get no answer, so the servers are down.
     assert verdict(silent, crowd=True, slower=True, usual=500.0) == Verdict(Cause.SICK, (1, 2), freeze=True)
-    # Few handshakes because few SYNs pass a limit: the crowd's.
+    # Few handshakes complete because a limit admits few SYNs, so the cause is a crowd.
     limited = {1: FINE, 2: FINE}
     assert verdict(limited, crowd=True, slower=True, usual=500.0) == Verdict(Cause.CROWD, freeze=True)
 

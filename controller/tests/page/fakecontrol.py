@@ -1,4 +1,4 @@
-"""A control socket that answers what a test wants, and counts who asks."""
+"""A control socket with the answers that a test sets; it counts the requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class FakeControl:
-    """Stands for a controller."""
+    """A substitute for a controller."""
 
     def __init__(self, status: dict[str, Any], events: list[dict[str, Any]] | None = None) -> None:
         self.status, self.events = status, events or []
@@ -19,7 +19,7 @@ class FakeControl:
         self.followers: list[asyncio.StreamWriter] = []
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve a connection."""
         with suppress(ConnectionError):
             while line := await reader.readline():
                 request = json.loads(line)
@@ -31,14 +31,14 @@ class FakeControl:
         writer.close()
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Something happens."""
+        """Send an event to the subscribers."""
         for follower in self.followers:
             follower.write(json.dumps(event).encode() + b"\n")
 
 
 @asynccontextmanager
 async def controlled(path: Path, fake: FakeControl) -> AsyncGenerator[FakeControl]:
-    """Listens for the length of a block; connections that are open end with it."""
+    """Serve a fake controller for the length of a block; close all connections at its end."""
     server = await asyncio.start_unix_server(fake.handle, path)
     try:
         yield fake

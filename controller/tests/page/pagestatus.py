@@ -1,4 +1,4 @@
-"""Statuses as ``status.gather`` makes them, for tests of the page."""
+"""Builds statuses in the form of ``status.gather``, for tests of the page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def server(name: str, **fields: Any) -> dict[str, Any]:
-    """A server of a status."""
+    """Return a server's part of a status."""
     shown: dict[str, Any] = {
         "name": name,
         "address": "10.0.2.2:80",
@@ -21,7 +21,7 @@ def server(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def service(name: str, *servers: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """A service of a status."""
+    """Return a service's part of a status."""
     shown: dict[str, Any] = {
         "name": name,
         "address": "10.0.0.100:80",
@@ -37,7 +37,7 @@ def service(name: str, *servers: dict[str, Any], **fields: Any) -> dict[str, Any
 
 
 def status(*services: dict[str, Any], drops: dict[str, int] | None = None, **fields: Any) -> dict[str, Any]:
-    """A status of a controller that leads."""
+    """Return the status of a leading controller."""
     shown: dict[str, Any] = {
         "role": "primary",
         "switch": "127.0.0.1:9559",

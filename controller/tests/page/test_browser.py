@@ -48,13 +48,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def chrome() -> Generator[Chrome]:
-    """One browser for all tests: to start it takes longest."""
+    """Start a browser for all tests, because starting it takes long."""
     with testbed_browser.browser() as it:
         yield it
 
 
 async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) -> Any:
-    """Wait until a page shows something, while controller and page run."""
+    """Wait until the page meets a condition, while controller and page run; return the condition's value."""
 
     def wait() -> Any:
         return WebDriverWait(chrome, PATIENCE_S, 0.1).until(condition, f"the page does not show: {what}")
@@ -63,12 +63,12 @@ async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) ->
 
 
 def click(chrome: Chrome, name: str) -> None:
-    """Press a button."""
+    """Click the button with this name."""
     chrome.execute_script("document.querySelector(arguments[0]).click()", f".sluice-{name}")
 
 
 class Served:
-    """A page's process."""
+    """A running `sluice page` with its address."""
 
     def __init__(self, url: str, process: asyncio.subprocess.Process) -> None:
         self.url, self.process = url, process
@@ -76,7 +76,7 @@ class Served:
 
 @asynccontextmanager
 async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
-    """`sluice page` for the length of a block."""
+    """Run `sluice page` for the length of a block."""
     process = await asyncio.create_subprocess_exec(
         *SLUICE, "page", "-c", str(config), "--address", f"127.0.0.1:{port}", *more,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=ENV,
@@ -97,14 +97,14 @@ async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
 
 @asynccontextmanager
 async def led(config: Path) -> AsyncGenerator[Running]:
-    """A controller in this process, with its control socket."""
+    """Run a controller in this process, with its control socket."""
     async with running(config) as it, control.serve(it.controller, it.controller.world.config.control):
         yield it
 
 
 @asynccontextmanager
 async def lab(tmp_path: Path, more: str = "") -> AsyncGenerator[Path]:
-    """A switch, and the configuration of a controller for it."""
+    """Run a switch; yield the configuration file of a controller for it."""
     switch = await start_switch()
     path = tmp_path / "sluice.yaml"
     path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), mode="fixed", more=more))
@@ -115,7 +115,7 @@ async def lab(tmp_path: Path, more: str = "") -> AsyncGenerator[Path]:
 
 
 async def ask(config: Path, *arguments: str) -> Any:
-    """What a command of `sluice` says, as JSON."""
+    """Return the JSON output of a command of `sluice`."""
     process = await asyncio.create_subprocess_exec(
         *SLUICE, *arguments, "-c", str(config), "--json", stdout=asyncio.subprocess.PIPE, env=ENV
     )
@@ -124,8 +124,8 @@ async def ask(config: Path, *arguments: str) -> Any:
 
 
 def hosts(chrome: Chrome) -> set[str]:
-    """Whom the browser has asked since the last look."""
-    messages = [json.loads(cast(str, one["message"]))["message"] for one in chrome.get_log("performance")]
+    """Return the hosts to which the browser has sent requests since the last call."""
+    messages = [json.loads(cast(str, entry["message"]))["message"] for entry in chrome.get_log("performance")]
     urls = [
         message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
     ]
@@ -133,10 +133,12 @@ def hosts(chrome: Chrome) -> set[str]:
 
 
 def frames(chrome: Chrome) -> list[str]:
-    """What the browser got over the page's socket since the last look."""
-    messages = [json.loads(cast(str, one["message"]))["message"] for one in chrome.get_log("performance")]
-    got = [one["params"]["response"] for one in messages if one["method"] == "Network.webSocketFrameReceived"]
-    return [str(one["payloadData"]) for one in got]
+    """Return the messages that the browser has received on the page's WebSocket since the last call."""
+    messages = [json.loads(cast(str, entry["message"]))["message"] for entry in chrome.get_log("performance")]
+    got = [
+        message["params"]["response"] for message in messages if message["method"] == "Network.webSocketFrameReceived"
+    ]
+    return [str(response["payloadData"]) for response in got]
 
 
 async def test_values_drain_and_a_controller_that_restarts(
@@ -159,14 +161,18 @@ async def test_values_drain_and_a_controller_that_restarts(
                 await link.registers.write(register, 1, count)
             await link.registers.write(Register.LOAD_FIRST, 2, 7)
             await seen(chrome, "1000 SYNs", lambda it: table(it, "servers")[0]["SYN"] == "1000")
-            (told,) = (await ask(config, "status"))["services"]
-            for row, one in zip(table(chrome, "servers"), told["servers"], strict=True):
-                assert (row["server"], row["state"], row["address"]) == (one["name"], one["state"], one["address"])
-                assert (row["ratio"], row["weight"]) == (f"{one['ratio']:.4f}", str(one["weight"]))
+            (status,) = (await ask(config, "status"))["services"]
+            for row, server in zip(table(chrome, "servers"), status["servers"], strict=True):
+                assert (row["server"], row["state"], row["address"]) == (
+                    server["name"],
+                    server["state"],
+                    server["address"],
+                )
+                assert (row["ratio"], row["weight"]) == (f"{server['ratio']:.4f}", str(server["weight"]))
                 assert [row[key] for key in ("SYN", "SYN-ACK", "open")] == [
-                    str(one[key]) for key in ("syn", "synack", "open")
+                    str(server[key]) for key in ("syn", "synack", "open")
                 ]
-            assert told["servers"][1]["open"] == 7
+            assert status["servers"][1]["open"] == 7
             assert chrome.execute_script("return document.querySelectorAll('.nicegui-echart canvas').length") >= 5
             await control_by_the_page(chrome, config, token)
             assert hosts(chrome) == {f"127.0.0.1:{unused_tcp_port}"}, "nothing comes from elsewhere"
@@ -177,11 +183,11 @@ async def test_values_drain_and_a_controller_that_restarts(
 
 
 async def control_by_the_page(chrome: Chrome, config: Path, token: Path) -> None:
-    """Drain a server: with a wrong token, which is refused, and then with the right one."""
+    """Drain a server: with a wrong token, which the page refuses, and then with the right token."""
 
     async def drain(given: str) -> None:
         field = chrome.find_element(By.CSS_SELECTOR, "input.sluice-token, .sluice-token input")
-        field.send_keys(Keys.CONTROL, "a", Keys.NULL, given)  # in place of what is there
+        field.send_keys(Keys.CONTROL, "a", Keys.NULL, given)  # replace the field's content
         click(chrome, "drain")
 
     def notified(words: str) -> Callable[[Chrome], bool]:
@@ -202,7 +208,7 @@ async def control_by_the_page(chrome: Chrome, config: Path, token: Path) -> None
 
 
 def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
-    """The status, the body and the headers of an answer."""
+    """Return status, body and headers of an HTTP response."""
     request = urllib.request.Request(
         url,
         method=method,
@@ -219,12 +225,12 @@ def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[s
 async def test_100_services_of_10_servers_and_what_other_sites_send(
     tmp_path: Path, chrome: Chrome, unused_tcp_port: int
 ) -> None:
-    """Read-only, as it is without a configuration of the page; on a phone, in the dark."""
+    """Without a `page` configuration the page is read-only; it fits a phone and follows a dark theme."""
     config = tmp_path / "sluice.yaml"
     config.write_text(web(control=str(tmp_path / "s.sock")))
     services = [
-        service(f"web{one}", *(server(f"s{number}", ratio=0.1, syn=one) for number in range(10)), offered=one)
-        for one in range(100)
+        service(f"web{number}", *(server(f"s{number}", ratio=0.1, syn=number) for number in range(10)), offered=number)
+        for number in range(100)
     ]
     async with (
         controlled(tmp_path / "s.sock", FakeControl(status(*services))),
@@ -245,7 +251,7 @@ async def test_100_services_of_10_servers_and_what_other_sites_send(
 
 
 async def fits_a_phone_in_the_dark(chrome: Chrome) -> None:
-    """Nothing is wider than the screen; the theme is the system's, also when that changes."""
+    """Check that nothing is wider than the screen, and that the theme follows the system's, also on a change."""
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     try:
@@ -263,11 +269,11 @@ async def fits_a_phone_in_the_dark(chrome: Chrome) -> None:
 
 
 ENDPOINT = "_nicegui_ws/socket.io/?EIO=4&transport="
-"""Of the page's own socket, behind its address."""
+"""Path of the page's own WebSocket, relative to its address."""
 
 
 def refuses_others(url: str) -> None:
-    """Requests that another site has a browser send, its socket too."""
+    """Check that the page refuses requests and WebSockets that another site makes a browser send."""
     endpoint = f"{url}{ENDPOINT}"
     for method, target in (("POST", url), ("POST", f"{endpoint}polling"), ("GET", f"{endpoint}polling")):
         code, said, _ = get(target, method, Origin="http://evil.example")
@@ -296,7 +302,7 @@ async def test_the_page_behind_a_proxy_with_a_name_of_its_own(tmp_path: Path, un
 
 
 def answers_by_name(url: str) -> None:
-    """By the name of `page.names`, its socket too, and by no other."""
+    """Check that the page and its WebSocket answer to the names in `page.names` only."""
     for host, origin, expected in (
         ("status.example", "https://status.example", True),
         ("127.0.0.1", "https://status.example", True),
@@ -311,7 +317,7 @@ def answers_by_name(url: str) -> None:
 
 
 def upgraded(url: str, host: str, origin: str) -> int:
-    """The status that answers a handshake of WebSocket. (urllib asks for no upgrade: it closes connections.)"""
+    """Return the HTTP status of a WebSocket handshake. (urllib cannot be used: it sends `Connection: close`.)"""
     fields = {
         "Host": host,
         "Origin": origin,
@@ -328,7 +334,7 @@ def upgraded(url: str, host: str, origin: str) -> int:
 
 
 async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
-    """What flash-crowd control says of a crowd that fills a link, before it, in it and two seconds later."""
+    """The page shows flash-crowd control's status before a crowd that fills a link, in it, and two seconds later."""
 
     def told(at_s: float) -> dict[str, Any]:
         return status(service("web", server("s1"))) | {
@@ -346,15 +352,17 @@ async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: in
         fake.status = early
         await seen(chrome, "the sentence", lambda it: text(it, "crowd").startswith("Flash crowd at web (10.0.0.100): "))
         fake.status = late
-        (one,) = (one for one in late["news"]["destinations"] if one["name"].startswith("web "))
-        shown = {"destination": one["name"], "offered": str(one["offered"])}
+        (destination,) = (
+            destination for destination in late["news"]["destinations"] if destination["name"].startswith("web ")
+        )
+        shown = {"destination": destination["name"], "offered": str(destination["offered"])}
         await seen(
             chrome, "the requests", lambda it: [r for r in table(it, "destinations") if shown.items() <= r.items()]
         )
-        (row,) = (row for row in table(chrome, "destinations") if row["destination"] == one["name"])
+        (row,) = (row for row in table(chrome, "destinations") if row["destination"] == destination["name"])
         counts = ("offered", "admitted", "refused", "returning")
-        assert {key: row[key] for key in counts} == {key: str(one[key]) for key in counts}
-        assert one["offered"] > one["admitted"] > 0 < one["refused"]
+        assert {key: row[key] for key in counts} == {key: str(destination[key]) for key in counts}
+        assert destination["offered"] > destination["admitted"] > 0 < destination["refused"]
         ((limit,), news) = (late["news"]["limits"], late["news"])
         assert row["limit/s"] == view.quantity(limit["limit_per_s"])
         offered, admitted, refused = (float(row[f"{key}/s"].replace(",", "")) for key in counts[:3])
@@ -365,7 +373,7 @@ async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: in
 
 
 async def test_a_browser_is_sent_the_events_that_it_shows(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
-    """And turns over to the others."""
+    """The browser receives only the shown page of events, and other pages on request."""
     config = tmp_path / "sluice.yaml"
     config.write_text(web(control=str(tmp_path / "s.sock")))
     past = [{"time": 1e9 + number, "kind": "decision", "text": f"decision-{number}."} for number in range(256)]
@@ -392,7 +400,7 @@ async def test_a_browser_is_sent_the_events_that_it_shows(tmp_path: Path, chrome
 
 
 async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
-    """`sluice run` starts and ends the page; one that is open finds the next one."""
+    """`sluice run` starts and ends the page; an open browser page reconnects to the next process."""
     async with lab(tmp_path, f'page: {{address: "127.0.0.1:{unused_tcp_port}"}}') as config:
         for end in (signal.SIGTERM, signal.SIGKILL):
             process = await asyncio.create_subprocess_exec(
@@ -413,7 +421,7 @@ async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome
                 process.send_signal(end)
                 async with asyncio.timeout(PATIENCE_S):
                     await process.wait()
-                    await process.stdout.read()  # its end: the page has ended too, also when nobody told it to
+                    await process.stdout.read()  # the page's process has ended, even without a signal
             finally:
                 with suppress(ProcessLookupError):
                     process.kill()

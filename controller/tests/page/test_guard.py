@@ -1,4 +1,4 @@
-"""Requests that other sites send, and tokens that are none."""
+"""The refusal of other sites' requests, and of invalid tokens."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ async def test_no_guess_is_looked_at_while_another_waits(tmp_path: Path, monkeyp
     right = token_of(str(tmp_path / "token"))
     await lock.check(right)
     guesses = ("schlüssel", "", right)
-    said = await asyncio.gather(*(lock.check(one) for one in guesses), return_exceptions=True)
-    assert [str(one).partition(";")[0] for one in said] == [
+    said = await asyncio.gather(*(lock.check(guess) for guess in guesses), return_exceptions=True)
+    assert [str(error).partition(";")[0] for error in said] == [
         "wrong token",
         *["a wrong token was entered just now"] * 2,
     ]

@@ -19,16 +19,16 @@ EVENT = {"time": 1.0, "kind": "drain", "text": "web/s1 drains"}
 
 async def test_nothing_is_read_without_viewers_and_once_for_all(tmp_path: Path) -> None:
     async with controlled(tmp_path / "s", FakeControl(status(service("web", server("s1"))), [EVENT])) as fake:
-        hub, told = Hub(str(tmp_path / "s"), 0.01), {"a": 0, "b": 0}
+        hub, counts = Hub(str(tmp_path / "s"), 0.01), {"a": 0, "b": 0}
 
         def tell(key: str) -> None:
-            told[key] += 1
+            counts[key] += 1
 
         hub.join("a", lambda: tell("a"))
         hub.join("b", lambda: tell("b"))
-        await until(lambda: min(told.values()) >= 3 and hub.events, "both viewers to be told")
+        await until(lambda: min(counts.values()) >= 3 and hub.events, "both viewers to be told")
         assert fake.asked.count("events") == 1
-        assert fake.asked.count("status") <= max(told.values()) + 1, "no reading for each viewer"
+        assert fake.asked.count("status") <= max(counts.values()) + 1, "no reading for each viewer"
         fake.tell(EVENT | {"text": "next"})
         await until(lambda: hub.events[-1]["text"] == "next", "the event")
         hub.leave("a")
@@ -82,7 +82,7 @@ def test_much_work_is_done_less_often() -> None:
 
 
 async def test_what_viewers_are_sent_is_work_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library makes JSON of it behind the reading."""
+    """The library serialises the messages to JSON after the reading, which also counts as work."""
     burnt_s, works = 0.05, list[float]()
 
     def burn() -> None:

@@ -1,4 +1,4 @@
-"""What the page shows of a status: rates, rows, history and charts."""
+"""The page's view of a status: rates, rows, history and charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice.page.reading import Reading
 
 
 def samples(before: dict[str, Any], after: dict[str, Any], seconds: float = 2.0) -> tuple[Sample, Rates]:
-    """The second of two statuses, and the rates between them."""
+    """Return the second of two statuses, and the rates between them."""
     now = Sample(1000.0 + seconds, after)
     return now, Rates(now, Sample(1000.0, before))
 
@@ -39,7 +39,7 @@ def test_rates_are_per_second() -> None:
     ],
     ids=["began again", "new server", "new service", "did not lead"],
 )
-def test_a_rate_that_nobody_knows_is_none(before: dict[str, Any]) -> None:
+def test_an_unknown_rate_is_none(before: dict[str, Any]) -> None:
     now, rates = samples(before, status(service("web", server("s1", syn=140))))
     (row,) = view.servers(now.status["services"][0], rates)
     assert row["syn_s"] == view.NONE
@@ -70,12 +70,12 @@ def test_quantities(value: float | str | None, shown: str) -> None:
 
 
 def test_who_is_out() -> None:
-    told = status(
+    sample = status(
         service("web", server("s1", state="draining"), server("s2"), server("s3", state="ejected")),
         neighbours_missing=["10.0.0.9"],
         retired=["10.0.0.7"],
     )
-    assert view.out(told) == [
+    assert view.out(sample) == [
         "web/s1 is draining",
         "web/s3 is ejected",
         "10.0.0.9 does not answer ARP",
@@ -86,8 +86,8 @@ def test_who_is_out() -> None:
 
 
 def test_an_agent_that_does_not_answer_is_out() -> None:
-    told = status(service("web", server("a1")) | {"content": {"agents": [{"name": "a1", "answers": False}]}})
-    assert view.out(told) == ["agent web/a1 does not answer"]
+    sample = status(service("web", server("a1")) | {"content": {"agents": [{"name": "a1", "answers": False}]}})
+    assert view.out(sample) == ["agent web/a1 does not answer"]
 
 
 def test_drops_are_by_reason_the_most_frequent_first() -> None:
@@ -101,9 +101,9 @@ def test_drops_are_by_reason_the_most_frequent_first() -> None:
 def test_the_chosen_service_or_the_first_one() -> None:
     sample = Sample(0.0, status(service("web"), service("mail")))
     for name, shown in (("mail", "mail"), ("gone", "web"), (None, "web")):
-        found = view.service(sample, name)
-        assert found is not None
-        assert found["name"] == shown
+        details = view.service(sample, name)
+        assert details is not None
+        assert details["name"] == shown
     assert view.service(Sample(0.0, {"role": "standby"}), "web") is None
 
 
@@ -114,7 +114,7 @@ def test_events_are_found_by_words_and_kinds() -> None:
         {"time": 1e9, "kind": "decision", "text": "mail: weights stay."},
     ]
     rows, total = view.events(past)
-    assert ([row["text"] for row in rows], total) == ([one["text"] for one in reversed(past)], 3)
+    assert ([row["text"] for row in rows], total) == ([event["text"] for event in reversed(past)], 3)
     assert [row["id"] for row in view.events(past, "WEB s1")[0]] == [1, 0]
     assert [row["id"] for row in view.events(past, "web", ["decision"])[0]] == [0]
     assert view.events(past, "", ["crowd"]) == ([], 0)
@@ -185,7 +185,7 @@ def test_history_keeps_the_last_and_has_gaps() -> None:
 def test_a_chart_has_a_line_for_each_server() -> None:
     made = charts.lines("ratio", ["s1", "s2"], [(1.5, (0.25, None))])
     assert made["dataset"]["source"] == [[1500, 0.25, None]]
-    assert [(one["name"], one["encode"]["y"]) for one in made["series"]] == [("s1", 1), ("s2", 2)]
+    assert [(series["name"], series["encode"]["y"]) for series in made["series"]] == [("s1", 1), ("s2", 2)]
     json.dumps(made, allow_nan=False)
     assert not charts.lines("", [str(number) for number in range(13)], [])["legend"]["show"]
 
@@ -194,9 +194,9 @@ def test_a_reading_is_made_into_rows_and_charts_once_for_all_viewers(monkeypatch
     made: list[str] = []
 
     def counted(name: str, of: Any) -> None:
-        def counting(*some: object) -> Any:
+        def counting(*arguments: object) -> Any:
             made.append(name)
-            return of(*some)
+            return of(*arguments)
 
         monkeypatch.setattr(view if name != "lines" else charts, name, counting)
 
@@ -208,9 +208,9 @@ def test_a_reading_is_made_into_rows_and_charts_once_for_all_viewers(monkeypatch
     history.add(sample, rates)
     shown = Reading(sample, rates, history)
     for name in ("web", "mail", "web"):
-        one = shown.service(name)
-        assert one is not None
-        assert (one["name"], shown.servers(one)[0]["name"], len(shown.charts(one))) == (
+        details = shown.service(name)
+        assert details is not None
+        assert (details["name"], shown.servers(details)[0]["name"], len(shown.charts(details))) == (
             name,
             {"web": "s1", "mail": "m1"}[name],
             5,

@@ -1,4 +1,4 @@
-"""Captures that tests record: connections as packets, on all ports of the switch."""
+"""Writes captures for tests: connections as packets, on all ports of the switch."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
 
 
 Packet = tuple[float, Address, int, Address, int, int, int]
-"""Time, source and port, destination and port, flags, bytes of data."""
+"""A packet: time in seconds, source address and port, destination address and port, TCP flags, bytes of data."""
 
 
 def frame(packet: Packet, hop_limit: int = 64) -> bytes:
     _, source, source_port, destination, destination_port, flags, payload = packet
     ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40 + payload, 0, 0, hop_limit, 6, 0, int(source), int(destination))
     tcp = struct.pack("!HHIIBBHHH", source_port, destination_port, source_port * 7, 0, 0x50, flags, 0, 0, 0)
-    return b"\x02" * 12 + b"\x08\x00" + ip + tcp  # the data is cut off, as a short capture does
+    return b"\x02" * 12 + b"\x08\x00" + ip + tcp  # the data is cut off, as in a capture with a short snapshot length
 
 
 def recorded(frame: bytes, time: float = 1.0, *, beyond: int = 0) -> bytes:
-    """A frame as a capture has it; `beyond` it, so many bytes were cut off."""
+    """Return a frame's record in a capture; `beyond` is the number of bytes that were cut off."""
     return struct.pack("<IIII", int(time), round(time % 1 * 1e6), len(frame), len(frame) + beyond) + frame
 
 
 def write(path: Path, packets: Sequence[Packet]) -> Path:
-    path.write_bytes(HEADER + b"".join(recorded(frame(one), one[0], beyond=one[6]) for one in packets))
+    path.write_bytes(HEADER + b"".join(recorded(frame(packet), packet[0], beyond=packet[6]) for packet in packets))
     return path
 
 
 def connection(time: float, port: int, server: Address, *, answered: bool = True) -> list[Packet]:
-    """On all of the switch's ports: each packet on its way in and on its way out."""
+    """Return a connection's packets as captured on all ports of the switch: each on its way in and out."""
     there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
     if not answered:
         return there
@@ -61,7 +61,7 @@ def connection(time: float, port: int, server: Address, *, answered: bool = True
 
 
 def load(seconds: int, lost: int) -> list[Packet]:
-    """20 connections a second, half to each server; the second answers all but `lost` of its ten."""
+    """Return 20 connections a second, half to each server; the second leaves `lost` of its ten unanswered."""
     packets: list[Packet] = []
     for second in range(seconds):
         for n in range(20):

@@ -1,4 +1,4 @@
-"""Captures as they are read: formats, link types, what is cut off, and what is said of bad ones."""
+"""Reading of captures: formats, link types, truncated packets, and the errors for bad files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_bad_capture_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_capture_of_the_clients_side_only_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packets = [one for one in load(2, lost=0) if VIP in (one[1], one[3])]
+    packets = [packet for packet in load(2, lost=0) if VIP in (packet[1], packet[3])]
     file = write(tmp_path / "clients.pcap", packets)
     assert main(["replay", str(file), "--config", configured(tmp_path)]) == 0
     assert f"{file}: no TCP segment in it is to or from a server" in capsys.readouterr().err
@@ -90,7 +90,7 @@ def test_an_interrupted_capture_is_read_to_its_last_whole_packet(
 def test_an_hour_without_a_packet_is_a_pause(tmp_path: Path) -> None:
     file = tmp_path / "c.pcap"
     file.write_bytes(HEADER + ONE + recorded(SYN_FRAME, 3600.9) + ONE)
-    assert [one.time_s for one in read_capture(file)] == [1.0, 3600.9, 1.0]
+    assert [segment.time_s for segment in read_capture(file)] == [1.0, 3600.9, 1.0]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -102,7 +102,8 @@ def test_both_byte_orders_and_both_units(tmp_path: Path, order: str, magic: int,
     file.write_bytes(
         struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 96, 1)
         + b"".join(
-            struct.pack(order + "IIII", 9, round(0.5 * unit), len(one), len(one)) + one for one in (data, tagged)
+            struct.pack(order + "IIII", 9, round(0.5 * unit), len(data_frame), len(data_frame)) + data_frame
+            for data_frame in (data, tagged)
         )
     )
     expected = Segment(9.5, CLIENT.packed, 5000, VIP.packed, 80, SYN, 35000, 0, 40, 64, window=0, data_offset=5)
@@ -123,10 +124,10 @@ TAG = b"\x81\x00\x00\x07"
     [(113, COOKED + b"\x08\x00"), (113, COOKED + TAG + b"\x08\x00"), (276, COOKED_2), (101, b""), (228, b"")],
 )
 def test_a_segment_is_found_behind_every_link_type(tmp_path: Path, link: int, head: bytes) -> None:
-    """As `tcpdump -i any` records it: libpcap puts a VLAN tag back in front of a cooked packet's type, too."""
+    """Frames as `tcpdump -i any` records them: libpcap also restores a VLAN tag before a cooked packet's type."""
     file = tmp_path / "c.pcap"
     file.write_bytes(HEADER[:20] + struct.pack("<I", link) + recorded(head + SYN_FRAME[14:]))
-    assert [(one.source_port, one.flags) for one in read_capture(file)] == [(5000, SYN)]
+    assert [(segment.source_port, segment.flags) for segment in read_capture(file)] == [(5000, SYN)]
 
 
 def test_no_frame_breaks_the_reader(tmp_path: Path) -> None:
@@ -134,8 +135,11 @@ def test_no_frame_breaks_the_reader(tmp_path: Path) -> None:
     frames = [whole[:length] for length in range(len(whole))]
     frames += [whole[:n] + b"\xff" + whole[n + 1 :] for n in range(14, len(whole))]
     file = tmp_path / "c.pcap"
-    file.write_bytes(HEADER + b"".join(struct.pack("<IIII", 1, 0, len(one), len(one)) + one for one in frames))
-    assert all(0 <= one.payload <= 65_535 for one in read_capture(file))
+    file.write_bytes(
+        HEADER
+        + b"".join(struct.pack("<IIII", 1, 0, len(data_frame), len(data_frame)) + data_frame for data_frame in frames)
+    )
+    assert all(0 <= segment.payload <= 65_535 for segment in read_capture(file))
 
 
 def test_a_capture_that_is_not_there() -> None:

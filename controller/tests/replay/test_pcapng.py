@@ -1,4 +1,4 @@
-"""Captures in pcapng are read as those in pcap are. Scapy writes the first of them."""
+"""Reading of pcapng captures gives the same packets as pcap. Scapy writes the first of the files."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def frame(source: tuple[int, ...], source_port: int, destination: tuple[int, ...
 
 FRAME = frame(CLIENT, 5000, VIP, 80, SYN)
 LENGTH = len(FRAME) + 100
-"""The capture has cut the data off."""
+"""Length of the frame on the wire; the capture has cut off 100 bytes of data."""
 
 
 def load() -> list[tuple[int, bytes]]:
-    """Two seconds of connections, of which the second server answers half; times in microseconds."""
+    """Return times in microseconds and frames of two seconds of connections; the second server answers half."""
     packets: list[tuple[int, bytes]] = []
     for n in range(40):
         at, port, server = 1_700_000_000_000_007 + n * 50_001, 10_000 + n, SERVERS[n % 2]
@@ -62,7 +62,7 @@ def option(code: int, value: bytes, order: str = "<") -> bytes:
 
 
 def packet(time: int, data: bytes = FRAME, number: int = 0, order: str = "<", options: bytes = b"") -> bytes:
-    """With options behind the data."""
+    """Return an enhanced packet block, with options behind the data."""
     body = struct.pack(order + "IIIII", number, time >> 32, time & 0xFFFFFFFF, len(data), len(data) + 100) + data
     return block(6, body + bytes(-len(body) % 4) + options, order)
 
@@ -83,7 +83,7 @@ def test_the_same_capture_as_pcap_and_as_pcapng_has_the_same_result(
     writer.linktype = 1
     writer.write_header(None)
     for at, data in load():
-        time = cast(float, Fraction(at, 10**6))  # exact, where a float would be rounded
+        time = cast(float, Fraction(at, 10**6))  # exact times: a float would be rounded
         writer.write_packet(data, sec=time, usec=0, caplen=len(data), wirelen=LENGTH)
     writer.close()
 
@@ -110,11 +110,11 @@ def test_both_byte_orders_and_what_an_interface_says_of_its_times(tmp_path: Path
         packet(9_500_000_000, order=order, options=option(2, b"\1\0\0\0", order) + option(0, b"", order)),
         packet(50 * 1024 + 512, FRAME[14:], number=1, order=order),
         packet(11_500_000, number=2, order=order),
-        section(),  # another capture, appended
+        section(),  # an interface of an appended capture
         interface(228),
         packet(12_500_000, FRAME[14:]),
     )
-    assert [(one.time_s, one.source_port) for one in read_capture(file)] == [
+    assert [(segment.time_s, segment.source_port) for segment in read_capture(file)] == [
         (9.5, 5000),
         (10.5, 5000),
         (11.5, 5000),
@@ -125,7 +125,7 @@ def test_both_byte_orders_and_what_an_interface_says_of_its_times(tmp_path: Path
 def test_the_block_for_packets_of_old_is_read(tmp_path: Path) -> None:
     body = struct.pack("<HHIIII", 0, 7, 0, 9_500_000, len(FRAME), len(FRAME)) + FRAME
     file = written(tmp_path / "c.pcapng", section(), interface(), block(2, body))
-    assert [one.time_s for one in read_capture(file)] == [9.5]
+    assert [segment.time_s for segment in read_capture(file)] == [9.5]
 
 
 HEAD = section() + interface()
@@ -172,7 +172,7 @@ def test_a_capture_that_grows_is_read_on(tmp_path: Path) -> None:
     assert [time_s for _, time_s, *_ in capture] == [1.0]
     with file.open("ab") as more:
         more.write(WHOLE[20:] + packet(2_000_000))
-    assert [(one[1], one[4].link) for one in capture] == [(1.0, 1), (2.0, 1)]
+    assert [(packet[1], packet[4].link) for packet in capture] == [(1.0, 1), (2.0, 1)]
     assert list(capture) == []
 
 

@@ -1,4 +1,4 @@
-"""`sluice replay`: what is counted in a capture, and what is decided from it."""
+"""`sluice replay`: the counts from a capture, and the decisions based on them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
     packets = [
         *connection(1.0, 5000, S1),
         *connection(2.0, 5001, S1, answered=False),
-        *connection(3.0, 5001, S1, answered=False),  # the same SYN again
+        *connection(3.0, 5001, S1, answered=False),  # a retransmitted SYN
         *connection(4.0, 5002, S2),
         (4.5, S2, 80, CLIENT, 5002, SYN | ACK, 0),
         (5.0, S2, 80, CLIENT, 5003, RST, 0),
-        (6.0, CLIENT, 5004, VIP, 80, SYN, 0),  # does not come out: refused
+        (6.0, CLIENT, 5004, VIP, 80, SYN, 0),  # the SYN does not leave the switch, so it was refused
         *connection(7.0, 5005, S2),
     ]
     config = parse(web(more="news: {}"))
@@ -65,7 +65,7 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
     assert counts[first] == Counts(syn=3, synack=1, completed=1)
     assert counts[second] == Counts(syn=2, synack=2, synack_again=1, completed=2, reset=1)
     cells = switch.memory
-    # 5001 was answered by nobody and is open yet; the others have ended.
+    # Connection 5001 is unanswered and still open; the others have ended.
     assert await read_loads(switch.memory, [first, second]) == {first: 1, second: 0}
     assert sum(cells.of(Register.REQUESTS_OFFERED)) == 6
     assert sum(cells.of(Register.REQUESTS_ADMITTED)) == 4  # connections: 5000, 5001, 5002, 5005
@@ -86,7 +86,7 @@ async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) ->
 
 @pytest.mark.parametrize("since_s", [0.0, 1.0e9, 1.8e9, 1.9e9, 4.2e9])
 async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> None:
-    """Ticks since the epoch pass 2^31 every nine years, and a zeroed cell looked live then."""
+    """Ticks since the epoch pass 2^31 every nine years; a zeroed cell must not look live then."""
     replay = Replay(parse(web(more="news: {}")))
     switch = SwitchModel(replay.world)
     for segment in read_capture(write(tmp_path / "c.pcap", connection(since_s, 5000, S1))):
@@ -97,7 +97,7 @@ async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> 
 
 
 def taken(packets: Sequence[Packet], tmp_path: Path, mode: str = "production") -> tuple[World, Memory]:
-    """What the controller reads once they have passed."""
+    """Return the world and registers after the packets have passed."""
     world = world_of(parse(web(mode=mode, more="connections: {idle_s: 300}")))
     switch = SwitchModel(world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
@@ -111,7 +111,7 @@ async def test_a_syn_that_moves_takes_its_connection_with_it(tmp_path: Path) -> 
     assert await read_loads(memory, [1, 2]) == {1: 1, 2: 0}, "a candidate's SYN leaves the pin where it is"
     _, memory = taken([*syn, *connection(3.0, 5000, S2)[:-1]], tmp_path)
     assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}, "the handshake's last ACK moves it"
-    # A SYN after the pending time: its pin had ended, and the old server's load is corrected at the next sweep.
+    # The SYN arrives after the pending timeout ended its pin; the next sweep corrects the old server's load.
     world, memory = taken([*syn, *connection(12.0, 5000, S2, answered=False)], tmp_path)
     assert await read_loads(memory, [1, 2]) == {1: 1, 2: 1}
     await swept(world, memory)
@@ -126,8 +126,8 @@ async def test_a_candidate_that_answers_again_is_no_second_answer(tmp_path: Path
 
 
 async def swept(world: World, memory: Memory) -> None:
-    slots, kept = await kept_slots(world, memory, SwitchClock(memory.units), 0.0)
-    await correct_loads(world, memory, slots, kept)
+    slots, unexpired = await kept_slots(world, memory, SwitchClock(memory.units), 0.0)
+    await correct_loads(world, memory, slots, unexpired)
 
 
 @pytest.mark.parametrize("mode", ["production", "paper"])
@@ -137,10 +137,10 @@ async def swept(world: World, memory: Memory) -> None:
 async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     tmp_path: Path, seen: int, lives_s: float, mode: str
 ) -> None:
-    """With and without a second look: status and metrics show it of every server."""
+    """Status and metrics show the load of every server, with and without the selection of a second candidate."""
     silent = connection(1.0, 5000, S1)[:seen]
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
-        other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # says what time it is
+        other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet sets the clock
         world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path, mode)
         await swept(world, memory)
         assert await read_loads(memory, [1, 2]) == {1: still_open, 2: 1}
@@ -166,45 +166,49 @@ def test_replay_decides_what_the_balancer_decides_from_the_same_counts(tmp_path:
 
 def test_a_reading_is_as_late_as_it_was_live(tmp_path: Path) -> None:
     file = write(tmp_path / "c.pcap", load(6, lost=0))
-    # The second was 0.3 s late, the third more than a period; what came then is not in the trace.
+    # The second decision was 0.3 s late, the third more than a period; later decisions are not in the trace.
     live = LiveTimes({"web": [1000.99, 1001.99 + 0.3, 1002.99 + 1.2]})
     moments = list(Replay(parse(web(period_s=1, window_s=5))).run(read_capture(file), 999.99, live))
     assert [moment.time_s for moment in moments] == pytest.approx([1000.99, 1002.29, 1004.19, 1004.99])
     seen = [
-        sum(one.syn for one in m.event.decision.differences.values()) for m in moments if isinstance(m.event, Balanced)
+        sum(difference.syn for difference in m.event.decision.differences.values())
+        for m in moments
+        if isinstance(m.event, Balanced)
     ]
     assert seen == [20, 26, 38, 16]
 
 
 def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
     config = parse(web(period_s=1, window_s=5, more="news: {mode: paper, period_s: 4}"))
-    inner = [one for one in load(12, lost=4) if VIP not in (one[1], one[3])]
-    whole, part = Replay(config), Replay(config)
+    inner = [packet for packet in load(12, lost=4) if VIP not in (packet[1], packet[3])]
+    whole, inner_only = Replay(config), Replay(config)
     both = [
         list(replay.run(read_capture(write(tmp_path / name, packets)), start_s=999.99))
-        for replay, name, packets in ((whole, "whole.pcap", load(12, lost=4)), (part, "inner.pcap", inner))
+        for replay, name, packets in ((whole, "whole.pcap", load(12, lost=4)), (inner_only, "inner.pcap", inner))
     ]
-    ratios = [[m.event.decision.ratios for m in one if isinstance(m.event, Balanced)] for one in both]
+    ratios = [[m.event.decision.ratios for m in run_moments if isinstance(m.event, Balanced)] for run_moments in both]
     assert ratios[0] == ratios[1]
-    crowds = [[m.event.decision.measurement for m in one if isinstance(m.event, Controlled)] for one in both]
+    crowds = [
+        [m.event.decision.measurement for m in run_moments if isinstance(m.event, Controlled)] for run_moments in both
+    ]
     assert len(crowds[0]) == 2
     assert crowds[0] == crowds[1]
-    # 20 connections a second, and 4 of them answered by nobody; each answer is one packet of 1,040 bytes.
+    # 20 connections a second, of which 4 are unanswered; each answer is a single packet of 1,040 bytes.
     assert crowds[0][1].offered == crowds[0][1].admitted == 20.0
     assert crowds[0][1].ar == pytest.approx(1040 * 8 / 0.918, rel=0.15)
 
 
 START_S = 999.99
-"""When the live controller reads first, since the epoch."""
+"""Time of the live controller's first reading, in seconds since the epoch."""
 
 
 STEADY: Mapping[str, tuple[float, float]] = {}
 
 
 class Counting:
-    """The switch of a live controller: it counts the packets of a capture as they pass, and takes every write."""
+    """A simulated switch of a live controller: it counts a capture's packets as they pass, and accepts every write."""
 
-    apart = True
+    spaced = True
 
     def __init__(self, world: World, now: Callable[[], float], stalls: Mapping[str, tuple[float, float]]) -> None:
         self.switch, self.units, self._now = SwitchModel(world), MICROSECONDS, now
@@ -246,8 +250,8 @@ class Counting:
 def live(
     config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch, stalls: Mapping[str, tuple[float, float]] = STEADY
 ) -> tuple[Path, Path]:
-    """Run the controller's own tasks in virtual time while a capture's packets pass; return what they write down, of R
-    and of flash-crowd control. ``stalls``: from when on a reading (``ledger`` or ``flows``) takes so many seconds,
+    """Run the controller's own tasks in virtual time while a capture's packets pass; return the trace files of R
+    and of flash-crowd control. ``stalls`` gives the time from which a reading (``ledger`` or ``flows``) takes how long,
     once."""
     traces = config.with_name("r.jsonl"), config.with_name("news.csv")
     world = world_of(load_config(config))
@@ -286,18 +290,18 @@ def live(
 def test_replay_decides_as_the_controllers_own_tasks_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, stall_s: float
 ) -> None:
-    """The second server loses SYNs, then answers nothing, then everything. One reading takes long."""
+    """The second server loses SYNs, then answers none, then all. A reading takes long."""
     packets: list[Packet] = []
     for second in range(30):
         lost = 4 if second < 10 else 10 if second < 16 else 0
-        packets += [(one[0] + second, *one[1:]) for one in load(1, lost)]
-    packets = [renumbered(one, 10_000 + 20 * int(one[0] - 1000)) for one in packets]
+        packets += [(packet[0] + second, *packet[1:]) for packet in load(1, lost)]
+    packets = [renumbered(packet, 10_000 + 20 * int(packet[0] - 1000)) for packet in packets]
     file, config = write(tmp_path / "c.pcap", packets), tmp_path / "sluice.yaml"
     config.write_text(web(mode=mode, period_s=1, window_s=5))
     trace, _ = live(config, file, monkeypatch, {"ledger": (START_S + 5, stall_s)})
     decided = [json.loads(line) for line in trace.read_text().splitlines()]
     assert len(decided) == 29 - math.floor(stall_s + 0.5) and decided[-1]["weight_changes"] > 5
-    assert any(one["servers"]["s2"]["ejected"] for one in decided) is (mode == "production")
+    assert any(decision["servers"]["s2"]["ejected"] for decision in decided) is (mode == "production")
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
     assert f"the same decisions; {len(decided)} compared, 0 without a reading" in capsys.readouterr().out
     config.write_text(web(mode="fixed", period_s=1, window_s=5))
@@ -307,26 +311,26 @@ def test_replay_decides_as_the_controllers_own_tasks_did(
 def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second server answers nothing for ten seconds, and clients give up; others stay for a fifth of a second."""
+    """The second server is silent for ten seconds, and clients give up; other connections last 0.2 s."""
     source, packets = random.Random(1), list[Packet]()
     for n in range(20 * 110):
         begin, server = 1000.0 + n / 20 + 0.04 * source.random(), (S1, S2)[n % 2]
         *seen, fin = connection(begin, 10_000 + n, server)
         unseen = server == S2 and 5 <= begin - 1000 < 15
         packets += seen[:2] if unseen else [*seen, (fin[0] + 0.2, *fin[1:])]
-    file = write(tmp_path / "c.pcap", sorted(packets, key=lambda one: one[0]))
+    file = write(tmp_path / "c.pcap", sorted(packets, key=lambda packet: packet[0]))
     config = tmp_path / "sluice.yaml"
     config.write_text(web(mode="production", period_s=1, window_s=5))
     trace, _ = live(config, file, monkeypatch)
     decided = [json.loads(line) for line in trace.read_text().splitlines()]
-    second = {round(one["time"] - 1000): one["servers"]["s2"] for one in decided}
+    second = {round(decision["time"] - 1000): decision["servers"]["s2"] for decision in decided}
     assert second[50]["ratio"] < 0.05 and second[50]["work"]["open_sum"] > 4000
-    assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4  # swept at 60 s, read for five
+    assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4  # sweep at 60 s; readings take 5 s
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
 
 
 def renumbered(packet: Packet, port: int) -> Packet:
-    """The same packet of another connection: the client's port moves."""
+    """Return the packet with another client port, as of another connection."""
     time_s, source, source_port, destination, destination_port, flags, payload = packet
     if source == CLIENT:
         return time_s, source, source_port - 10_000 + port, destination, destination_port, flags, payload
@@ -334,7 +338,7 @@ def renumbered(packet: Packet, port: int) -> Packet:
 
 
 def crowd(quiet_s: int, crowd_s: int) -> list[Packet]:
-    """20 connections a second, then 100 whose answers are a tenth as fast."""
+    """Return packets of 20 connections/s, then of 100/s whose answers are a tenth as fast."""
     begun = [(0.05 * n, 0.01) for n in range(20 * quiet_s)]
     begun += [(quiet_s + 0.01 * n, 0.1) for n in range(100 * crowd_s)]
     packets: list[Packet] = []
@@ -349,7 +353,7 @@ def crowd(quiet_s: int, crowd_s: int) -> list[Packet]:
                 (at + 0.0001, VIP, 80, CLIENT, port, ACK, 1000),
             ]
         packets.append((finished[0] + 5 * gap, *finished[1:]))
-    return sorted(packets, key=lambda one: one[0])
+    return sorted(packets, key=lambda packet: packet[0])
 
 
 CONTROL = {
@@ -365,16 +369,16 @@ CONTROL = {
 def test_replay_limits_as_the_controllers_own_task_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, late: float
 ) -> None:
-    """A reading at an interval's end takes ``late`` intervals."""
+    """A reading at the end of an interval takes ``late`` intervals."""
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
     options, interval_s = CONTROL[mode], {"paper": 4, "production": 1}[mode]
     config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {options}"))
     ratios, trace = live(config, file, monkeypatch, {"flows": (START_S + 16, late * interval_s)})
-    found = intervals(trace.read_text())
-    assert any(one.alarm and one.limit_per_s > 0 for one in found) and not found[0].alarm
+    rows = intervals(trace.read_text())
+    assert any(row.alarm and row.limit_per_s > 0 for row in rows) and not rows[0].alarm
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
     out = capsys.readouterr().out
-    assert f"the same decisions; {len(found)} compared, 0 without a reading" in out
+    assert f"the same decisions; {len(rows)} compared, 0 without a reading" in out
     assert "alarms differ in 0, limits in 0; at most 0.0% of AR, 0.0% of the requests offered" in out
     assert main(["replay", str(file), "--config", str(config), "--trace", str(ratios)]) == 0
     changed = options.replace("period_s: 4", "period_s: 4, tolerance: 0.9")
@@ -386,18 +390,18 @@ def test_replay_limits_as_the_controllers_own_task_did(
 def test_replay_begins_anew_behind_a_late_reading_within_an_interval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A reading that ends at 36.725 s makes the interval's end only a base: no decision at 37 s, the next at 38 s."""
+    """A reading that ends at 36.725 s only sets the interval's base: no decision at 37 s, the next at 38 s."""
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
     options = CONTROL["production"].replace("rate_window_s", "poll_s: 0.125, rate_window_s")
     config.write_text(web(mode="production", period_s=1, window_s=5, more=f"news: {options}"))
     _, trace = live(config, file, monkeypatch, {"flows": (START_S + 36.1, 0.6)})
-    found = intervals(trace.read_text())
-    (late,) = [one for one in found if one.late_s]
+    rows = intervals(trace.read_text())
+    (late,) = [row for row in rows if row.late_s]
     assert late.time_s == pytest.approx(START_S + 38) and late.bases_s == pytest.approx([START_S + 37])
     assert late.late_s == pytest.approx([START_S + 36.725])
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
     out = capsys.readouterr().out
-    assert f"the same decisions; {len(found)} compared, 0 without a reading" in out
+    assert f"the same decisions; {len(rows)} compared, 0 without a reading" in out
     assert "alarms differ in 0, limits in 0; at most 0.0% of AR, 0.0% of the requests offered and 0.0% of those" in out
 
 

@@ -1,4 +1,4 @@
-"""`sluice replay` on the command line: what it prints, draws and compares, and what it refuses."""
+"""`sluice replay` on the command line: its output, plots and comparisons, and the inputs that it refuses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_first_reading_out_of_the_capture_is_refused(
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_nothing_is_said_when_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
+def test_a_closed_output_ends_the_command_silently(tmp_path: Path, unbuffered: str) -> None:
     file = write(tmp_path / "c.pcap", load(6, lost=0))
     read, written = os.pipe()
     os.close(read)
@@ -92,27 +92,27 @@ def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pyt
     file, config = write(tmp_path / "c.pcap", load(8, lost=4)), configured(tmp_path)
     assert main(["replay", str(file), "--config", config, "--json", "--start", "1000"]) == 0
     live = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    for one in live:
-        one["time"] += 0.004  # it is written down a little after the reading
+    for record in live:
+        record["time"] += 0.004  # a decision is recorded a little after its reading
     trace = tmp_path / "trace.jsonl"
-    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
+    trace.write_text("".join(json.dumps(record) + "\n" for record in live))
     assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 0
     assert "the same decisions; 7 compared" in capsys.readouterr().out
     live[3]["servers"]["s1"]["ratio"] = 0.9
-    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
+    trace.write_text("".join(json.dumps(record) + "\n" for record in live))
     assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
     said = capsys.readouterr().out
     assert "OTHER DECISIONS" in said
     assert said.endswith("; the first, in line 4, from the same counts\n")
-    live[3]["servers"]["s2"]["window"]["synack"] += 1  # its reading met an answer that the replay's did not
-    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
+    live[3]["servers"]["s2"]["window"]["synack"] += 1  # an answer that only the live reading counted
+    trace.write_text("".join(json.dumps(record) + "\n" for record in live))
     assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
     other = r"; the first, in line 4, from other counts: of s2 syn 40, synack 25, .*, here syn 40, synack 24,"
     assert re.search(other, capsys.readouterr().out)
 
 
 def decided(tmp_path: Path, capture: Path) -> list[str]:
-    """The lines of a trace of what is replayed."""
+    """Replay a capture; return the lines of its trace."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(["replay", str(capture), "--config", configured(tmp_path), "--json"]) == 0
     return out.getvalue().splitlines(keepends=True)
@@ -132,7 +132,7 @@ def test_a_trace_without_a_server_of_the_configuration_is_named(
 ) -> None:
     file, trace = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "trace.jsonl"
     first, *others = decided(tmp_path, file)
-    trace.write_text("".join([first, *(one.replace('"s2"', '"other"') for one in others)]))
+    trace.write_text("".join([first, *(line.replace('"s2"', '"other"') for line in others)]))
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -144,8 +144,8 @@ def test_a_trace_begins_within_the_capture_or_an_hour_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], shift_s: float
 ) -> None:
     file, trace = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "trace.jsonl"
-    lines = [json.loads(one) for one in decided(tmp_path, file)]
-    trace.write_text("".join(json.dumps(one | {"time": one["time"] + shift_s}) + "\n" for one in lines))
+    lines = [json.loads(line) for line in decided(tmp_path, file)]
+    trace.write_text("".join(json.dumps(record | {"time": record["time"] + shift_s}) + "\n" for record in lines))
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == (abs(shift_s) > 3600)
     said = f"the trace's first reading {1000 + shift_s} is not within the capture, which is of 1000.000 to 1003.954"
     assert (said in capsys.readouterr().err) is (abs(shift_s) > 3600)
@@ -176,7 +176,7 @@ def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
         intervals("unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n,1,1,1,0,1\n")
     whole = "unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n1.0,1,1,1,0,\n"
     assert len(intervals(whole)) == 1
-    for torn in ("2.0,2\n", "2.0,2,3.0,3,3,3,0,\n"):  # one that was cut short, and what was appended to it later
+    for torn in ("2.0,2\n", "2.0,2,3.0,3,3,3,0,\n"):  # a line that was cut short, with a later line appended to it
         with pytest.raises(TraceError, match=r"trace, line 3: not a decision .*as many columns"):
             intervals(whole + torn)
     with pytest.raises(TraceError, match=r"it has no decisions"):

@@ -1,4 +1,4 @@
-"""Servers' buffers from a capture: the transfers in it, and what is shared out among them every second."""
+"""Servers' buffers in a replay: the capture's transfers, and their shares of the buffers every second."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RTT_S, SIZE = 0.02, 1000
 
 
 def segment(time_s: float, port: int, flags: int, numbers: tuple[int, int], payload: int, *, down: bool) -> Segment:
-    """Between a client's port and the first server, behind the translation; sequence and acknowledgement."""
+    """Return a translated segment between a client's port and the first server; `numbers` are sequence and ACK."""
     sequence, number = numbers
     ends = (SERVER, 80, CLIENT, port) if down else (CLIENT, port, SERVER, 80)
     return Segment(time_s, *ends, flags, sequence, payload, 40 + payload, 63, number)
 
 
 def transfer(port: int, window: int, seconds: float) -> Iterator[Segment]:
-    """A window of segments each round trip, all of them acknowledged."""
+    """Yield a transfer that sends a window of segments each round trip, all of them acknowledged."""
     begin = 1000.0 + port * 1e-5
     yield segment(begin, port, SYN, (1, 0), 0, down=False)
     yield segment(begin + 0.001, port, SYN | ACK, (500, 2), 0, down=True)
@@ -47,8 +47,8 @@ def transfer(port: int, window: int, seconds: float) -> Iterator[Segment]:
 def shares(*windows: int) -> tuple[Replay, list[Shared], list[str]]:
     text = web(period_s=10, window_s=100).replace("  servers:", "  resources: {send: {budget: 64 KiB}}\n  servers:")
     replay = Replay(parse(text))
-    segments = [one for number, window in enumerate(windows) for one in transfer(5000 + number, window, 4.0)]
-    moments = list(replay.run(sorted(segments, key=lambda one: one.time_s)))
+    segments = [segment for number, window in enumerate(windows) for segment in transfer(5000 + number, window, 4.0)]
+    moments = list(replay.run(sorted(segments, key=lambda segment: segment.time_s)))
     shared = [moment for moment in moments if isinstance(moment.event, Shared)]
     assert [moment.time_s - shared[0].time_s for moment in shared] == pytest.approx([0, 1, 2, 3], abs=0.01)
     texts = [line(replay.world, moment, replay.first_reading_s) for moment in shared]
@@ -59,10 +59,10 @@ def shares(*windows: int) -> tuple[Replay, list[Shared], list[str]]:
 def test_the_transfers_of_a_capture_share_a_budget_as_they_would_live() -> None:
     replay, shared, texts = shares(5, 40)
     last = shared[-1].decision
-    told = last.send[1]
-    assert (told.transfers, told.capped) == (2, 1)
-    assert told.share <= 65536 and told.need > 65536
-    assert told.flight == pytest.approx(45 * SIZE, rel=0.05)
+    budget = last.send[1]
+    assert (budget.transfers, budget.capped) == (2, 1)
+    assert budget.share <= 65536 and budget.need > 65536
+    assert budget.flight == pytest.approx(45 * SIZE, rel=0.05)
     assert "s1 send 2 transfers" in texts[-1] and "share 63, others 64 each" in texts[-1]
     assert shared[0].decision.send[1].transfers == 0
     view = replay.world[Resources].view
@@ -72,8 +72,8 @@ def test_the_transfers_of_a_capture_share_a_budget_as_they_would_live() -> None:
 def test_round_trips_are_those_of_the_capture() -> None:
     text = web().replace("  servers:", "  resources: {send: {budget: 64 KiB}}\n  servers:")
     switch = SwitchModel(world_of(parse(text)))
-    for one in sorted(transfer(5000, 5, 2.0), key=lambda one: one.time_s):
-        switch.take(one)
+    for segment in sorted(transfer(5000, 5, 2.0), key=lambda segment: segment.time_s):
+        switch.take(segment)
     columns = asyncio.run(read(switch.memory))
     (mine,) = (columns.flow >= 0).nonzero()
     assert columns.rtt_s[mine] == pytest.approx([RTT_S - 0.001], rel=0.02)

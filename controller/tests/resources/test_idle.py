@@ -1,4 +1,4 @@
-"""Which idle connections are closed."""
+"""The choice of the idle connections to close."""
 
 import pytest
 from hypothesis import given
@@ -16,8 +16,8 @@ def test_while_there_is_room_all_stay() -> None:
 def test_above_the_threshold_the_longest_idle_go_first() -> None:
     chosen = Closer(OPTIONS).choose(0.0, 801, MANY)
     assert len(chosen) == 801 - 760
-    left = [one.idle_s for one in MANY if one not in chosen]
-    assert min(one.idle_s for one in chosen) >= max(left)
+    left = [candidate.idle_s for candidate in MANY if candidate not in chosen]
+    assert min(candidate.idle_s for candidate in chosen) >= max(left)
 
 
 def test_who_was_active_just_now_stays() -> None:

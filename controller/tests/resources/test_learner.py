@@ -1,4 +1,4 @@
-"""A limit that a server shows by what it refuses."""
+"""Learning a server's limit of connections from the SYNs that it leaves unanswered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sluice.resources.learner import Learner
 
 
 def learn(learner: Learner, *readings: tuple[int, int, int], begin_s: float = 0.0) -> float | None:
-    """Readings a second apart: open connections, and the SYNs and SYN-ACKs since the one before."""
+    """Observe readings a second apart: open connections, and SYNs and SYN-ACKs since the last; return the limit."""
     total = Counts(syn=(1 << 32) - 50, synack=(1 << 32) - 50)
     learner.observe(begin_s, 0, total)
     for second, (connections, syn, synack) in enumerate(readings, 1):
@@ -35,7 +35,7 @@ def test_the_least_counts_and_a_server_that_takes_more_has_grown() -> None:
 
 
 def test_silence_is_no_limit() -> None:
-    """Off for ten seconds, from the middle of one to the middle of another; a limit that was known stays."""
+    """The server is off for ten seconds, between the middles of two readings; a known limit stays."""
     off = [(300, 50, 25), *[(300, 50, 0)] * 9, (310, 50, 25)]
     assert learn(Learner(), (900, 50, 50), *off, (320, 50, 50)) is None
     assert learn(Learner(), (1000, 90, 60), *off) == 970

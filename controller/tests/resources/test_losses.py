@@ -1,4 +1,4 @@
-"""How much transfers lose, from few events."""
+"""Estimates of transfers' loss rates from few events."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ COUNTS = st.lists(st.tuples(st.integers(1, 10**6), st.floats(0.0, 1.0)), min_siz
 
 
 def counted(segments: list[float], events: list[float]) -> Losses:
-    one = Losses(len(segments), 0.9)
+    losses = Losses(len(segments), 0.9)
     zero = np.zeros(len(segments))
-    one.observe(np.array(segments, float), np.array(events, float), zero, zero == 0)
-    return one
+    losses.observe(np.array(segments, float), np.array(events, float), zero, zero == 0)
+    return losses
 
 
 def pooled(losses: Losses, many: int) -> list[float]:
@@ -21,7 +21,7 @@ def pooled(losses: Losses, many: int) -> list[float]:
 
 
 def test_what_may_be_chance_is_taken_for_it() -> None:
-    """8 and 12 of 1,000, 10 expected of each: (4 + 4) / 10 = 0.8, and chance alone gives 1."""
+    """8 and 12 losses of 1,000, with 10 expected each: (4 + 4) / 10 = 0.8, below chance's expectation of 1."""
     assert pooled(counted([1000, 1000], [8, 12]), 2) == pytest.approx([0.01, 0.01])
 
 
@@ -43,7 +43,7 @@ def test_one_without_a_loss_beside_lossy_ones_is_soon_known_as_such() -> None:
 @given(COUNTS)
 def test_a_rate_lies_between_its_own_and_that_of_all(counts: list[tuple[int, float]]) -> None:
     segments = np.array([many for many, _ in counts], float)
-    events = np.floor([many * part for many, part in counts])
+    events = np.floor([many * rate for many, rate in counts])
     losses = counted(segments.tolist(), events.tolist())
     own, common = losses.own(), min(1.0, events.sum() / segments.sum())
     low, high = np.minimum(own, common), np.maximum(own, common)
@@ -55,10 +55,10 @@ def test_a_rate_lies_between_its_own_and_that_of_all(counts: list[tuple[int, flo
 def test_the_order_does_not_matter(counts: list[tuple[int, float]], random: object) -> None:
     order = list(range(len(counts)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    segments, events = [float(many) for many, _ in counts], [float(int(many * part)) for many, part in counts]
-    one = np.array(pooled(counted(segments, events), len(counts)))
+    segments, events = [float(many) for many, _ in counts], [float(int(many * rate)) for many, rate in counts]
+    estimates = np.array(pooled(counted(segments, events), len(counts)))
     other = pooled(counted([segments[at] for at in order], [events[at] for at in order]), len(counts))
-    assert other == pytest.approx(one[order].tolist())
+    assert other == pytest.approx(estimates[order].tolist())
 
 
 def test_the_past_fades_by_intervals_and_by_events() -> None:

@@ -1,4 +1,4 @@
-"""What transfers need, from what the switch sees of them."""
+"""Transfers' needs of buffer, estimated from the switch's measurements."""
 
 from dataclasses import replace
 
@@ -40,8 +40,8 @@ def reading(
 
 def need(how: Needs, *readings: Reading) -> float:
     estimator = Estimator(1)
-    for one in readings:
-        estimator.observe(one)
+    for item in readings:
+        estimator.observe(item)
     return float(estimator.needs(how, np.zeros(1, np.int64))[0])
 
 
@@ -57,7 +57,7 @@ def test_production_needs_that_of_todays_senders() -> None:
 
 
 def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
-    """All losses by time-out: Q bounds them. W as above, Q = 0.0297010 x 1.1295055 / 0.1594281 = 0.210422."""
+    """All losses are time-outs, up to the share Q: W as above, Q = 0.0297010 x 1.1295055 / 0.1594281 = 0.210422."""
     seen = reading(30 * MSS, losses=1e3, timeouts=1e3)
     mean = (99 + 17.27882 + 0.210422 / 0.99) / (17.27882 / 2 + 1 + 0.210422 * 3 * 1.010204 / 0.99)
     assert need(Needs.PRODUCTION, seen) == pytest.approx(mean * MSS, rel=1e-4)
@@ -67,17 +67,17 @@ def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
 
 
 def test_the_sawtooths_largest_flight_is_no_need() -> None:
-    """It had been: then needs were nearly equal, and SABT shared like EQ."""
+    """With the largest flight as the need, all needs would be nearly equal, and SABT would share like EQ."""
     low, high = (reading(flight * MSS, under_way=12 * MSS, losses=1e3) for flight in (14, 40))
     assert need(Needs.PRODUCTION, low) == need(Needs.PRODUCTION, high)
 
 
 def test_a_transfer_that_keeps_more_in_flight_ignores_losses() -> None:
-    """12.06 segments by the model: a mean of 17 may be Reno's, one of 30 is not."""
-    kept = [reading(40 * MSS, under_way=flight * MSS, losses=1e3) for flight in (17, 30)]
-    assert need(Needs.PRODUCTION, kept[0]) == pytest.approx(12.06286 * MSS, rel=1e-6)
-    assert need(Needs.PRODUCTION, kept[1]) == 30 * MSS
-    assert need(Needs.PAPER, kept[1]) == need(Needs.PAPER, kept[0])
+    """The model gives 12.06 segments: a mean of 17 may still be Reno's, a mean of 30 may not."""
+    lossy = [reading(40 * MSS, under_way=flight * MSS, losses=1e3) for flight in (17, 30)]
+    assert need(Needs.PRODUCTION, lossy[0]) == pytest.approx(12.06286 * MSS, rel=1e-6)
+    assert need(Needs.PRODUCTION, lossy[1]) == 30 * MSS
+    assert need(Needs.PAPER, lossy[1]) == need(Needs.PAPER, lossy[0])
 
 
 def test_one_high_flight_is_not_believed_and_many_are_not_forgotten_at_once() -> None:
@@ -98,13 +98,13 @@ def test_the_present_need_is_twice_what_is_in_flight() -> None:
 
 @pytest.mark.parametrize("how", MODELS)
 def test_without_a_loss_a_need_doubles(how: Needs) -> None:
-    """A transfer that its cap limits loses nothing: the model knows no bound."""
+    """A transfer limited by its cap has no losses, and without losses the model has no bound."""
     assert need(how, reading(50 * MSS)) == GROWTH * 50 * MSS
 
 
 @pytest.mark.parametrize("how", MODELS)
 def test_what_a_slow_reader_leaves_is_taken_away(how: Needs) -> None:
-    """Azuma et al., section 2.1.3: the proxy's other side is the slower one."""
+    """Azuma et al., section 2.1.3: the proxy's other connection is the slower one."""
     assert need(how, reading(400 * MSS), reading(5 * MSS)) == GROWTH * 5 * MSS
 
 
@@ -124,7 +124,7 @@ def test_another_transfer_in_the_slot_begins_anew() -> None:
 
 
 def test_shares_settle_though_losses_scatter() -> None:
-    """Four equal transfers with losses by chance: SABT's shares swing by a hundredth, not by the sawtooth's half."""
+    """With four equal transfers and random losses, SABT's shares vary by 1 %, not by the sawtooth's 50 %."""
     random, estimator, shares = np.random.default_rng(5), Estimator(4), []
     ones, server = np.ones(4), np.zeros(4, np.int64)
     for second in range(60):
@@ -147,11 +147,11 @@ def test_shares_settle_though_losses_scatter() -> None:
 
 
 def test_another_servers_losses_do_not_count() -> None:
-    """Equal rates by chance of 30 transfers; those of a second server are ten times as high."""
+    """Transfers have equal loss rates within each server; the second server's are ten times as high."""
     estimator, random = Estimator(30), np.random.default_rng(1)
-    one = reading(90 * MSS)
-    many = replace(one, **{name: np.full(30, getattr(one, name)[0]) for name in Reading.__slots__})
+    single = reading(90 * MSS)
+    many = replace(single, **{name: np.full(30, getattr(single, name)[0]) for name in Reading.__slots__})
     seen = replace(many, segments=np.full(30, 1e3), losses=np.r_[random.poisson(2, 15), random.poisson(20, 15)] * 1.0)
     estimator.observe(seen)
-    apart = estimator.needs(Needs.PRODUCTION, np.repeat([1, 2], 15))
-    assert apart[:15].max() < 2 * apart[:15].min() and apart[:15].min() > 2 * apart[15:].max()
+    separate = estimator.needs(Needs.PRODUCTION, np.repeat([1, 2], 15))
+    assert separate[:15].max() < 2 * separate[:15].min() and separate[:15].min() > 2 * separate[15:].max()

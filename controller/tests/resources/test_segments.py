@@ -1,4 +1,4 @@
-"""Shares in whole segments."""
+"""Rounding of shares to whole segments."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SHARES = st.lists(
 
 
 def test_three_by_hand() -> None:
-    """Of 7,800 bytes, 2.9 segments become three; 800 more are no whole one."""
+    """By hand, 7,800 bytes: 2.9 segments become three; a remainder of 800 bytes is less than a segment."""
     sizes = in_segments(
         np.array([2_900.0, 2_500.0, 2_400.0]), np.full(3, 1000.0), np.zeros(3, int), np.array([7_800.0])
     )
@@ -26,7 +26,7 @@ def test_less_than_a_segment_stays_unless_there_is_room_for_one(budget: float, f
     assert sizes.tolist() == [first, 300.0]
 
 
-def test_nobody_is_nobody() -> None:
+def test_no_needs_give_no_shares() -> None:
     assert in_segments(np.array([]), np.array([]), np.array([], int), np.array([5.0])).tolist() == []
 
 

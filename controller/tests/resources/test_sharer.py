@@ -1,4 +1,4 @@
-"""Caps from what is read: what must hold of all, and what is written of them."""
+"""Caps from readings of transfers: their invariants, and the writes to the switch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAPER = Budget(1e6, sabt, needs=Needs.PAPER)
 
 
 def columns(flight: list[float], **other: object) -> Seen:
-    """Transfers of one server without losses, by what they have in flight at most."""
+    """Return readings of a server's transfers without losses, by their largest flight in bytes."""
     many = len(flight)
     whole = Seen(
         flow=np.arange(many) + 100,
@@ -38,12 +38,12 @@ def sharer(send: Budget | None = PAPER, receive: ReceiveBudget | None = None, sa
     return Sharer({SERVER: Managed(send, receive, sampling)})
 
 
-def step(one: Sharer, *seen: Seen) -> Decision:
-    """The last decision of some, each of which is written."""
+def step(decider: Sharer, *seen: Seen) -> Decision:
+    """Decide on each reading and take each decision as written; return the last decision."""
     decisions: list[Decision] = []
     for now in seen:
-        decisions.append(one.observe(now, {}))
-        one.wrote(decisions[-1])
+        decisions.append(decider.observe(now, {}))
+        decider.wrote(decisions[-1])
     return decisions[-1]
 
 
@@ -52,7 +52,7 @@ def sends(decision: Decision) -> list[int]:
 
 
 def written(caps: Caps) -> dict[int, tuple[int, int]]:
-    """Fingerprint and bytes by the connection's number."""
+    """Return fingerprint and bytes by connection number."""
     flow, *columns = (column.tolist() for column in caps)
     return dict(zip(flow, zip(*columns, strict=True), strict=True))
 
@@ -69,46 +69,46 @@ NEEDS = st.sampled_from(list(Needs))
 def test_the_caps_in_the_switch_never_exceed_the_budget(
     rounds: list[list[float]], sharing: object, needs: Needs, budget: float
 ) -> None:
-    """Also where a change was too small to be written; but for the byte that everybody has at least."""
-    one = sharer(Budget(budget, sharing, needs=needs))  # type: ignore[arg-type]
+    """The budget holds also where changes were too small to be written, except for each connection's minimum."""
+    decider = sharer(Budget(budget, sharing, needs=needs))  # type: ignore[arg-type]
     many = max(map(len, rounds))
-    held: dict[int, int] = {}
+    caps: dict[int, int] = {}
     for flight in rounds:
-        decision = step(one, columns(flight + [0.0] * (many - len(flight))))
-        held |= {flow: size for flow, (_, size) in written(decision.caps).items()}
-        assert sum(held.values()) <= budget + many
+        decision = step(decider, columns(flight + [0.0] * (many - len(flight))))
+        caps |= {flow: size for flow, (_, size) in written(decision.caps).items()}
+        assert sum(caps.values()) <= budget + many
 
 
 @given(FLIGHTS, NEEDS, st.floats(1e5, 1e9))
-def test_nobody_gains_without_somebody_poorer_losing(flight: list[float], needs: Needs, budget: float) -> None:
-    """Max-min of ABT: who has less than he needs has as much as anybody, but for a segment that is not to be split."""
+def test_caps_under_abt_are_max_min_fair(flight: list[float], needs: Needs, budget: float) -> None:
+    """ABT's max-min fairness: a transfer with less than its need has the largest share, up to an unsplit segment."""
     decision = step(sharer(Budget(budget, abt, needs=needs)), columns(flight))
-    told = decision.send[SERVER]
+    status = decision.send[SERVER]
     caps = np.array(sends(decision))
     need = np.minimum(np.array(flight) * GROWTH, (1 << 30) - 1)
     split = 2 if needs is Needs.PAPER else MSS
     lacking = caps < need * (1 - 1e-6) - split
-    assert (caps[lacking] >= caps.max() - split).all() if told.need > budget else not lacking.any()
+    assert (caps[lacking] >= caps.max() - split).all() if status.need > budget else not lacking.any()
 
 
 @given(FLIGHTS, SHARING, st.integers(2, 50))
 def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: int) -> None:
-    """As far as bytes are whole, and no floor or ceiling is reached."""
-    few = [max(one, 8 * MSS) for one in flight]
+    """Scaling holds up to rounding to bytes, where neither floor nor ceiling applies."""
+    few = [max(window, 8 * MSS) for window in flight]
     budget = Budget(sum(few), sharing, needs=Needs.PAPER)  # type: ignore[arg-type]
     small = np.array(sends(step(sharer(budget), columns(few))))
-    large = columns([times * one for one in few])
+    large = columns([times * window for window in few])
     caps = np.array(sends(step(sharer(replace(budget, size=times * budget.size)), large)))
     ceiling = (1 << 30) - 1
     assert caps == pytest.approx(np.minimum(small * times, ceiling), abs=times + 1) or caps.max() == ceiling
 
 
 def test_what_may_have_been_written_is_written_again() -> None:
-    """The first caps come back after a decision whose write was cut off: nobody knows which of both the switch has."""
-    one = sharer(Budget(1e8, sabt, needs=Needs.PAPER))
-    first = step(one, columns([1e5, 2e5]))
-    one.observe(columns([9e5, 2e5]), {})
-    again = step(one, columns([1e5, 2e5]))
+    """A write was cut off, so the switch may have old or new caps; the first caps are then written again."""
+    decider = sharer(Budget(1e8, sabt, needs=Needs.PAPER))
+    first = step(decider, columns([1e5, 2e5]))
+    decider.observe(columns([9e5, 2e5]), {})
+    again = step(decider, columns([1e5, 2e5]))
     assert written(again.caps)[100] == written(first.caps)[100]
 
 
@@ -118,19 +118,19 @@ def test_a_fixed_size_fits_the_switch() -> None:
 
 @given(FLIGHTS, st.integers(0, 9))
 def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) -> None:
-    """Without shortage and without surplus to hand out: needs are what they are."""
-    one = sharer(Budget(3 * GROWTH * sum(flight), sabt, needs=Needs.PAPER))
-    step(one, columns(flight))
+    """There is neither shortage nor surplus, so the caps equal the needs."""
+    decider = sharer(Budget(3 * GROWTH * sum(flight), sabt, needs=Needs.PAPER))
+    step(decider, columns(flight))
     noise = np.random.default_rng(seed).uniform(0.95, 1.05, len(flight))
     noisy = np.maximum(np.array(flight) * noise, 2 * MSS)
-    assert sends(step(one, columns(list(noisy)))) == []
+    assert sends(step(decider, columns(list(noisy)))) == []
 
 
 def test_small_changes_are_written_when_a_budget_would_stay_unused() -> None:
-    """One transfer ends; the others' caps grow by less than an eighth each, but together by what it had."""
-    one = sharer(replace(PAPER, size=1e6, sharing=equal, needs=Needs.PRODUCTION))
-    step(one, columns([500e3] * 10))
-    decision = step(one, columns([500e3] * 9 + [0.0]))
+    """A transfer ends; each other cap grows by less than an eighth, but together they use the ended one's share."""
+    decider = sharer(replace(PAPER, size=1e6, sharing=equal, needs=Needs.PRODUCTION))
+    step(decider, columns([500e3] * 10))
+    decision = step(decider, columns([500e3] * 9 + [0.0]))
     assert sends(decision)[:-1] == pytest.approx([1e6 / 9] * 9, abs=MSS)
 
 
@@ -149,49 +149,49 @@ def test_small_transfers_are_left_alone() -> None:
 
 
 def test_a_transfer_that_sends_nothing_gives_its_cap_back_once() -> None:
-    one = sharer()
-    assert sends(step(one, columns([100e3, 50e3]))) == [200_000, 100_000]
+    decider = sharer()
+    assert sends(step(decider, columns([100e3, 50e3]))) == [200_000, 100_000]
     idle = columns([0.0, 50e3])
-    assert written(step(one, idle).caps) == {100: (7, 0)}
-    assert written(step(one, idle).caps) == {}
+    assert written(step(decider, idle).caps) == {100: (7, 0)}
+    assert written(step(decider, idle).caps) == {}
 
 
 def test_another_connection_in_a_slot_has_no_cap_yet_and_its_own_fingerprint() -> None:
-    one = sharer()
-    step(one, columns([100e3]))
+    decider = sharer()
+    step(decider, columns([100e3]))
     other = columns([100e3], fingerprint=np.array([99]))
-    assert written(step(one, other).caps) == {100: (99, 200_000)}
+    assert written(step(decider, other).caps) == {100: (99, 200_000)}
 
 
 def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
-    """Azuma et al., section 2.1.3: flight far below the cap is a slow reader's."""
-    one = sharer(replace(PAPER, size=400e3))
-    before = sends(step(one, columns([200e3, 200e3])))
-    after = step(one, columns([10e3, 200e3]))
+    """Azuma et al., section 2.1.3: a flight far below the cap indicates a slow reader."""
+    decider = sharer(replace(PAPER, size=400e3))
+    before = sends(step(decider, columns([200e3, 200e3])))
+    after = step(decider, columns([10e3, 200e3]))
     assert before == [200_000, 200_000]
     assert sends(after) == [20_000, 380_000]
 
 
 def test_a_cap_that_is_not_written_is_written_the_next_time() -> None:
-    one = sharer()
-    lost = one.observe(columns([100e3]), {})
-    assert sends(one.observe(columns([100e3]), {})) == sends(lost) == [200_000]
+    decider = sharer()
+    lost = decider.observe(columns([100e3]), {})
+    assert sends(decider.observe(columns([100e3]), {})) == sends(lost) == [200_000]
 
 
 def test_after_a_restart_everything_is_written_again() -> None:
-    one = sharer()
-    first = step(one, columns([100e3, 50e3]))
-    one.rebase({SERVER: Defaults(70_000, 0)})
-    again = one.observe(columns([100e3, 50e3]), {})
+    decider = sharer()
+    first = step(decider, columns([100e3, 50e3]))
+    decider.rebase({SERVER: Defaults(70_000, 0)})
+    again = decider.observe(columns([100e3, 50e3]), {})
     assert written(again.caps) == written(first.caps)
     assert again.defaults[SERVER] == first.defaults[SERVER] == Defaults(333_333, 0)
 
 
 def test_others_have_room_for_one_more_and_a_small_transfer_at_least() -> None:
-    one = sharer()
-    assert step(one, columns([0.0] * 4)).defaults == {SERVER: Defaults(1_000_000, 0)}
-    assert step(one, columns([50e3] * 4)).defaults == {SERVER: Defaults(200_000, 0)}
-    assert step(one, columns([50e3] * 4)).defaults == {SERVER: Defaults(200_000, 0)}
+    decider = sharer()
+    assert step(decider, columns([0.0] * 4)).defaults == {SERVER: Defaults(1_000_000, 0)}
+    assert step(decider, columns([50e3] * 4)).defaults == {SERVER: Defaults(200_000, 0)}
+    assert step(decider, columns([50e3] * 4)).defaults == {SERVER: Defaults(200_000, 0)}
     crowd = sharer(sampling=3)
     assert step(crowd, columns([50e3] * 30)).defaults == {SERVER: Defaults(SMALL, 0)}
 
@@ -205,14 +205,14 @@ def test_of_a_sample_its_part_of_the_budget_is_shared() -> None:
 @pytest.mark.parametrize("budget", [1e9, 100e6, 10e6])
 @pytest.mark.parametrize("needs", list(Needs))
 def test_a_budget_holds_for_connections_without_a_slot_too(budget: float, needs: Needs) -> None:
-    """4,000 connections hashed to 4,096 slots: each that finds its own taken has the default."""
+    """4,000 connections are hashed to 4,096 slots; a connection whose slot is occupied gets the default cap."""
     many = 4000
     slot = np.random.default_rng(3).integers(0, TRANSFERS, many)
     measured = len(np.unique(slot))
-    one = sharer(Budget(budget, sabt, needs=needs))
-    decision = one.observe(columns([400e3] * measured), {SERVER: many})
-    told = decision.send[SERVER]
-    whole = told.share + (many - measured) * told.default
+    decider = sharer(Budget(budget, sabt, needs=needs))
+    decision = decider.observe(columns([400e3] * measured), {SERVER: many})
+    status = decision.send[SERVER]
+    whole = status.share + (many - measured) * status.default
     assert whole <= budget * 1.03, "as far as chance spreads them evenly"
     assert whole > budget * 0.8, "nor is it left unused"
 
@@ -226,14 +226,14 @@ def test_of_few_connections_all_find_a_slot() -> None:
 
 
 def test_a_need_does_not_feed_on_its_cap() -> None:
-    """Two want 500 KB, one of them in spite of losses (BBR); six want 10 KB. After a minute both have as much."""
-    one, wants = sharer(Budget(400e3, sabt)), np.array([500e3, 500e3, *[10e3] * 6])
+    """Two transfers need 500 KB, one of which ignores losses (BBR), six need 10 KB; finally the two are equal."""
+    decider, wants = sharer(Budget(400e3, sabt)), np.array([500e3, 500e3, *[10e3] * 6])
     caps = np.full(8, np.inf)
     for _ in range(60):
         flight = np.minimum(wants, caps)
         segments = flight / MSS * 20
-        decision = one.observe(columns(list(flight), segments=segments, losses=segments * LOSSY), {})
-        one.wrote(decision)
+        decision = decider.observe(columns(list(flight), segments=segments, losses=segments * LOSSY), {})
+        decider.wrote(decision)
         caps = np.where(decision.installed > 0, decision.installed, decision.defaults[SERVER].send)
     lossy, clean = caps[:2]
     assert lossy == pytest.approx(clean, rel=0.1)
@@ -256,11 +256,11 @@ def test_every_server_has_a_budget_of_its_own_and_others_are_left_alone() -> Non
 
 
 def test_receive_buffers_are_shared_by_all_open_connections_and_small_changes_wait() -> None:
-    one = sharer(send=None, receive=ReceiveBudget(1e6))
+    decider = sharer(send=None, receive=ReceiveBudget(1e6))
 
     def default(connections: int) -> int:
-        decision = one.observe(columns([100e3]), {SERVER: connections})
-        one.wrote(decision)
+        decision = decider.observe(columns([100e3]), {SERVER: connections})
+        decider.wrote(decision)
         assert sends(decision) == [] or written(decision.caps) == {100: (7, 0)}
         return decision.defaults[SERVER].receive
 
@@ -269,7 +269,7 @@ def test_receive_buffers_are_shared_by_all_open_connections_and_small_changes_wa
     assert fixed_size.observe(columns([100e3]), {SERVER: 1}).defaults == {SERVER: Defaults(0, 65536)}
 
 
-def test_no_transfer_is_nobody() -> None:
+def test_no_transfers_give_no_caps() -> None:
     seen: Column = np.zeros(2)
     decision = step(sharer(), columns(list(seen), flow=np.array([-1, -1])))
     assert sends(decision) == [] and decision.send[SERVER].transfers == 0

@@ -1,4 +1,4 @@
-"""Padhye et al.'s equation against cases worked out by hand, and its limits."""
+"""Padhye et al.'s throughput equation: hand-computed cases and limits."""
 
 from math import sqrt
 
@@ -40,7 +40,7 @@ def test_where_all_is_lost_nothing_arrives() -> None:
 
 
 def test_rare_losses_follow_the_square_root() -> None:
-    """Mathis et al.: 1 / (RTT sqrt(2bp/3)) where time-outs are rare."""
+    """Where time-outs are rare, the throughput approaches Mathis et al.'s 1 / (RTT sqrt(2bp/3))."""
     assert one(1e-6) == pytest.approx(1 / (0.1 * sqrt(4e-6 / 3)), rel=0.02)
 
 

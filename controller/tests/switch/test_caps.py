@@ -1,4 +1,4 @@
-"""Caps of single connections: what is written."""
+"""The register writes of single connections' caps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice.switch import caps
 
 
 def of(*rows: tuple[int, int, int]) -> Caps:
-    """By flow, fingerprint and bytes."""
+    """Return caps from rows of flow, fingerprint and bytes."""
     return Caps(*np.array(rows, np.int64).reshape(-1, 3).T)
 
 

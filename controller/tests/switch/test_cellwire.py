@@ -1,4 +1,4 @@
-"""Register cells out of a ReadResponse's bytes: the same as by protobuf, or OtherShape; never a wrong number."""
+"""Decoding register cells from a ReadResponse's bytes gives protobuf's values or OtherShape, never a wrong value."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ REGISTER = 0x15A1_B2C3
 
 
 def answer(cells: dict[int, bytes], register: int = REGISTER) -> bytes:
-    """As a switch encodes it."""
+    """Return a response with these cells, encoded as by a switch."""
     entries = [
         p4r.RegisterEntry(register_id=register, index=p4r.Index(index=index), data=p4d.P4Data(bitstring=value))
         for index, value in cells.items()
     ]
-    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=one) for one in entries]).SerializeToString()
+    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=entry) for entry in entries]).SerializeToString()
 
 
 def as_decoded(content: bytes) -> dict[int, int]:
@@ -54,7 +54,7 @@ def test_cells_of_several_registers_in_any_order() -> None:
 
 
 def test_an_empty_value_is_zero() -> None:
-    """No switch should send it (the specification wants one byte at least), but protobuf's own reading is 0."""
+    """No switch should send an empty value (P4Runtime demands at least a byte), but protobuf would decode it as 0."""
     _, indices, values = decode(answer({4: b"", 5: b"\1"}), [REGISTER])
     assert (indices.tolist(), values.tolist()) == ([4, 5], [0, 1])
 
@@ -93,18 +93,18 @@ def test_a_changed_byte_is_never_read_as_another_cell_without_protobuf_agreeing(
             content = bytearray(good)
             content[place] ^= change
             try:
-                found = as_decoded(bytes(content))
+                decoded = as_decoded(bytes(content))
             except OtherShape:
                 continue
             message = p4r.ReadResponse.FromString(bytes(content))
-            assert found == {
-                one.register_entry.index.index: int.from_bytes(one.register_entry.data.bitstring, "big")
-                for one in message.entities
+            assert decoded == {
+                entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")
+                for entity in message.entities
             }
 
 
 def test_what_is_encoded_is_what_protobuf_says() -> None:
-    """Byte for byte, for indices and values of every length."""
+    """The encoding equals protobuf's byte for byte, for indices and values of every length."""
     source = random.Random(4)
     indices = [1, 127, 128, 16_383, 16_384, (1 << 21) - 1, 1 << 21, (1 << 28) + 5, (1 << 31) + 1]
     cells = {index: source.getrandbits(8 * source.randrange(1, 9)) or 1 for index in [*indices, *range(1000, 3000)]}
@@ -117,7 +117,7 @@ def test_what_is_encoded_is_what_protobuf_says() -> None:
         )
         for index, value in cells.items()
     ]
-    updates = [p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=one)) for one in entries]
+    updates = [p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry)) for entry in entries]
     content = encode(REGISTER, np.array(list(cells), np.int64), np.array(list(cells.values()), np.uint64))
     assert content == p4r.WriteRequest(updates=updates).SerializeToString()
 
@@ -134,7 +134,7 @@ def test_nothing_is_encoded_as_nothing() -> None:
 
 
 def pairs(cells: dict[int, tuple[bytes, ...]], register: int = REGISTER) -> bytes:
-    """Cells of structs, as a switch encodes them."""
+    """Return a response with cells of structs, encoded as by a switch."""
     return b"".join(
         p4r.ReadResponse(
             entities=[

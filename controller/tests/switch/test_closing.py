@@ -1,4 +1,4 @@
-"""Closing: what the controller makes of the switch's cells, and the tickle that it hands in."""
+"""Closing idle connections: the decoding of the switch's cells, and the tickle (probe) that the controller sends."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FLOW = (1 << 17) + 5
 NOW = TICK_BASE + 5000
 TICK_S = TICK_US / 1e6
 IDLE = 3 << 58
-"""The server spoke last, and was heard."""
+"""Bits of a cell: the server sent the last data, and the client has acknowledged it."""
 
 
 @dataclass
 class Switch:
-    """A session that keeps what is sent."""
+    """A session that records sent packets."""
 
     address: str = "test:1"
     pipeline: Any = field(default_factory=pipeline.load)
@@ -37,7 +37,7 @@ class Switch:
 
 
 class Cells(Memory):
-    """The cells of closing, as the switch writes them."""
+    """The registers of the stage `closing`, written as by the switch."""
 
     def hint(self, flow: int, ticks: int) -> None:
         self.cells[Register.CLOSING_HINT][flow % 4096] = flow << 41 | SERVER << 31 | ticks
@@ -68,9 +68,9 @@ async def test_hints_are_remembered_when_others_take_their_cells(closing: Closin
     assert (noted.flow.tolist(), noted.server.tolist(), noted.idle_s.tolist()) == ([FLOW], [SERVER], [0.0])
     cells.hint(5, NOW)
     noted = await closing.read_idle(0.1)
-    found = dict(zip(noted.flow.tolist(), noted.idle_s.tolist(), strict=True))
-    assert found.keys() == {5, FLOW}
-    assert found[FLOW] == pytest.approx(100 * TICK_S)
+    idle_times = dict(zip(noted.flow.tolist(), noted.idle_s.tolist(), strict=True))
+    assert idle_times.keys() == {5, FLOW}
+    assert idle_times[FLOW] == pytest.approx(100 * TICK_S)
 
 
 async def test_who_is_idle_no_more_is_forgotten(closing: Closing, cells: Cells) -> None:
@@ -88,8 +88,8 @@ async def test_the_age_is_that_of_the_last_payload(closing: Closing, cells: Cell
     cells.hint(FLOW, NOW)
     cells.put(FLOW, IDLE, NOW - 20, ClosingStatus.PROBING)
     await closing.read_idle(0.0)
-    (one,) = await closing.confirm_idle([FLOW], 0.0)
-    assert (one.flow, one.server, one.idle_s) == (FLOW, SERVER, pytest.approx(20 * TICK_S))
+    (candidate,) = await closing.confirm_idle([FLOW], 0.0)
+    assert (candidate.flow, candidate.server, candidate.idle_s) == (FLOW, SERVER, pytest.approx(20 * TICK_S))
 
 
 async def test_the_tickle_is_in_the_clients_name(closing: Closing, cells: Cells, switch: Switch) -> None:
@@ -109,7 +109,7 @@ async def test_the_tickle_is_in_the_clients_name(closing: Closing, cells: Cells,
     assert (again[IP].chksum, again[TCP].chksum) == sums
 
 
-async def test_nobody_is_tickled_unseen(closing: Closing, switch: Switch) -> None:
+async def test_an_unconfirmed_connection_is_not_tickled(closing: Closing, switch: Switch) -> None:
     with pytest.raises(SwitchError, match="connection 7 was not confirmed idle; call confirm_idle first"):
         await closing.tickle(7, SERVICE, 0.0)
     assert switch.sent == []

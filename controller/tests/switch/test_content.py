@@ -1,4 +1,4 @@
-"""Content services in the switch: their entries, what an absent agent changes, numbers, and switches without them."""
+"""Content services in the switch: entries, changes for an absent agent, numbers, and switches without support."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _state(text: str | None = None) -> State:
 
 
 def _calls(state: State, table: Table) -> list[Call]:
-    """What a table is to hold: match, action and its parameters."""
+    """Return the expected entries of a table: match, action and its parameters."""
     return [_call(entry) for entry in wanted_entries(state, [table])]
 
 
@@ -141,26 +141,26 @@ def test_new_clients_go_to_agents_that_are_there(change: dict[str, set[int]], we
 async def test_an_absent_agents_packets_go_to_another_before_its_address_is_gone(
     switch: FakeSwitch, session: Session
 ) -> None:
-    found = await read_back(session)
+    readback = await read_back(session)
     state = _state()
-    await reconcile(session, found, state)
-    assert await reconcile(session, found, replace(state, absent=frozenset({A1}))) == 2
+    await reconcile(session, readback, state)
+    assert await reconcile(session, readback, replace(state, absent=frozenset({A1}))) == 2
     kinds = [(u.type, u.entity.table_entry.table_id) for u in switch.writes[-1].updates]
     tables = session.pipeline.schema.tables
     assert [kind[1] for kind in kinds] == [tables[Table.CHOOSE_STABLE].id, tables[Table.SERVERS].id]
     assert (await read_back(session)).absent == {A1}, "a controller that starts anew knows it"
-    assert await reconcile(session, found, replace(state, draining=frozenset({A1}))) == 1
+    assert await reconcile(session, readback, replace(state, draining=frozenset({A1}))) == 1
     assert len(switch.entries("servers")) == 7, "a draining one keeps its entry, for what waits there"
-    assert await reconcile(session, found, replace(state, absent=frozenset({A1, A2}))) == 3
+    assert await reconcile(session, readback, replace(state, absent=frozenset({A1, A2}))) == 3
     assert switch.weights(SHOP, "choose_stable") == {}
 
 
 async def test_a_controller_that_starts_anew_changes_nothing(switch: FakeSwitch, session: Session) -> None:
     state = _state()
     assert await reconcile(session, await read_back(session), state) > 0
-    found = await read_back(session)
-    assert await reconcile(session, found, state) == 0
-    plan = make_plan(state.plan.config, found.services, found.origins.values(), {X1, X2, X3})
+    readback = await read_back(session)
+    assert await reconcile(session, readback, state) == 0
+    plan = make_plan(state.plan.config, readback.services, readback.origins.values(), {X1, X2, X3})
     assert plan == state.plan
 
 
@@ -181,13 +181,13 @@ async def test_rules_have_another_generation_when_requests_may_go_to_other_serve
     assert rules_that_guess.following(parse(without)).generation == rules_that_guess.generation + 1
     assert replace(rules, generation=255).following(parse(content().replace("5000", "6000"))).generation == 1
     await reconcile(session, await read_back(session), replace(_state(), rules=replace(rules, generation=7)))
-    found = await read_back(session)
-    assert found.rules is not None
-    assert found.rules.following(parse(content())).generation == 7, "a controller that starts anew goes on with it"
-    assert found.rules.following(parse(content().replace("5000", "6000"))).generation == 8
+    readback = await read_back(session)
+    assert readback.rules is not None
+    assert readback.rules.following(parse(content())).generation == 7, "a controller that starts anew goes on with it"
+    assert readback.rules.following(parse(content().replace("5000", "6000"))).generation == 8
 
 
-# -- changes of the configuration
+# -- Changes of the configuration
 
 
 def _present(plan: Plan) -> dict[str, Any]:
@@ -197,10 +197,10 @@ def _present(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _changed(old: str, new: str, held: Iterable[int] = (X1, X2, X3)) -> Plan:
+def _changed(old: str, new: str, server_ids: Iterable[int] = (X1, X2, X3)) -> Plan:
     text = content()
     assert old in text
-    return make_plan(parse(text.replace(old, new)), **_present(make_plan(parse(text))), pinned=set(held))
+    return make_plan(parse(text.replace(old, new)), **_present(make_plan(parse(text))), pinned=set(server_ids))
 
 
 def test_a_server_that_has_left_all_groups_stays_translated_to_the_content_service() -> None:
@@ -225,17 +225,17 @@ def test_a_server_does_not_move_between_a_group_and_a_plain_service() -> None:
     moved = parse(
         text.replace("{name: s1, address: 10.0.2.21, port: 80}", "{name: x3, address: 10.0.2.13, port: 8000}")
     )
-    present = _present(_state().plan)
+    entries = _present(_state().plan)
     with pytest.raises(ServerMoved, match="server x3 moves from service shop to plain"):
-        make_plan(moved, **present, pinned={X3})
-    assert make_plan(moved, **present).services[3].servers[0].id not in (X3, S1), "without connections it may"
+        make_plan(moved, **entries, pinned={X3})
+    assert make_plan(moved, **entries).services[3].servers[0].id not in (X3, S1), "without connections it may"
 
 
 def test_a_service_does_not_begin_to_switch_by_content_while_it_has_connections() -> None:
-    present = _present(make_plan(parse(web())))
+    entries = _present(make_plan(parse(web())))
     with pytest.raises(ServerMoved, match="service shop begins or ends to switch by content"):
-        make_plan(parse(content()), **present, pinned={1})
-    assert make_plan(parse(content()), **present).retired == ()
+        make_plan(parse(content()), **entries, pinned={1})
+    assert make_plan(parse(content()), **entries).retired == ()
 
 
 def test_a_program_without_content_switching_refuses_it() -> None:

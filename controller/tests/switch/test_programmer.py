@@ -1,4 +1,4 @@
-"""The blocking facade that packet tests and tools use."""
+"""The blocking facade of the controller's session that packet tests and tools use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice.switch.programmer import Programmer
 
 
 class Elsewhere:
-    """A fake switch in a thread of its own, as a process would be."""
+    """A fake switch in its own thread, which runs independently like a process."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

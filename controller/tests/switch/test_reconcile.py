@@ -1,4 +1,4 @@
-"""Only what differs is written, in an order in which nothing refers to what is not there yet."""
+"""Only differences are written, in an order in which no entity refers to a missing one."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ async def session(switch: FakeSwitch) -> AsyncGenerator[Session]:
 
 
 async def test_what_is_referred_to_comes_first_and_goes_last(switch: FakeSwitch, session: Session) -> None:
-    found = await read_back(session)
+    readback = await read_back(session)
     state = initial_state(_config())
-    await reconcile(session, found, state)
+    await reconcile(session, readback, state)
     names = {table.id: table.alias for table in switch.schema.tables}
     tables = [u.entity.table_entry for u in switch.writes[0].updates if u.entity.HasField("table_entry")]
     order = list(dict.fromkeys(names[entry.table_id] for entry in tables))
     assert order.index("servers") < order.index("choose") < order.index("services")
     assert order.index("owned") < order.index("services")
 
-    one = parse(web().replace("  - {name: s2, address: 10.0.3.2, port: 80}\n", ""))
-    await reconcile(session, found, initial_state(one))
+    single_server = parse(web().replace("  - {name: s2, address: 10.0.3.2, port: 80}\n", ""))
+    await reconcile(session, readback, initial_state(single_server))
     deleted = [u for u in switch.writes[-1].updates if u.type == p4r.Update.DELETE]
     order = list(dict.fromkeys(names[u.entity.table_entry.table_id] for u in deleted))
     assert order == ["services", "origins", "servers"]
@@ -65,9 +65,9 @@ async def test_read_back_state_needs_no_write(switch: FakeSwitch, session: Sessi
 
 
 async def test_meter_is_written_only_on_change_for_a_write_refills_it(switch: FakeSwitch, session: Session) -> None:
-    found = await read_back(session)
-    await reconcile(session, found, initial_state(_config()))
-    assert await reconcile(session, found, initial_state(_config(rate=251))) == 1, "a small change is a change"
+    readback = await read_back(session)
+    await reconcile(session, readback, initial_state(_config()))
+    assert await reconcile(session, readback, initial_state(_config(rate=251))) == 1, "a small change is a change"
     admission = (switch.schema.meters[str(Meter.ADMISSION)].id, 1)
     switch.meters[admission].cir -= 1
     rounded = await read_back(session)
@@ -85,10 +85,10 @@ def test_rounding_is_forgiven_only_in_what_was_read_back() -> None:
 
 
 async def test_weights_change_in_one_update(switch: FakeSwitch, session: Session) -> None:
-    found = await read_back(session)
+    readback = await read_back(session)
     state = initial_state(_config())
-    await reconcile(session, found, state)
-    assert await reconcile(session, found, replace(state, weights={1: {1: 1, 2: 255}})) == 1
+    await reconcile(session, readback, state)
+    assert await reconcile(session, readback, replace(state, weights={1: {1: 1, 2: 255}})) == 1
     (update,) = switch.writes[-1].updates
     assert update.type == p4r.Update.MODIFY
     members = update.entity.table_entry.action.action_profile_action_set.action_profile_actions

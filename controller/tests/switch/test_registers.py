@@ -1,4 +1,4 @@
-"""Registers over P4Runtime and over Thrift give the same through the same interface."""
+"""Registers over P4Runtime and over Thrift give equal values through the same interface."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _interface = thriftpy2.load_fp(io.StringIO(IDL), "test_bmv2_thrift")
 
 
 class Bmv2:
-    """The register calls of BMv2's Thrift server."""
+    """A substitute for the register calls of BMv2's Thrift server."""
 
     def __init__(self) -> None:
         self.cells: dict[str, dict[int, int]] = defaultdict(dict)
@@ -47,7 +47,7 @@ class Bmv2:
 
 
 class OneSocket(TServerSocket):
-    """Listens once: its server would listen again, and lose who has connected meanwhile."""
+    """A socket that listens only once: the server would listen again and lose clients that connected meanwhile."""
 
     def listen(self) -> None:
         if self.sock is None:
@@ -56,7 +56,7 @@ class OneSocket(TServerSocket):
 
 @pytest.fixture
 def thrift_address() -> str:
-    """A Thrift server like BMv2's, on a thread that ends with the tests."""
+    """Run a Thrift server like BMv2's on a daemon thread; return its address."""
     processor = TMultiplexedProcessor()
     processor.register_processor("standard", TProcessor(_interface.Standard, Bmv2()))
     listener = OneSocket("127.0.0.1", 0, client_timeout=10_000)
@@ -98,12 +98,12 @@ async def test_what_is_written_is_read(registers: Registers) -> None:
 
 
 async def test_many_cells_are_written_at_once(registers: Registers) -> None:
-    """More than one request takes."""
+    """The cells exceed the size of a single request."""
     cells = {index: index * 3 for index in range(5, 5 + 2 * BATCH)}
     await registers.write_cells(Register.RATE_BYTES, cells)
     await registers.write_cells(Register.RATE_BYTES, {})
-    found = await registers.read(Register.RATE_BYTES)
-    assert {index: value for index, value in enumerate(found) if value} == cells
+    values = await registers.read(Register.RATE_BYTES)
+    assert {index: value for index, value in enumerate(values) if value} == cells
 
 
 async def test_an_array_is_what_is_read(registers: Registers) -> None:
@@ -119,7 +119,7 @@ async def test_arrays_of_several_registers_come_each_with_its_own_cells(register
     await registers.write(Register.LEDGER_SYN, 17, 4)
     wanted = [Register.LEDGER_SYN, Register.RATE_BYTES, Register.LEDGER_SYNACK]
     arrays = await registers.arrays(wanted)
-    assert [array.tolist() for array in arrays] == [await registers.read(one) for one in wanted]
+    assert [array.tolist() for array in arrays] == [await registers.read(register) for register in wanted]
     assert [int(array[17]) for array in arrays] == [4, 3, 0]
 
 
@@ -128,11 +128,11 @@ async def test_columns_are_the_same_cells_of_several_registers(registers: Regist
     wanted = (Register.LEDGER_SYN, Register.LEDGER_SYNACK)
     await registers.write(Register.LEDGER_SYN, 5, 50)
     await registers.write(Register.LEDGER_SYNACK, 9, 90)
-    assert await registers.columns(wanted, indices) == [await registers.read(one, indices) for one in wanted]
+    assert await registers.columns(wanted, indices) == [await registers.read(register, indices) for register in wanted]
 
 
 class Answering(Session):
-    """Answers every read with the same bytes."""
+    """A session that answers every read with the same bytes."""
 
     def __init__(self, *answers: bytes) -> None:
         super().__init__("nowhere", 1, pipeline.load())
@@ -148,12 +148,12 @@ def _entities(indices: range) -> bytes:
         p4r.RegisterEntry(register_id=number, index=p4r.Index(index=i), data=p4d.P4Data(bitstring=bytes([i % 256])))
         for i in indices
     ]
-    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=one) for one in entries]).SerializeToString()
+    return p4r.ReadResponse(entities=[p4r.Entity(register_entry=entry) for entry in entries]).SerializeToString()
 
 
 async def test_an_answer_may_come_in_parts_and_in_another_encoding() -> None:
     size = REGISTER_SIZES[Register.RATE_BYTES]
-    # An unknown field (number 1000) at the end: valid protobuf, and not the shape that is looked for.
+    # The last message has an unknown field (number 1000): valid protobuf, but not the expected shape.
     parts = (_entities(range(100, size)), _entities(range(100)) + bytes.fromhex("c0 3e 01"))
     (cells,) = await P4RuntimeRegisters(Answering(*parts)).arrays([Register.RATE_BYTES])
     assert cells.tolist() == [index % 256 for index in range(size)]
@@ -172,7 +172,7 @@ async def test_63_bits_pass(registers: Registers) -> None:
     assert await registers.read(Register.PIN_KEY_1, [1]) == [(1 << 63) - 1]
 
 
-async def test_nobody_at_the_thrift_address() -> None:
+async def test_no_server_at_the_thrift_address() -> None:
     with pytest.raises(SwitchLost, match=r"is switch\.thrift right\?"):
         await ThriftRegisters.open("127.0.0.1:1")
 

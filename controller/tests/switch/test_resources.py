@@ -1,4 +1,4 @@
-"""Table resources: which servers have an entry, and which programs can have it."""
+"""Table `resources`: the servers that have an entry, and the programs that have the table."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MANAGED = web().replace(
 
 
 def rows(state: State) -> dict[int, dict[str, object]]:
-    """What each server's entry says."""
-    found: dict[int, dict[str, object]] = {}
+    """Return the parameters of each server's entry, by server."""
+    parameters: dict[int, dict[str, object]] = {}
     for entry in entries(state):
         assert isinstance(entry.action, P4TableAction) and isinstance(entry.match, dict)
-        found[int(str(entry.match["server"]))] = dict(entry.action.args)
-    return found
+        parameters[int(str(entry.match["server"]))] = dict(entry.action.args)
+    return parameters
 
 
 def test_drained_servers_have_theirs_and_removed_ones_none() -> None:
@@ -35,8 +35,8 @@ def test_drained_servers_have_theirs_and_removed_ones_none() -> None:
     assert rows(state) == {1: none, 2: none}
     capped = replace(state, caps={2: Defaults(0, 64_000), 7: Defaults(1, 1)}, draining=frozenset({2}))
     assert rows(capped) == {1: none, 2: none | {"receive_cap": 64_000}}
-    one = next(state.plan.servers)
-    gone = InstalledServer(7, (one.address, one.protocol, 8080), state.plan.services[0].id)
+    server = next(state.plan.servers)
+    gone = InstalledServer(7, (server.address, server.protocol, 8080), state.plan.services[0].id)
     assert rows(replace(capped, plan=replace(state.plan, retired=(gone,)))).keys() == {1, 2}
 
 

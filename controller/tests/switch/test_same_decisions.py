@@ -1,4 +1,4 @@
-"""A packet train leads to the same decisions on every target: observations differ in units, decisions do not."""
+"""A packet train leads to the same decisions on every target, although observations differ in units."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SECONDS = 30
 
 
 def train(second: int) -> dict[int, tuple[int, int]]:
-    """SYNs to each server in a second, and how many of them it answers: the first one is loaded from 5 to 15 s."""
+    """Return SYNs and answers of each server in a second; the first server is overloaded from 5 to 15 s."""
     return {1: (40, 15 if 5 <= second < 15 else 40), 2: (40, 40)}
 
 
 @dataclass
 class Outcome:
-    """What a controller made of the train."""
+    """A controller's decisions on the train."""
 
     ratios: list[dict[int, float]]
     reasons: list[str]
@@ -46,16 +46,16 @@ class Outcome:
 
 
 async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
-    """A second of the train a step, and the controller's own steps on it: read the ledger, decide, write."""
+    """Run the train second by second, each with the controller's steps: read the ledger, decide, write."""
     text = web(period_s=1.0, window_s=2.0).replace(
         "  servers:", "  admission: {rate_per_s: 2500, burst: 500}\n  servers:"
     )
     world = world_of(parse(text))
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
-        found = await read_back(session)
-        adopt(world, found, now_s=0.0)
-        await reconcile(session, found, world.state())
+        readback = await read_back(session)
+        adopt(world, readback, now_s=0.0)
+        await reconcile(session, readback, world.state())
         registers = await open_registers(session, None)
         (service,) = world.plan.services
         outcome = Outcome([], [], {}, (0, 0))
@@ -67,7 +67,7 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
             balancer = world[Balance].views[service.id].balancer
             decision = balancer.observe(float(second), await read_ledger(registers, [1, 2]))
             if decision is not None:
-                await reconcile(session, found, world.state())
+                await reconcile(session, readback, world.state())
                 outcome.ratios.append(dict(decision.ratios))
                 outcome.reasons.append(decision.reason)
         outcome.weights = switch.weights(service.id)
@@ -87,18 +87,18 @@ async def test_same_ratios_same_weights_and_nearly_the_same_limit(
     both: tuple[FakeSwitch, TofinoSwitch], tmp_path: Path
 ) -> None:
     plain, tofino = both
-    one = await drive(plain, pipeline.load())
+    first = await drive(plain, pipeline.load())
     other = await drive(tofino, pipeline.load(tofinoprogram.write(tmp_path / "tofino")))
-    assert one.ratios == other.ratios
-    assert one.reasons == other.reasons
-    assert len(set(map(str, one.ratios))) > 3, "the train is to move something"
-    assert one.weights == other.weights
-    assert other.limit == (approx(one.limit[0], rel=0.004), one.limit[1])
+    assert first.ratios == other.ratios
+    assert first.reasons == other.reasons
+    assert len(set(map(str, first.ratios))) > 3, "the train is to move something"
+    assert first.weights == other.weights
+    assert other.limit == (approx(first.limit[0], rel=0.004), first.limit[1])
 
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet of the train, at a time."""
+    """A packet of the train, with its time in seconds."""
 
     at_s: float
     slot: int
@@ -109,9 +109,9 @@ PACKETS = [Packet(0.1 * number, number % 7 + 1, 200 + number) for number in rang
 
 
 async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, list[float]]:
-    """The connections and the response rates that the train leaves in a switch of that clock.
+    """Return the connections and response rates that the train leaves in a switch with this clock.
 
-    ``cell``: a pair of numbers as it is read, from the fingerprint and the stamp.
+    ``cell`` makes a cell's value, as it is read, from fingerprint and stamp.
     """
     memory, reader, options = Memory(units), FlowReader(), NewsConfig()
     await reader.read(memory, options)
@@ -123,19 +123,19 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
         await memory.write(Register.PIN_SERVER_1, packet.slot, packet.slot % 3 + 1)
         if units.pin_states:
             await memory.write(units.pin_states[0], packet.slot, PinState.ESTABLISHED)
-        # The window's part of the last step is a step's half, whatever a step is called.
+        # The last step is half over, for steps of any length.
         time = (1 << 24) + round(packet.at_s * 1e6 / units.rate_tick_us) // step * step + step // 2
         await memory.write(Register.RATE_FLOW, packet.slot, cell(99, time))
         before = (await memory.read(Register.RATE_BYTES, [packet.slot]))[0]
         await memory.write(Register.RATE_BYTES, packet.slot, before + packet.octets)
     rates = (await reader.read(memory, options)).rates
     slots = await read_slots(memory)
-    kept = slots.unexpired(ConnectionsConfig(), 9.5, units, slots.newest or 0)
-    return pins_of(slots, kept), rates.tolist()
+    unexpired = slots.unexpired(ConnectionsConfig(), 9.5, units, slots.newest or 0)
+    return pins_of(slots, unexpired), rates.tolist()
 
 
 async def test_same_connections_and_nearly_the_same_rates() -> None:
-    """Steps are powers of two of a tick: windows of the two clocks differ by up to half a power."""
+    """Steps are powers of two of a tick, so windows of the two clocks differ by up to a factor of sqrt(2)."""
     pins, rates = await _seen(MICROSECONDS, lambda fingerprint, stamp: fingerprint << 32 | stamp)
     others, other_rates = await _seen(NANOSECONDS, lambda _, stamp: stamp)
     assert pins == others

@@ -1,4 +1,4 @@
-"""The second look: whose groups there are, and what the controller takes off the loads."""
+"""The selection of a second candidate: its groups, and the controller's corrections of the loads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_large_pool_has_one_group_that_is_no_servers_number() -> None:
 
 
 def test_a_large_pool_of_which_few_are_left_looks_as_before() -> None:
-    """Pairs have numbers for the first servers of a small pool only."""
+    """Pairs are numbered only for the first servers of a small pool."""
     state = looking(servers=SMALL_POOL + 4)
     (service,) = state.plan.services
     few = {SMALL_POOL + 3: 128, SMALL_POOL + 4: 128}
@@ -80,7 +80,7 @@ def test_a_server_that_is_alone_needs_no_look() -> None:
         (True, Mode.FIXED, True),
     ],
 )
-def test_production_mode_looks_twice_unless_told_otherwise(configured: bool | None, mode: Mode, looks: bool) -> None:
+def test_production_mode_looks_twice_by_default(configured: bool | None, mode: Mode, looks: bool) -> None:
     state = looking("null" if configured is None else str(configured).lower())
     assert state.plan.services[0].second_look(mode) is looks
 
@@ -94,7 +94,7 @@ def test_a_service_that_looks_draws_evenly_from_what_its_weights_sum_to(servers:
 
 
 @pytest.mark.parametrize("servers", range(2, 200, 7))
-def test_shares_are_a_multiple_of_what_the_weights_sum_to_whoever_is_left_out(servers: int) -> None:
+def test_shares_are_a_multiple_of_the_weights_sum_for_any_omitted_server(servers: int) -> None:
     state = looking(servers=servers)
     (service,) = state.plan.services
     for left in range(1, servers + 1):
@@ -117,7 +117,7 @@ async def test_more_looks_are_drawn_at_once() -> None:
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [("", 4), ("\n  looks: 2", 2), ("\n  looks: 3", 3), ("\n  looks: 4", 4)])
-def test_four_servers_are_looked_at_unless_told_otherwise(asked: str, drawn: int) -> None:
+def test_four_servers_are_looked_at_by_default(asked: str, drawn: int) -> None:
     state = looking("true" + asked, servers=5)
     assert state.plan.services[0].looks == drawn
     wide = {len(member.args) for entry in choose_other(state) for member in group(entry)}
@@ -139,25 +139,25 @@ def test_large_servers_are_sought_out_while_they_are_idle() -> None:
         ({"service": 1, "word": 0}, {"servers": (1 << 32) - 2, "before_any": 1}),
         ({"service": 1, "word": 1}, {"servers": 0b11, "before_any": 1}),
     ]
-    some = replace(state, weights={service.id: {1: 100, 2: 80, 3: 60}})
-    assert sought(some) == [({"service": 1, "word": 0}, {"servers": 0b110, "before_any": 0})], "no small one"
-    assert sought(replace(some, seeks_idle=False)) == [], "a program that knows of none"
-    assert sought(replace(some, second_look=frozenset())) == sought(looking("false")) == []
-    assert sought(replace(some, weights={service.id: {1: 100}})) == [], "nobody looks"
+    uneven = replace(state, weights={service.id: {1: 100, 2: 80, 3: 60}})
+    assert sought(uneven) == [({"service": 1, "word": 0}, {"servers": 0b110, "before_any": 0})], "no small one"
+    assert sought(replace(uneven, seeks_idle=False)) == [], "a program that knows of none"
+    assert sought(replace(uneven, second_look=frozenset())) == sought(looking("false")) == []
+    assert sought(replace(uneven, weights={service.id: {1: 100}})) == [], "nobody looks"
 
 
-async def test_only_changed_words_are_written_and_those_nobody_needs_are_deleted() -> None:
+async def test_only_changed_words_are_written_and_unused_ones_are_deleted() -> None:
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
-        state, found = looking(servers=40), await read_back(session)
-        await reconcile(session, found, state)
+        state, readback = looking(servers=40), await read_back(session)
+        await reconcile(session, readback, state)
         before = list(switch.entries("idle_members"))
         assert len(before) == 2
-        part, far = replace(state, is_complete=False), {33: 9, 34: 9}
+        incomplete, far = replace(state, is_complete=False), {33: 9, 34: 9}
         for weights, words in ((dict.fromkeys(range(1, 41), 7), 2), ({1: 9, 2: 9, 33: 1}, 1), (far, 1)):
-            await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS)
+            await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS)
             assert len(switch.entries("idle_members")) == words
-        assert await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS) == 0
+        assert await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS) == 0
         assert await reconcile(session, await read_back(session), replace(state, weights={1: weights})) == 0
 
 
@@ -180,26 +180,26 @@ def test_tofinos_program_looks_at_two() -> None:
 
 
 def params(members: list[p4r.ActionProfileAction]) -> list[list[int]]:
-    return [[int.from_bytes(p.value, "big") for p in one.action.params] for one in members]
+    return [[int.from_bytes(p.value, "big") for p in member.action.params] for member in members]
 
 
 async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_after() -> None:
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
-        found = await read_back(session)
-        await reconcile(session, found, looking())
+        readback = await read_back(session)
+        await reconcile(session, readback, looking())
         (entry,) = switch.entries("choose")
         members = list(entry.action.action_profile_action_set.action_profile_actions)
         assert params(members) == [[1, 128, 1], [2, 128, 2]]
         groups = [e.action.action_profile_action_set.action_profile_actions for e in switch.entries("choose_other")]
-        assert [params(list(one)) for one in groups] == [[[2, 128]], [[1, 128]]]
+        assert [params(list(group)) for group in groups] == [[[2, 128]], [[1, 128]]]
         names = {table.id: table.alias for table in switch.schema.tables}
         order = [
             names[u.entity.table_entry.table_id] for u in switch.writes[0].updates if u.entity.HasField("table_entry")
         ]
         assert order.index("choose_other") < order.index("choose")
 
-        await reconcile(session, found, looking("false"))
+        await reconcile(session, readback, looking("false"))
         assert [names[u.entity.table_entry.table_id] for u in switch.writes[-1].updates] == [
             "choose",
             "services",
@@ -221,8 +221,8 @@ async def connection(registers: Memory, slot: int, server: int, state: PinState,
 async def expired(registers: Memory, clock: SwitchClock, now_s: float) -> list[int]:
     slots = await read_slots(registers)
     assert slots.newest is not None
-    kept = slots.unexpired(ConnectionsConfig(), 300.0, MICROSECONDS, clock.at(now_s, slots.newest))
-    return count_expired(slots, kept)
+    unexpired = slots.unexpired(ConnectionsConfig(), 300.0, MICROSECONDS, clock.at(now_s, slots.newest))
+    return count_expired(slots, unexpired)
 
 
 async def test_what_ended_unseen_is_taken_off() -> None:

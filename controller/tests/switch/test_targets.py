@@ -1,4 +1,4 @@
-"""Target profiles: buckets, programs, clocks, and how a switch is told from another."""
+"""Target profiles: buckets, programs, clocks, and the recognition of a switch's kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, nearest, pro
 from tofinoswitch import TofinoSwitch
 
 LEAST = CLOCK_HZ / (1 << 27)
-"""The smallest rate of a Tofino's meter, and the step between rates up to 511 of them: 9.1/s."""
+"""The smallest rate of a Tofino's meter in 1/s, also the step between rates up to 511 times it: 9.1/s."""
 
 
 @given(st.integers(1, 10_000_000), st.integers(1, 10_000_000))
@@ -52,14 +52,14 @@ def test_what_is_read_back_is_taken_for_what_was_written(rate: int, burst: int) 
 
 
 def test_small_rates_of_a_tofino() -> None:
-    """The driver cuts off: asked for 250/s as it is, it holds 245; asked for 5/s, nothing would pass."""
+    """The driver rounds down: for 250/s the meter would hold 245/s, and for 5/s it would pass nothing."""
     assert programmed(Bucket(250, 100)) == Bucket(245, 100)
     assert programmed(Bucket(5, 10)).rate == 0
     assert nearest(Bucket(5, 10)).rate == 10
 
 
 def test_the_device_configuration(tmp_path: Path) -> None:
-    """Read by protobuf itself."""
+    """The configuration is decoded by protobuf itself."""
     folder = tofinoprogram.write(tmp_path / "tofino")
     message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
     assert message.p4_name == "sluice"
@@ -71,7 +71,7 @@ def test_the_device_configuration(tmp_path: Path) -> None:
 
 
 def test_the_program_that_comes_with_sluice_is_whole() -> None:
-    """Its folder is what a Tofino is given where the configuration names no other."""
+    """Its folder is the default program of a Tofino, when the configuration names none."""
     folder = artefacts() / TOFINO.folder
     message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
     (profile,) = message.profiles
@@ -81,7 +81,7 @@ def test_the_program_that_comes_with_sluice_is_whole() -> None:
 
 
 def _bf_pipeline_config() -> type:
-    """ForwardingPipelineConfig of bfruntime.proto."""
+    """Return the message class of ForwardingPipelineConfig in bfruntime.proto."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="bf.proto", package="bf", syntax="proto3")
     whole = file.message_type.add(name="BfPipelineConfig")
@@ -139,7 +139,7 @@ async def test_an_empty_switch_says_which_programs_it_takes(switches: tuple[Fake
 
 
 async def test_a_switch_with_a_program_is_known_by_it(switches: tuple[FakeSwitch, TofinoSwitch]) -> None:
-    """Also by that of another controller, from which nothing was pushed to it."""
+    """A controller that pushed no program also recognises the switch by a program of another controller."""
     for switch, target in zip(switches, (EMBEDDED, TOFINO), strict=True):
         program = load(target=target)
         async with Session(switch.address, 1, program) as session:
@@ -171,5 +171,5 @@ async def test_pins_age_alike_whatever_the_clock_also_when_it_wraps(units: objec
         if memory.units.pin_states:
             await memory.write(memory.units.pin_states[0], slot, PinState.ESTABLISHED)
     slots = await read_slots(memory)
-    kept = slots.unexpired(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0)
-    assert pins_of(slots, kept).by_server == {1: 1, 2: 1}
+    unexpired = slots.unexpired(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0)
+    assert pins_of(slots, unexpired).by_server == {1: 1, 2: 1}

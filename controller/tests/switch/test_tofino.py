@@ -1,4 +1,4 @@
-"""The controller's side of a Tofino behind sluice-tofino, as far as P4Runtime shows it."""
+"""The controller with a Tofino behind sluice-tofino, as far as P4Runtime shows it."""
 
 from __future__ import annotations
 
@@ -48,25 +48,29 @@ def _config(more: str = "") -> Config:
 
 
 async def test_what_is_there_is_adopted_without_a_write(switch: TofinoSwitch, session: Session) -> None:
-    """Limits that the driver cannot hold exactly among it."""
+    """The entries include limits that the driver cannot hold exactly."""
     limited = _config("  admission: {rate_per_s: 250, burst: 25}\n")
     state = initial_state(limited, {"10.0.2.2": (2, "02:aa:00:00:00:02")})
     await reconcile(session, await read_back(session), state)
     before = len(switch.writes)
-    found = await read_back(session)
-    assert {one.endpoint: one.id for one in found.origins.values()} == {s.endpoint: s.id for s in state.plan.servers}
-    assert await reconcile(session, found, state) == 0
+    readback = await read_back(session)
+    assert {origin.endpoint: origin.id for origin in readback.origins.values()} == {
+        s.endpoint: s.id for s in state.plan.servers
+    }
+    assert await reconcile(session, readback, state) == 0
     assert len(switch.writes) == before
 
 
 async def test_drained_and_ejected_servers_are_known_again(switch: TofinoSwitch, session: Session) -> None:
     weights = {1: {1: 6, 2: 250}}
     state = replace(initial_state(_config()), weights=weights, ejected=frozenset({1}))
-    found = await read_back(session)
-    await reconcile(session, found, state)
+    readback = await read_back(session)
+    await reconcile(session, readback, state)
     again = await read_back(session)
     assert (again.draining, again.ejected) == (frozenset(), {1})
-    await reconcile(session, found, replace(state, weights={1: {2: 256}}, draining=frozenset({1}), ejected=frozenset()))
+    await reconcile(
+        session, readback, replace(state, weights={1: {2: 256}}, draining=frozenset({1}), ejected=frozenset())
+    )
     again = await read_back(session)
     assert (again.draining, again.ejected) == ({1}, frozenset())
 
@@ -80,7 +84,7 @@ async def test_a_limit_is_one_that_the_meter_can_hold(switch: TofinoSwitch, sess
 
 
 async def _asked(switch: FakeSwitch, program: Pipeline, servers: int) -> set[bool]:
-    """Whether whole registers are asked for in reading the ledger of so many servers."""
+    """Return whether reading the ledger of this many servers requests whole registers."""
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
         registers = await open_registers(session, None)
@@ -92,7 +96,7 @@ async def _asked(switch: FakeSwitch, program: Pipeline, servers: int) -> set[boo
 async def test_few_cells_are_read_by_themselves_and_many_as_whole_registers(
     switch: TofinoSwitch, program: Pipeline
 ) -> None:
-    """A copy of a whole register costs the driver as much as some 100 cells of it."""
+    """Copying a whole register costs the driver as much as reading about 100 cells."""
     assert await _asked(switch, program, 20) == {False}
     assert await _asked(switch, program, 200) == {True}
     async with FakeSwitch() as plain:
@@ -123,7 +127,7 @@ async def test_a_register_has_the_cells_that_the_program_gives_it(session: Sessi
 
 
 async def test_the_program_that_comes_with_sluice_is_loaded_and_known_again(switch: TofinoSwitch) -> None:
-    """Also where another client has loaded it, without a cookie: it is more than gRPC hands over."""
+    """It is recognised even if another client loaded it without a cookie and it exceeds gRPC's message size."""
     program = pipeline.load(target=TOFINO)
     async with Session(switch.address, 1, program) as session:
         assert not await session.runs_pipeline()

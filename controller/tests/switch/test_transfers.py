@@ -1,4 +1,4 @@
-"""What a controller reads of measured transfers, from cells that the model has written."""
+"""The controller's readings of measured transfers, from cells that the model has written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MSS = 1000
 
 
 class Path:
-    """A transfer through the model: 100 ms there and back."""
+    """A transfer through the model, with a round trip of 100 ms."""
 
     def __init__(self, memory: Memory, flow: Flow = FLOW, first: int = 1) -> None:
         self.cells, self.flow, self.first = TransferCells(memory), flow, first
@@ -29,12 +29,12 @@ class Path:
         self.acknowledges(0)
 
     def sends(self, place: int) -> None:
-        """The server sends a segment."""
+        """Let the server send a segment."""
         segment = Segment(True, (self.first + place * MSS) % (1 << 32), 1, MSS, ACK)
         self.cells.packet(self.now_us, self.flow, segment)
 
     def acknowledges(self, place: int) -> None:
-        """100 ms later the client has everything up to there."""
+        """Let the client acknowledge everything up to this place, 100 ms later."""
         self.now_us += 100_000
         self.cells.packet(self.now_us, self.flow, Segment(False, 1, (self.first + place * MSS) % (1 << 32), 0, ACK))
 
@@ -119,16 +119,16 @@ async def test_counts_wrap() -> None:
 async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
     class Torn(Memory):
         async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-            found = await super().arrays(registers)
+            arrays = await super().arrays(registers)
             if Register.TRANSFER_SENT in registers:
                 Path(self, FLOW._replace(fingerprint=1))
-            return found
+            return arrays
 
     memory = Torn()
     other = Flow(8, 3, 2)
     Path(memory, other)
     Path(memory)
-    memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # it was silent for long
+    memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # the transfer was silent for long
     seen = await read(memory)
     assert (seen.flow[FLOW.slot], seen.flow[other.slot]) == (-1, 8)
 
@@ -137,13 +137,13 @@ async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
 async def test_a_flight_of_an_interval_that_begins_while_cells_are_read_is_seen(intervals: int) -> None:
     class Torn(Memory):
         async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-            found: list[NDArray[np.uint64]] = []
+            arrays: list[NDArray[np.uint64]] = []
             for register in registers:
                 if register == Register.TRANSFER_FLIGHT:
                     path.now_us += intervals << INTERVAL_BITS
                     path.sends(1)
-                found += await super().arrays([register])
-            return found
+                arrays += await super().arrays([register])
+            return arrays
 
     memory = Torn()
     path = Path(memory)

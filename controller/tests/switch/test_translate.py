@@ -1,4 +1,4 @@
-"""Stage translate: which servers take no new connections, whatever the connection table still holds."""
+"""Stage translate: servers that get no new connections, also while the connection table still has pins to them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sluice.switch.translate import entries
 
 
 def draining(state: State) -> set[int]:
-    """The servers whose entries say so."""
-    found: set[int] = set()
+    """Return the servers whose entries mark them as draining."""
+    ids: set[int] = set()
     for entry in entries(state):
         assert isinstance(entry.action, P4TableAction) and isinstance(entry.match, dict)
         if entry.action.args["draining"]:
-            found.add(int(str(entry.match["server"])))
-    return found
+            ids.add(int(str(entry.match["server"])))
+    return ids
 
 
 def test_ejected_drained_and_removed_servers_take_no_new_connections() -> None:
@@ -28,8 +28,8 @@ def test_ejected_drained_and_removed_servers_take_no_new_connections() -> None:
     assert draining(state) == set()
     assert draining(replace(state, ejected=frozenset({1}))) == {1}
     assert draining(replace(state, draining=frozenset({2}))) == {2}
-    one = next(state.plan.servers)
-    gone = InstalledServer(7, (one.address, one.protocol, 8080), state.plan.services[0].id)
+    server = next(state.plan.servers)
+    gone = InstalledServer(7, (server.address, server.protocol, 8080), state.plan.services[0].id)
     assert draining(replace(state, plan=replace(state.plan, retired=(gone,)))) == {7}
 
 

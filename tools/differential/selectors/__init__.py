@@ -1,7 +1,7 @@
 """Random groups of action selectors, and frames that choose among their members.
 
-The program (selectors.p4) has two tables for every hash algorithm of v1model: the groups of the one are made member by
-member, those of the other are one-shot. PI, in front of BMv2, takes only one of the two ways for one selector.
+The program (selectors.p4) has two tables for every hash algorithm of v1model: the first's groups are made member by
+member, the second's are one-shot. PI, BMv2's P4Runtime server, accepts only one of these ways per selector.
 
 Compiled in this folder: `p4c-bm2-ss --p4v 16 -o selectors.json --p4runtime-files selectors.p4info.txtpb selectors.p4`.
 """
@@ -18,34 +18,34 @@ from finsy.proto import p4r
 from topo.testbed.entities import Entities
 
 PORTS = tuple(range(1, 13))
-"""Members send by these; frames come by the first."""
+"""Output ports of members; frames arrive on the first of them."""
 ALGORITHMS = ("crc32", "crc32_custom", "crc16", "crc16_custom", "csum16", "xor16", "identity")
-"""In the order in which frames name their tables."""
+"""Hash algorithms, in the order of the table numbers in frames."""
 IDS = range(1, 11)
-"""Of members and groups; few, so that handles are given back and used again."""
+"""Ids of members and groups, so few that handles are freed and reused."""
 DIRECT = 100
-"""Entries from here on are bound to the member with the number above it."""
+"""Entry keys from here on are bound to a member, whose id is the key minus this number."""
 WEIGHTS = (1, 1, 1, 2, 3, 5, 8)
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
 @dataclass
 class Profile:
-    """What a selector has whose groups are made member by member."""
+    """The content of a selector whose groups are made member by member."""
 
     members: set[int] = field(default_factory=set[int])
     groups: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
-    """Members by group; each group has an entry of its number."""
+    """Members by group; each group has a table entry with the group's number as key."""
     direct: set[int] = field(default_factory=set[int])
-    """Members with an entry of their own."""
+    """Members with a table entry of their own."""
 
     def used(self) -> set[int]:
-        """Members that cannot be deleted."""
+        """Members that an entry or a group uses, which cannot be deleted."""
         return self.direct.union(*self.groups.values())
 
 
 class World:
-    """Changes that are valid one after the other."""
+    """The selectors' content, with random changes that are valid in sequence."""
 
     def __init__(self, entities: Entities, rng: random.Random) -> None:
         self._entities, self._rng = entities, rng
@@ -53,11 +53,11 @@ class World:
         self._one_shot = {name: set[int]() for name in ALGORITHMS}
 
     def start(self) -> list[p4r.Update]:
-        """Members and groups of every table."""
+        """Return the writes of members and groups of every table."""
         return [update for _ in range(40) for update in self.change()]
 
     def change(self) -> list[p4r.Update]:
-        """A few random changes."""
+        """Return a few random changes."""
         kinds: list[Callable[[str], list[p4r.Update]]] = [
             self._insert_member,
             self._insert_member,
@@ -75,7 +75,7 @@ class World:
         names = self._rng.choices(ALGORITHMS, k=self._rng.randint(8, 24))
         return [update for name in names for update in self._rng.choice(kinds)(name)]
 
-    # -- made member by member
+    # -- Tables whose groups are made member by member
 
     def _insert_member(self, name: str) -> list[p4r.Update]:
         profile = self._profiles[name]
@@ -104,7 +104,7 @@ class World:
             return []
         identifier = self._rng.choice(free)
         action = p4r.TableAction(action_profile_group_id=identifier)
-        # BMv2 takes no entry for an empty group; a group with an entry may become empty.
+        # BMv2 refuses an entry for an empty group; a group with an entry may become empty.
         return [self._group(INSERT, name, identifier, least=1), self._entry(INSERT, name, identifier, action)]
 
     def _modify_group(self, name: str) -> list[p4r.Update]:
@@ -122,7 +122,7 @@ class World:
         return [self._entry(DELETE, name, identifier, None), p4r.Update(type=DELETE, entity=entity)]
 
     def _bind_member(self, name: str) -> list[p4r.Update]:
-        """Give a member an entry of its own, or take it away."""
+        """Insert or delete a table entry that is bound to a member directly."""
         profile = self._profiles[name]
         if not profile.members:
             return []
@@ -141,7 +141,7 @@ class World:
         return p4r.Update(type=kind, entity=p4r.Entity(action_profile_member=made))
 
     def _group(self, kind: p4r.Update.Type.ValueType, name: str, identifier: int, least: int = 0) -> p4r.Update:
-        """A group of at least so many of the members, in any order."""
+        """Return the write of a group with `least` or more members, in random order."""
         profile = self._profiles[name]
         chosen = self._rng.sample(sorted(profile.members), self._rng.randint(least, len(profile.members)))
         profile.groups[identifier] = set(chosen)
@@ -150,7 +150,7 @@ class World:
             made.members.add(member_id=member, weight=self._rng.choice(WEIGHTS))
         return p4r.Update(type=kind, entity=p4r.Entity(action_profile_group=made))
 
-    # -- one-shot
+    # -- Tables with one-shot groups
 
     def _set_one_shot(self, name: str) -> list[p4r.Update]:
         there = self._one_shot[name]
@@ -171,13 +171,13 @@ class World:
         there.remove(identifier := self._rng.choice(sorted(there)))
         return [self._entry(DELETE, f"{name}_one_shot", identifier, None)]
 
-    # -- parts
+    # -- Random parts of entities
 
     def _profile(self, name: str) -> int:
         return self._entities.table(f"I.{name}").implementation_id
 
     def _forward(self, name: str) -> p4r.Action:
-        """Send by any port."""
+        """Return the action that sends by a random port."""
         entity = self._entities.entry(f"I.{name}", {}, "forward", {"port": self._rng.choice(PORTS)})
         return entity.table_entry.action.action
 
@@ -192,19 +192,19 @@ class World:
 
 
 class Frames:
-    """Frames to every table and group, some of which are not there."""
+    """Random frames to every table and group, including groups that do not exist."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
     def take(self, count: int) -> list[tuple[int, bytes]]:
-        """So many frames."""
+        """Return `count` frames with their ports."""
         return [(PORTS[0], self._one(number)) for number in range(count)]
 
     def _one(self, number: int) -> bytes:
         rng = self._rng
         table = rng.randrange(2 * len(ALGORITHMS) + 1)
         group = rng.choice(IDS) + rng.choice((0, 0, 0, DIRECT))
-        # Small numbers too: of sums and of the input itself these are all there is.
+        # Small numbers too, since csum16, xor16 and identity then give small hashes.
         hashed = rng.choice((rng.getrandbits(56), rng.getrandbits(5)))
         return struct.pack("!BB", table, group) + hashed.to_bytes(7, "big") + struct.pack("!I", number)
