@@ -75,7 +75,7 @@ class Variant:
     """Production options that switch the mechanism off."""
     parts: Sequence[Part] = ()
     """Module, name and substitute of what has no option."""
-    look: type[SecondLook] | None = SecondLook
+    second_look: type[SecondLook] | None = SecondLook
 
 
 def _first(find: Callable[..., dict[int, float]], *arguments: Any, **options: Any) -> dict[int, float]:
@@ -173,27 +173,27 @@ def points(quick: bool) -> Sequence[Point]:
     """Each mechanism switched off in each case, with and without the second look; the idle queue where there is one."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, CASES)
     return [
-        _point(case, without, look=look, seed=seed)
+        _point(case, without, second_look=second_look, seed=seed)
         for seed in seeds
         for case in cases
-        for look in LOOKS
-        for without in [*MECHANISMS, *([NO_IDLE_QUEUE] if look else [])]
+        for second_look in LOOKS
+        for without in [*MECHANISMS, *([NO_IDLE_QUEUE] if second_look else [])]
     ]
 
 
-def _point(case: str, without: str, *, look: bool, seed: int) -> Point:
-    parameters = {"case": case, "without": without, "look": look, "seed": seed}
+def _point(case: str, without: str, *, second_look: bool, seed: int) -> Point:
+    parameters = {"case": case, "without": without, "look": second_look, "seed": seed}
     pool = plan(parameters)
     floods = FLOOD_PER_S * (ENDS_S - BEGINS_S) if _floods in pool.events.values() else 0.0
     seconds = (pool.rate_per_s * pool.end_s + floods) / CONNECTIONS_PER_S
-    return Point(f"{case}, without {without}, {LOOKS[look]} #{seed}", parameters, seconds)
+    return Point(f"{case}, without {without}, {LOOKS[second_look]} #{seed}", parameters, seconds)
 
 
 def _variant(parameters: Mapping[str, Any]) -> Variant:
     if parameters["without"] == NO_IDLE_QUEUE:
-        return Variant(look=WithoutIdleQueue)
+        return Variant(second_look=WithoutIdleQueue)
     variant = MECHANISMS[parameters["without"]]
-    return variant if parameters["look"] else replace(variant, look=None)
+    return variant if parameters["look"] else replace(variant, second_look=None)
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
@@ -203,7 +203,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
     options = replace(options, production=replace(options.production, **variant.options))
     if case in sim_unlike.CPUS:
         named = {"case": case, "variant": sim_unlike.EQUAL, "end_s": END_S, "seed": parameters["seed"]}
-        return replace(sim_unlike.plan(named), options=options, look=variant.look)
+        return replace(sim_unlike.plan(named), options=options, second_look=variant.second_look)
     healthy = ServerPlan(work_s=WORK_S)
     count, loaded = LOADED_POOLS.get(case, POOL), 0
     if case in LOADED_POOLS:
@@ -215,7 +215,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
         end_s=END_S,
         timeout_s=GIVEN_UP_S,
         lost_share=LOST_SHARE if case == STRAY else 0.0,
-        look=variant.look,
+        second_look=variant.second_look,
         events=CAUSES.get(case, {}),
         seed=parameters["seed"],
     )
@@ -238,8 +238,8 @@ def values(run: PoolRun) -> Values:
     }
 
 
-def _means(records: Sequence[Record], case: str, without: str, *, look: bool) -> dict[int, float]:
-    wanted = {"case": case, "without": without, "look": look}
+def _means(records: Sequence[Record], case: str, without: str, *, second_look: bool) -> dict[int, float]:
+    wanted = {"case": case, "without": without, "look": second_look}
     return {
         number_of(record): record.result["mean_ms"] for record in records if wanted.items() <= record.parameters.items()
     }
@@ -274,11 +274,11 @@ class Cost:
         return f"**{plain}**" if self.pays or self.harms else plain
 
 
-def _costs(records: Sequence[Record], without: str, *, look: bool) -> dict[str, Cost]:
+def _costs(records: Sequence[Record], without: str, *, second_look: bool) -> dict[str, Cost]:
     """By case."""
     costs: dict[str, Cost] = {}
     for case in CASES:
-        whole, other = (_means(records, case, name, look=look) for name in (WHOLE, without))
+        whole, other = (_means(records, case, name, second_look=second_look) for name in (WHOLE, without))
         if whole and other:
             costs[case] = Cost(mean_of(list(whole.values())), difference(other, whole))
     return costs
@@ -290,30 +290,30 @@ def _verdict(costs: Mapping[str, Cost]) -> str:
     return "makes no difference" if not pays + harms else f"pays in {pays}, harms in {harms}"
 
 
-def _table(records: Sequence[Record], *, look: bool) -> Table:
+def _table(records: Sequence[Record], *, second_look: bool) -> Table:
     """A row for each mechanism, a column for each case."""
-    names = [*MECHANISMS, NO_IDLE_QUEUE] if look else list(MECHANISMS)
-    whole = {case: mean_of(list(_means(records, case, WHOLE, look=look).values())) for case in CASES}
+    names = [*MECHANISMS, NO_IDLE_QUEUE] if second_look else list(MECHANISMS)
+    whole = {case: mean_of(list(_means(records, case, WHOLE, second_look=second_look).values())) for case in CASES}
     rows = [[WHOLE, *(whole[case].text(0) for case in CASES), ""]]
     for name in names:
-        if name == WHOLE or not (costs := _costs(records, name, look=look)):
+        if name == WHOLE or not (costs := _costs(records, name, second_look=second_look)):
             continue
         title = name if name in WITHOUT_PRODUCTION else f"without {name}"
         rows.append([title, *(costs[case].text if case in costs else "-" for case in CASES), _verdict(costs)])
-    return Table([f"{LOOKS[look]}, ms", *CASES, "the mechanism"], rows)
+    return Table([f"{LOOKS[second_look]}, ms", *CASES, "the mechanism"], rows)
 
 
 def report(records: Sequence[Record]) -> Report:
     """Two tables: with the second look and without."""
     return Report(
-        tables=[_table(records, look=look) for look in LOOKS],
+        tables=[_table(records, second_look=second_look) for second_look in LOOKS],
         summary={
-            LOOKS[look]: {
+            LOOKS[second_look]: {
                 name: {case: [cost.more_ms.value, cost.more_ms.half] for case, cost in costs.items()}
                 for name in (*MECHANISMS, NO_IDLE_QUEUE)
-                if (costs := _costs(records, name, look=look))
+                if (costs := _costs(records, name, second_look=second_look))
             }
-            for look in LOOKS
+            for second_look in LOOKS
         },
     )
 
@@ -322,14 +322,14 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Mean times without each mechanism, in parts of production mode's: in colour where the difference counts."""
     panels = figure.subplots(1, 2, sharey=True)
     names = [name for name in (*MECHANISMS, NO_IDLE_QUEUE) if name != WHOLE]
-    for axes, look in zip(panels, LOOKS, strict=True):
+    for axes, second_look in zip(panels, LOOKS, strict=True):
         for place, name in enumerate(names):
-            for cost in _costs(records, name, look=look).values():
+            for cost in _costs(records, name, second_look=second_look).values():
                 times = (cost.whole_ms.value + cost.more_ms.value) / cost.whole_ms.value
                 axes.plot([times], [place], "o", ms=4, color="C3" if cost.pays else "C2" if cost.harms else "0.8")
         axes.axvline(1.0, color="black", lw=0.5)
         axes.set_xscale("log")
-        axes.set_xlabel(f"mean time, of production mode's ({LOOKS[look]})", fontsize="small")
+        axes.set_xlabel(f"mean time, of production mode's ({LOOKS[second_look]})", fontsize="small")
     panels[0].set_yticks(range(len(names)), names, fontsize="small")
 
 

@@ -11,13 +11,13 @@ from topo.results import program
 
 def point_of(experiment: Experiment, key: str) -> Point:
     """Return a point of another experiment's full form by its key."""
-    return next(one for one in experiment.points(False) if one.key == key)
+    return next(point for point in experiment.points(False) if point.key == key)
 
 
 def kept(experiment: Experiment, point: Point, labs: LabRuns) -> Record | None:
     """Return it from the results; None if it is not there, or older than what counts."""
-    found = Store(labs.experiments, experiment.name).of([point])
-    return found[0] if found and found[0].began >= labs.since else None
+    records = Store(labs.experiments, experiment.name).of([point])
+    return records[0] if records and records[0].began >= labs.since else None
 
 
 def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) -> Record:

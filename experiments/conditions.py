@@ -17,11 +17,11 @@ def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> 
         "form": form,
         "runs each": times(records),
         "days (UTC)": days(records),
-        "commits": commits(one.program for one in records),
+        "commits": commits(record.program for record in records),
         "commits of the lab's runs": commits(
-            one.result["lab_program"] for one in records if "lab_program" in one.result
+            record.result["lab_program"] for record in records if "lab_program" in record.result
         ),
-        "machine": " and ".join(one.sentence() for one in machines),
+        "machine": " and ".join(machine.sentence() for machine in machines),
         "load average": load(records),
         "packets that the switch itself lost": lost(records),
         "packets/s through the switch, at most": most_per_s(records),
@@ -40,25 +40,25 @@ def times(records: Sequence[Record]) -> str:
 
 def days(records: Sequence[Record]) -> str:
     """Return on which days runs were made (UTC)."""
-    made = sorted({datetime.fromtimestamp(one.began, UTC).date() for one in records})
+    made = sorted({datetime.fromtimestamp(record.began, UTC).date() for record in records})
     return " to ".join(dict.fromkeys(f"{day}" for day in (*made[:1], *made[-1:])))
 
 
 def commits(programs: Iterable[str]) -> str:
     """Return each commit once."""
-    return "; ".join(dict.fromkeys(one or "not noted" for one in programs))
+    return "; ".join(dict.fromkeys(program or "not noted" for program in programs))
 
 
 def load(records: Sequence[Record]) -> str:
     """Return the machine's load averages, where they were noted."""
-    known = [one.load for one in records if one.load is not None]
+    known = [record.load for record in records if record.load is not None]
     return f"{min(known):.0f} to {max(known):.0f}{of_some(len(known), records)}" if known else ""
 
 
 def lost(records: Sequence[Record]) -> str:
     """Return what the switch lost in all runs that counted it (conservation: interfaces against verdicts)."""
-    passed = [one.result["switch"] for one in records if one.result.get("switch")]
-    count = sum(one["lost_before"] + one["lost_after"] for one in passed)
+    passed = [record.result["switch"] for record in records if record.result.get("switch")]
+    count = sum(counts["lost_before"] + counts["lost_after"] for counts in passed)
     return f"{count}{of_some(len(passed), records)}" if passed else ""
 
 
@@ -70,8 +70,8 @@ def of_some(known: int, records: Sequence[Record]) -> str:
 def most_per_s(records: Sequence[Record]) -> str:
     """Return the packets that passed the switch in a mean second of the busiest load."""
     rates = [
-        one.result["switch"]["received"] / one.parameters["seconds"]
-        for one in records
-        if one.result.get("switch") and "seconds" in one.parameters
+        record.result["switch"]["received"] / record.parameters["seconds"]
+        for record in records
+        if record.result.get("switch") and "seconds" in record.parameters
     ]
     return f"{max(rates):,.0f}" if rates else ""

@@ -81,7 +81,7 @@ MISS = Series("miss", "pre-allocated, miss", LOAD_CLIENT, AHEAD_ADDRESS, process
 DIRECT = Series("direct", "single server", LOAD_CLIENT, SERVERS[0].address, RIVALS_PORT)
 
 SERIES: Mapping[str, Series] = {
-    one.name: one for one in (DIRECT, PLAIN, AGENT, CLIENT, HIT, MISS, CHAIN, MAP, LOCATION)
+    series.name: series for series in (DIRECT, PLAIN, AGENT, CLIENT, HIT, MISS, CHAIN, MAP, LOCATION)
 }
 
 
@@ -104,7 +104,7 @@ def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, objec
     """Return the services of the controller's configuration; ``controls`` has where agents listen for it."""
     shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
     limits, balanced = {"body": "2MiB"}, {"balance": BALANCE.as_config()}
-    apart = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
+    ahead_servers = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
     all_but_client = [rule for rule in rules(min(count, RULES)) if rule["name"] != "client"]
     moved = [{**rule, "to": f"ahead-{rule['to']}"} for rule in all_but_client]
     return [
@@ -114,7 +114,7 @@ def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, objec
         *(service(name, group_address(name), servers, **balanced) for name, servers in GROUPS.items()),
         *(
             service(name, from_text("10.0.9.101") + number, servers, AHEAD_PORT, **balanced)
-            for number, (name, servers) in enumerate(apart)
+            for number, (name, servers) in enumerate(ahead_servers)
         ),
     ]
 
@@ -142,7 +142,9 @@ POOL = RivalsPool(SERVERS, (1.0,) * len(SERVERS))
 class ContentPlace(ContentLab):
     """The lab with everybody; each has the same rules, so many of them."""
 
-    apache_directives = "KeepAlive Off\n" + "\n".join(f"Listen {one}" for one in (PLAIN_PORT, RIVALS_PORT, AHEAD_PORT))
+    apache_directives = "KeepAlive Off\n" + "\n".join(
+        f"Listen {port}" for port in (PLAIN_PORT, RIVALS_PORT, AHEAD_PORT)
+    )
 
     def __init__(self, count: int, say: Say, *, timestamps: bool = True) -> None:
         super().__init__(switch_kind(), BALANCE, say=quiet(say), pool=POOL, backlog=BACKLOG)

@@ -35,7 +35,7 @@ def haproxy_configuration(host: HostPlan, rules: Rules, file: Path) -> str:
     """One thread, HTTP mode; a frontend asks the rules in turn, one looks them up in a map, which `file` holds."""
     chain = "\n".join(f"  use_backend {group} if {{ path_beg {prefix} }}" for prefix, group in rules.prefixes)
     backends = "\n".join(
-        "\n".join([f"backend {name}", *(f"  server {one.name} {one.address}:{rules.port}" for one in servers)])
+        "\n".join([f"backend {name}", *(f"  server {server.name} {server.address}:{rules.port}" for server in servers)])
         for name, servers in rules.groups.items()
     )
     return f"""\
@@ -62,7 +62,7 @@ frontend map
 def nginx_configuration(host: HostPlan, rules: Rules, directory: Path) -> str:
     """One process, a location for each prefix; nothing is logged or written to disk."""
     upstreams = "\n".join(
-        f"  upstream {name} {{ least_conn; {' '.join(f'server {one.address}:{rules.port};' for one in servers)} }}"
+        f"  upstream {name} {{ least_conn; {' '.join(f'server {peer.address}:{rules.port};' for peer in servers)} }}"
         for name, servers in rules.groups.items()
     )
     asked = (*rules.prefixes, ("/", rules.default))

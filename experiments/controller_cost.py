@@ -84,9 +84,11 @@ def place(group: str, say: Say) -> Generator[Measure]:
 def _resized(directory: Path, flows: int) -> Pipeline:
     """The program with so many cells of rates. Packets use 4,096 of them at most; the controller reads them all."""
     code = json.loads((artefacts() / CODE).read_text())
-    registers = [one for one in code["register_arrays"] if one["name"].startswith("SluiceIngress.rates.")]
-    for one in registers:
-        one["size"] = flows
+    registers = [
+        register for register in code["register_arrays"] if register["name"].startswith("SluiceIngress.rates.")
+    ]
+    for register in registers:
+        register["size"] = flows
     info, count = re.subn(
         r'(name: "SluiceIngress\.rates\.(?:flow\.rate_flow|bytes\.rate_bytes)".*?\n  size: )\d+',
         rf"\g<1>{flows}",
@@ -196,24 +198,24 @@ class Size:
     flows: int
     runs: Sequence[Record]
 
-    def ms(self, part: str, figure: str = "ms") -> Mean:
+    def ms(self, phase: str, figure: str = "ms") -> Mean:
         """The runs' medians of a part of a round, on the wall or of CPU (`cpu_ms`)."""
-        return mean_of([one.result[part][figure] for one in self.runs])
+        return mean_of([record.result[phase][figure] for record in self.runs])
 
     @property
     def whole_ms(self) -> Mean:
         """The runs' medians of whole rounds."""
-        return mean_of([one.result["whole_ms"] for one in self.runs])
+        return mean_of([record.result["whole_ms"] for record in self.runs])
 
     @property
     def worst_ms(self) -> float:
         """The worst round of all runs."""
-        return max(one.result["whole_worst_ms"] for one in self.runs)
+        return max(record.result["whole_worst_ms"] for record in self.runs)
 
     @property
     def percent(self) -> Mean:
         """CPU at the published periods, in percent of a core."""
-        return mean_of([100 * _share(one) for one in self.runs])
+        return mean_of([100 * _share(record) for record in self.runs])
 
     @property
     def title(self) -> str:
@@ -227,14 +229,14 @@ class Size:
 
     def row(self) -> list[str]:
         """Its row of the table."""
-        parts = [f"{self.ms(part).text()} ({self.ms(part, 'cpu_ms').text()})" for part in PARTS]
+        parts = [f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})" for phase in PARTS]
         whole = [self.whole_ms.text(), f"{self.worst_ms:.1f}", f"{self.percent.text(2)} %"]
         return [f"{self.servers:,}", f"{self.flows:,}", *parts, *whole]
 
     def told(self) -> str:
         """Say what a round takes, and which part of it takes longest."""
         names = {"poll": "reading the flows", "news": "NEWS", "loads": "reading the open connections", "r": "R"}
-        longest = max(names, key=lambda part: self.ms(part).value)
+        longest = max(names, key=lambda phase: self.ms(phase).value)
         return (
             f"With {self.title} a round takes {self.latency}; its longest part is {names[longest]}. At the papers' "
             f"periods it is {self.percent.text(2)} % of a core."
@@ -243,20 +245,20 @@ class Size:
 
 def _share(record: Record) -> float:
     """CPU at the published periods, in parts of one core."""
-    one = record.result
-    balancing_ms = (one["r"]["cpu_ms"] + READINGS * one["loads"]["cpu_ms"]) / R_PERIOD_S
-    return (balancing_ms + one["poll"]["cpu_ms"] / POLL_S + one["news"]["cpu_ms"] / NEWS_PERIOD_S) / 1000
+    result = record.result
+    balancing_ms = (result["r"]["cpu_ms"] + READINGS * result["loads"]["cpu_ms"]) / R_PERIOD_S
+    return (balancing_ms + result["poll"]["cpu_ms"] / POLL_S + result["news"]["cpu_ms"] / NEWS_PERIOD_S) / 1000
 
 
 def _sizes(records: Sequence[Record]) -> list[Size]:
-    by_size = grouped(records, lambda one: (one.parameters["servers"], one.parameters["flows"]))
+    by_size = grouped(records, lambda record: (record.parameters["servers"], record.parameters["flows"]))
     return [Size(servers, flows, runs) for (servers, flows), runs in by_size.items()]
 
 
 def report(records: Sequence[Record]) -> Report:
     """A row a size."""
     sizes = _sizes(records)
-    known = {(one.servers, one.flows): one for one in sizes}
+    known = {(size.servers, size.flows): size for size in sizes}
     usual = known.get((1000, 4096))
     seen = "not measured"
     goals = [
@@ -273,9 +275,9 @@ def report(records: Sequence[Record]) -> Report:
     ]
     heading = ["servers", "flows", *(f"{title}, ms (CPU)" for title in PARTS.values())]
     return Report(
-        tables=[Table([*heading, "all of it, ms", "its worst round, ms", "of a core"], [one.row() for one in sizes])],
+        tables=[Table([*heading, "all of it, ms", "its worst round, ms", "of a core"], [size.row() for size in sizes])],
         goals=goals,
-        summary={one.key: one.result for one in records},
+        summary={record.key: record.result for record in records},
     )
 
 
@@ -283,13 +285,13 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Latency by flows (few servers, and dashed many) and by servers."""
     left, right = figure.subplots(1, 2, sharey=True)
     sizes = _sizes(records)
-    for number, (part, title) in enumerate(PARTS.items()):
+    for number, (phase, title) in enumerate(PARTS.items()):
         for style, servers in (("o-", 10), ("o--", 1000)):
-            some = sorted((one for one in sizes if one.servers == servers), key=lambda one: one.flows)
+            row = sorted((size for size in sizes if size.servers == servers), key=lambda size: size.flows)
             label = f"{title.partition(':')[0]}, {servers:,} servers"
-            _curve(left, [(one.flows, one.ms(part)) for one in some], f"C{number}{style}", label)
-        some = sorted((one for one in sizes if one.flows == 4096), key=lambda one: one.servers)
-        _curve(right, [(one.servers, one.ms(part)) for one in some], f"C{number}o-", "")
+            _curve(left, [(size.flows, size.ms(phase)) for size in row], f"C{number}{style}", label)
+        row = sorted((size for size in sizes if size.flows == 4096), key=lambda size: size.servers)
+        _curve(right, [(size.servers, size.ms(phase)) for size in row], f"C{number}o-", "")
     left.set_xlabel("flows")
     right.set_xlabel("servers (4,096 flows)")
     left.set_ylabel("ms")

@@ -67,7 +67,7 @@ VARIANTS = (
     Variant("event MPM, 15 s", WebServer("event", WORKERS, 15)),
     Variant("nginx, 15 s", WebServer("nginx", WORKERS, 15)),
 )
-NAMED: Mapping[str, Variant] = {one.name: one for one in VARIANTS}
+NAMED: Mapping[str, Variant] = {variant.name: variant for variant in VARIANTS}
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -75,14 +75,14 @@ def points(quick: bool) -> Sequence[Point]:
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
-            f"{one.name}, {users} users, {seconds:g} s #{number}",
-            {"variant": one.name, "users": users, "seconds": seconds, "seed": number + 1},
+            f"{variant.name}, {users} users, {seconds:g} s #{number}",
+            {"variant": variant.name, "users": users, "seconds": seconds, "seed": number + 1},
             SETTLE_S + seconds + 1,
-            one.name,
+            variant.name,
         )
-        for one in VARIANTS
+        for variant in VARIANTS
         for number in range(1 if quick else REPETITIONS)
-        for users in (_quick_users(one) if quick else USERS)
+        for users in (_quick_users(variant) if quick else USERS)
     ]
 
 
@@ -142,17 +142,17 @@ def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
 
 def _runs(records: Sequence[Record], variant: Variant, users: int) -> list[Record]:
     wanted = (variant.name, users)
-    return [one for one in records if (one.parameters["variant"], one.parameters["users"]) == wanted]
+    return [record for record in records if (record.parameters["variant"], record.parameters["users"]) == wanted]
 
 
 def throughput(records: Sequence[Record], variant: Variant, users: int) -> Mean:
     """Return pages per second."""
-    return mean_of([one.result["pages"] / one.parameters["seconds"] for one in _runs(records, variant, users)])
+    return mean_of([record.result["pages"] / record.parameters["seconds"] for record in _runs(records, variant, users)])
 
 
 def page_s(records: Sequence[Record], variant: Variant, users: int) -> Mean:
     """Return the mean time of a page; those still awaited count with what they have waited."""
-    return mean_of([one.result["page_s"] for one in _runs(records, variant, users)])
+    return mean_of([record.result["page_s"] for record in _runs(records, variant, users)])
 
 
 def _cell(records: Sequence[Record], variant: Variant, users: int) -> str:
@@ -179,9 +179,9 @@ def _goal(text: str, ratios: Mapping[int, float], holds: Callable[[float], bool]
 
 def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
     beside = EQUALS[closing.name]
-    closed = [one.result for one in records if one.parameters["variant"] == closing.name]
-    expected = math.fsum(one["races_expected"] for one in closed)
-    raced, ended, lost = (sum(one[name] for one in closed) for name in ("raced", "ended", "lost"))
+    closed = [record.result for record in records if record.parameters["variant"] == closing.name]
+    expected = math.fsum(result["races_expected"] for result in closed)
+    raced, ended, lost = (sum(result[name] for result in closed) for name in ("raced", "ended", "lost"))
     seen = f"{raced} of {ended:,}, expected {expected:.1f}"
     return [
         _goal(
@@ -209,10 +209,10 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
 
 def report(records: Sequence[Record]) -> Report:
     """Pages and their time by users; what became of tickles; the goals."""
-    used = [users for users in USERS if any(one.parameters["users"] == users for one in records)]
-    rows = [[one.name, *(_cell(records, one, users) for users in used)] for one in VARIANTS]
+    used = [users for users in USERS if any(record.parameters["users"] == users for record in records)]
+    rows = [[variant.name, *(_cell(records, variant, users) for users in used)] for variant in VARIANTS]
     closings = [
-        [str(users), *(f"{sum(one.result['closings'][name] for one in runs):,}" for name in COUNTS)]
+        [str(users), *(f"{sum(record.result['closings'][name] for record in runs):,}" for name in COUNTS)]
         for users in used
         if (runs := [*_runs(records, DEFAULT, users), *_runs(records, SOON, users)])
     ]
@@ -222,7 +222,7 @@ def report(records: Sequence[Record]) -> Report:
             Table(["users", *(name.replace("_", " ") for name in COUNTS)], closings),
         ],
         goals=[*_goals(records, DEFAULT), *_goals(records, SOON)],
-        summary={one.key: {**one.parameters, **one.result} for one in records},
+        summary={record.key: {**record.parameters, **record.result} for record in records},
     )
 
 
@@ -240,10 +240,10 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _series(axes: Axes, records: Sequence[Record], of: Callable[..., Mean]) -> None:
-    for one in VARIANTS:
-        known = {users: mean.value for users in USERS if (mean := of(records, one, users)).runs}
-        beside = one not in (PLAIN, DEFAULT, SOON)
-        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=one.name, ms=3)
+    for variant in VARIANTS:
+        known = {users: mean.value for users in USERS if (mean := of(records, variant, users)).runs}
+        beside = variant not in (PLAIN, DEFAULT, SOON)
+        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=variant.name, ms=3)
 
 
 EXPERIMENT = Experiment(

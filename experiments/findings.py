@@ -92,17 +92,17 @@ def _short(value: float) -> str:
 
 def table(findings: Sequence[Finding]) -> Table:
     """Return a row a point; a figure is named by the first of its points in a row."""
-    before = ["", *(one.figure for one in findings)]
+    before = ["", *(finding.figure for finding in findings)]
     return Table(
         ["of the paper", "point", "paper", "here", "agrees", "why not"],
         [
             [
-                "" if one.figure == last else one.figure,
-                one.what,
-                one.paper,
-                one.here,
-                *(("yes", "") if one.agrees else ("**no**", one.why)),
+                "" if finding.figure == last else finding.figure,
+                finding.what,
+                finding.paper,
+                finding.here,
+                *(("yes", "") if finding.agrees else ("**no**", finding.why)),
             ]
-            for last, one in zip(before, findings, strict=False)
+            for last, finding in zip(before, findings, strict=False)
         ],
     )

@@ -62,9 +62,9 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Mean:
     return mean_of([ours[number] - theirs[number] for number in sorted(ours.keys() & theirs.keys())])
 
 
-def surely_above(apart: Mean) -> bool:
+def surely_above(gap: Mean) -> bool:
     """Say whether a difference is above 0 by more than its interval; of a single pair, whether it is above 0."""
-    return apart.value > (0.0 if math.isnan(apart.half) else apart.half)
+    return gap.value > (0.0 if math.isnan(gap.half) else gap.half)
 
 
 def student_t(degrees: int) -> float:

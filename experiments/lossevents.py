@@ -40,8 +40,8 @@ class Losses:
 
 def losses(segments: Iterable[tuple[float, int, int, int]]) -> dict[int, Losses]:
     """By the connection: of its segments time, connection, sequence number and payload, in their order."""
-    found: dict[int, Losses] = {}
+    losses: dict[int, Losses] = {}
     for time_s, connection, sequence, payload in segments:
         if payload:
-            found.setdefault(connection, Losses()).sent(time_s, sequence, payload)
-    return found
+            losses.setdefault(connection, Losses()).sent(time_s, sequence, payload)
+    return losses

@@ -49,7 +49,7 @@ def _place(record: Record) -> Place:
 
 
 def _alarms(records: Sequence[Record]) -> float:
-    return sum(one.result["crowd"]["false_alarms"] for one in records) / len(records)
+    return sum(record.result["crowd"]["false_alarms"] for record in records) / len(records)
 
 
 def _row(place: Place, runs: Sequence[Record]) -> list[str]:
@@ -71,7 +71,7 @@ def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
     text = f"false alarms at {period_s:g} s, as in the paper"
     if not runs:
         return Goal(text, None, "-")
-    which = sum(_alarms([one]) > 0 for one in runs)
+    which = sum(_alarms([record]) > 0 for record in runs)
     return Goal(text, which > 0, f"{_alarms(runs):.1f} a run, in {which} of {len(runs)}")
 
 
@@ -89,7 +89,7 @@ def report(records: Sequence[Record]) -> Report:
     """Delay, false alarms, and what is reached, by interval."""
     rows = simulated.grouped(records, _place)
     news = {period_s: runs for (variant, period_s), runs in rows.items() if variant == "news"}
-    long = [one for period_s, runs in news.items() if period_s > NO_FALSE_ALARM_ABOVE_S for one in runs]
+    long = [record for period_s, runs in news.items() if period_s > NO_FALSE_ALARM_ABOVE_S for record in runs]
     heading = [
         "T (s)",
         "alarm after (s)",
@@ -112,7 +112,8 @@ def report(records: Sequence[Record]) -> Report:
             _best(news),
         ],
         summary={
-            f"{variant} {period:g}": [one.result["crowd"] for one in runs] for (variant, period), runs in rows.items()
+            f"{variant} {period:g}": [record.result["crowd"] for record in runs]
+            for (variant, period), runs in rows.items()
         },
     )
 

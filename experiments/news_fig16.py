@@ -113,7 +113,7 @@ def _sensitive(rows: Rows) -> Rows:
 
 
 def _sensitive_row(name: str, runs: Sequence[Record]) -> list[str]:
-    named, right = (sum(one.result["hot_spot"][part] for one in runs) for part in ("named", "right"))
+    named, right = (sum(record.result["hot_spot"][count] for record in runs) for count in ("named", "right"))
     return [
         name,
         simulated.detection(runs),
@@ -130,7 +130,7 @@ def _sensitive_row(name: str, runs: Sequence[Record]) -> list[str]:
 def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
     """Say where the alarm comes late, false alarms are added to those of the usual value, or AR keeps another part."""
     said: list[str] = []
-    if not all(moment <= one.result["period_s"] for one in runs for moment in simulated.detections_s([one])):
+    if not all(moment <= record.result["period_s"] for record in runs for moment in simulated.detections_s([record])):
         said.append(simulated.alarm(runs))
     if simulated.mean(runs, "false_alarms") > simulated.mean(usual, "false_alarms"):
         said.append(f"{simulated.mean(runs, 'false_alarms'):.1f} false alarms a run")
@@ -167,12 +167,12 @@ def _protected(rows: Rows) -> list[Goal]:
         ("in production mode", rows.get("FTP bystander, production")),
     ):
         if runs is not None:
-            kept = min(
-                one.result["crowd"]["bystander_goodput_kbps"] / one.result["quiet"]["bystander_goodput_kbps"]
-                for one in runs
+            goodput = min(
+                record.result["crowd"]["bystander_goodput_kbps"] / record.result["quiet"]["bystander_goodput_kbps"]
+                for record in runs
             )
             text = f"the bystander keeps at least {asked:.0%} (120 of 337 kbit/s) {mode}"
-            goals.append(Goal(text, kept >= asked, f"{kept:.0%}"))
+            goals.append(Goal(text, goodput >= asked, f"{goodput:.0%}"))
     return goals
 
 
@@ -197,9 +197,9 @@ def report(records: Sequence[Record]) -> Report:
         Table(sensitive, [_sensitive_row(name, runs) for name, runs in _sensitive(rows).items()]),
     ]
     return Report(
-        tables=[one for one in tables if one.rows],
+        tables=[table for table in tables if table.rows],
         goals=[*_protected(rows), *_insensitive(rows)],
-        summary={name: [one.result["crowd"] for one in runs] for name, runs in rows.items()},
+        summary={name: [record.result["crowd"] for record in runs] for name, runs in rows.items()},
     )
 
 
@@ -209,11 +209,11 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     for name, runs in simulated.grouped(records, _name).items():
         if name in SENSITIVE:
             continue
-        one = runs[0].result
+        result = runs[0].result
         upper.plot(*simulated.column(runs[0], simulated.AR, 1e-3), label=name)
-        if one["bulk"]:
-            rates = [size * 8e-3 / one["period_s"] for _, size in one["bulk"]]
-            lower.plot([moment for moment, _ in one["bulk"]], rates, label=name)
+        if result["bulk"]:
+            rates = [size * 8e-3 / result["period_s"] for _, size in result["bulk"]]
+            lower.plot([moment for moment, _ in result["bulk"]], rates, label=name)
     for axes in (upper, lower):
         axes.legend(fontsize="x-small", ncols=2)
 

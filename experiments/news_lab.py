@@ -38,14 +38,20 @@ def points(quick: bool) -> Sequence[Point]:
     if quick:
         short = replace(Settings(), before=QUICK_BEFORE, after=QUICK_AFTER)
         runs = [compressed(planned(NETWORK, variant, short), kind) for variant in (NONE, NEWS)]
-        return [_point(one, kind, below_results(f"news-lab-quick/{one.name}", kind)) for one in runs]
+        return [
+            _point(planned_run, kind, below_results(f"news-lab-quick/{planned_run.name}", kind)) for planned_run in runs
+        ]
     return [point for number in range(REPETITIONS) for point in series(kind, number)]
 
 
 def series(kind: str, number: int) -> Sequence[Point]:
     """Every run once, with requests and patience of its own."""
     settings = replace(Settings(), seed=Settings().seed + SEED_STEP * number)
-    crowds = [compressed(one, kind) for one in programme(settings, quick=False) if not one.scenario.false_alarm]
+    crowds = [
+        compressed(planned_run, kind)
+        for planned_run in programme(settings, quick=False)
+        if not planned_run.scenario.false_alarm
+    ]
     sweep = [replace(settings_for(period_s, COMPRESSION[kind]), seed=settings.seed) for period_s in PERIODS_S]
     own = below_results(f"experiments/news-lab/series-{number + 1}", kind)
     first = number == 0
@@ -53,30 +59,36 @@ def series(kind: str, number: int) -> Sequence[Point]:
     sweep_at = below_results("overhead/runs", kind) if first else own
     without = compressed(planned(NETWORK, NONE, settings), kind)
     return [
-        *(_point(one, kind, f"{crowds_at}/{one.name}", number) for one in crowds),
+        *(_point(planned_run, kind, f"{crowds_at}/{planned_run.name}", number) for planned_run in crowds),
         _point(without, KERNEL, f"{own}/without-switch", number),
         *(
-            _point(planned(NETWORK, HOT_SPOT, one), kind, f"{sweep_at}/T{one.period_s:.0f}", number, sweep=True)
-            for one in sweep
+            _point(
+                planned(NETWORK, HOT_SPOT, settings_of_run),
+                kind,
+                f"{sweep_at}/T{settings_of_run.period_s:.0f}",
+                number,
+                sweep=True,
+            )
+            for settings_of_run in sweep
         ),
     ]
 
 
-def _point(one: Planned, kind: str, directory: str, number: int = 0, *, sweep: bool = False) -> Point:
-    settings = one.settings
+def _point(planned_run: Planned, kind: str, directory: str, number: int = 0, *, sweep: bool = False) -> Point:
+    settings = planned_run.settings
     varied = {name: getattr(settings, name) for name in VARIED}
     period = f"T = {settings.period_s:g} s, " if sweep else ""
     return Point(
-        f"{one.name}, {period}{settings.before} + {settings.after} intervals, {kind} #{number}",
+        f"{planned_run.name}, {period}{settings.before} + {settings.after} intervals, {kind} #{number}",
         {
-            "scenario": one.scenario.name,
-            "variant": one.variant.name,
+            "scenario": planned_run.scenario.name,
+            "variant": planned_run.variant.name,
             **varied,
             "switch": kind,
             "sweep": sweep,
             "directory": directory,
         },
-        one.seconds,
+        planned_run.seconds,
         group="lab",
         lab_run=directory,
         read_s=READ_S,

@@ -39,15 +39,15 @@ class Runs:
 
     def alarm_s(self) -> Mean:
         """Return the seconds from the onset to the alarm, of those runs that had one."""
-        scales = {one.parameters["seed"]: one.parameters["period_s"] for one in self.records}
+        scales = {record.parameters["seed"]: record.parameters["period_s"] for record in self.records}
         return mean_of([n * scales[seed] for seed, n in self.by_seed("detected_after_intervals").items()])
 
     def by_seed(self, name: str, window: str = CROWD) -> dict[int, float]:
         """Return a figure of each run in which it was measured."""
         return {
-            one.parameters["seed"]: _scaled(name, value, one.parameters["k"])
-            for one in self.records
-            if (value := one.result[window].get(name)) is not None
+            record.parameters["seed"]: _scaled(name, value, record.parameters["k"])
+            for record in self.records
+            if (value := record.result[window].get(name)) is not None
         }
 
     def over(self, other: Runs, name: str, window: str = CROWD, other_window: str = CROWD) -> Mean:
@@ -89,23 +89,25 @@ class SetUps:
 
 def set_ups(records: Sequence[Record]) -> SetUps:
     """Put records in order."""
-    without = [one for one in records if one.parameters["switch"] == KERNEL]
-    sweep = grouped([one for one in records if one.parameters["sweep"]], lambda one: one.parameters["period_s"])
+    without = [record for record in records if record.parameters["switch"] == KERNEL]
+    sweep = grouped(
+        [record for record in records if record.parameters["sweep"]], lambda record: record.parameters["period_s"]
+    )
     crowds = {
         scenario: grouped(
             [
-                one
-                for one in records
-                if one.parameters["scenario"] == scenario
-                and not one.parameters["sweep"]
-                and one.parameters["switch"] != KERNEL
+                record
+                for record in records
+                if record.parameters["scenario"] == scenario
+                and not record.parameters["sweep"]
+                and record.parameters["switch"] != KERNEL
             ],
-            lambda one: one.parameters["variant"],
+            lambda record: record.parameters["variant"],
         )
         for scenario in (NETWORK.name, SERVER.name)
     }
     return SetUps(
-        {scenario: {name: Runs(runs) for name, runs in found.items()} for scenario, found in crowds.items()},
+        {scenario: {name: Runs(runs) for name, runs in by_variant.items()} for scenario, by_variant in crowds.items()},
         {period_s: Runs(sweep[period_s]) for period_s in sorted(sweep)},
         Runs(without) if without else None,
     )

@@ -28,7 +28,7 @@ def alarm(runs: Runs) -> str:
 
 def false_alarms(runs: Runs) -> int:
     """Return how many there were in all runs."""
-    return sum(one.result[CROWD]["false_alarms"] for one in runs.records)
+    return sum(record.result[CROWD]["false_alarms"] for record in runs.records)
 
 
 def _crowd_row(title: str, runs: Runs, window: str = CROWD) -> list[str]:
@@ -125,16 +125,16 @@ def _sweep_table(sweep: Mapping[float, Runs]) -> Table:
     return Table(heading, [_sweep_row(period_s, runs) for period_s, runs in sweep.items()])
 
 
-def tables(found: SetUps) -> list[Table]:
+def tables(setups: SetUps) -> list[Table]:
     """Return a table a scenario, one of the bystander's latency, one of the sweep of T."""
-    network, server = found.crowds[NETWORK.name], found.crowds[SERVER.name]
+    network, server = setups.crowds[NETWORK.name], setups.crowds[SERVER.name]
     made: list[Table] = []
     if network:
-        made.append(_crowd_table(NETWORK.name, network, found.without))
+        made.append(_crowd_table(NETWORK.name, network, setups.without))
     if server:
         made.append(_crowd_table(SERVER.name, server, None))
     if network:
-        made.append(_latency_table(network, found.without))
-    if found.sweep:
-        made.append(_sweep_table(found.sweep))
+        made.append(_latency_table(network, setups.without))
+    if setups.sweep:
+        made.append(_sweep_table(setups.sweep))
     return made

@@ -57,12 +57,12 @@ CLEARLY_LESS = 0.9
 """Of the best AR."""
 
 
-def findings(found: SetUps) -> list[Finding]:
+def findings(setups: SetUps) -> list[Finding]:
     """Return every point for which there are runs, in the order of Chen & Heidemann.
 
     "NEWS" is NEWS as published, without identification: there only section 8.6 has that, and says so.
     """
-    network, server, sweep = found.crowds[NETWORK.name], found.crowds[SERVER.name], found.sweep
+    network, server, sweep = setups.crowds[NETWORK.name], setups.crowds[SERVER.name], setups.sweep
     return [
         *_simulated_ones(network),
         *_under(sweep, _sweep_simulated(sweep)),
@@ -188,7 +188,7 @@ def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
     """Name with each figure the variant that T was swept with."""
-    return [replace(one, figure=f"{one.figure}, {swept(sweep)}") for one in said]
+    return [replace(finding, figure=f"{finding.figure}, {swept(sweep)}") for finding in said]
 
 
 def _sweep_simulated(sweep: Mapping[float, Runs]) -> list[Finding]:
@@ -268,7 +268,7 @@ def _overhead(sweep: Mapping[float, Runs]) -> list[Finding]:
 
 def _latency(network: Mapping[str, Runs]) -> list[Finding]:
     figure, median, mean = "Table III", "bystander_latency_median_ms", "bystander_latency_mean_ms"
-    none, news, spot = (network.get(one.name) for one in (NONE, NEWS, HOT_SPOT))
+    none, news, spot = (network.get(variant.name) for variant in (NONE, NEWS, HOT_SPOT))
     said: list[Finding] = []
     if none:
         said += times(
@@ -303,8 +303,8 @@ def _bulk(network: Mapping[str, Runs]) -> list[Finding]:
     figure, goodput = "section 8.6", "bystander_goodput_kbps"
     said: list[Finding] = []
     if none := network.get(NONE.name):
-        kept = _percent(none.over_quiet(goodput))
-        said += near(figure, "bulk transfer without control, of before", 24, kept, below=BULK_STANDS)
+        goodput_share = _percent(none.over_quiet(goodput))
+        said += near(figure, "bulk transfer without control, of before", 24, goodput_share, below=BULK_STANDS)
     if news := network.get(NEWS.name):
         said += near(figure, "bulk transfer under NEWS, of before", 97, _percent(news.over_quiet(goodput)))
     return said
@@ -316,8 +316,8 @@ def _bulk_simulated(network: Mapping[str, Runs]) -> list[Finding]:
     if none := network.get(NONE.name):
         said += near(figure, "bulk transfer without control, of before", 3, _percent(none.over_quiet(goodput)))
     if news := network.get(NEWS.name):
-        kept = _percent(news.over_quiet(goodput))
-        said += near(figure, "bulk transfer under NEWS, of before", 36, kept, above=BULK_LIMITED)
+        goodput_share = _percent(news.over_quiet(goodput))
+        said += near(figure, "bulk transfer under NEWS, of before", 36, goodput_share, above=BULK_LIMITED)
     return said
 
 

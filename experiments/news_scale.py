@@ -71,9 +71,9 @@ def _point(
         "end_s": times[1],
         "seed": seed,
     }
-    one = simulated.dumbbell(parameters)
+    dumbbell = simulated.dumbbell(parameters)
     onset_s, end_s = times
-    rates = one.quiet_per_s * onset_s + one.crowd_per_s * (end_s - onset_s) + one.others_per_s * end_s
+    rates = dumbbell.quiet_per_s * onset_s + dumbbell.crowd_per_s * (end_s - onset_s) + dumbbell.others_per_s * end_s
     seconds = 1 + size * rates * simulated.SECONDS_PER_REQUEST + (end_s / period_s) * others * SECONDS_PER_DECISION
     balanced = "" if period_s == NEVER_S else f", balanced each {period_s:g} s"
     return Point(f"size {size:g}, {others} others{balanced}, {variant} #{seed}", parameters, seconds)
@@ -81,21 +81,21 @@ def _point(
 
 def measure(point: Point) -> Values:
     """Simulate."""
-    one = simulated.dumbbell(point.parameters)
-    return values(one, simulate_crowd(plan(one)))
+    dumbbell = simulated.dumbbell(point.parameters)
+    return values(dumbbell, simulate_crowd(plan(dumbbell)))
 
 
-def values(one: Dumbbell, run: CrowdRun) -> Values:
+def values(dumbbell: Dumbbell, run: CrowdRun) -> Values:
     """The crowd's figures; whom the controller took for the hot spot, what the others lost from the onset on, the
     least part of the responses that was measured, what of its packets was, CPU time of the controller's steps."""
-    alarmed = [one for one in run.decisions if one.detection.alarm]
+    alarmed = [decision for decision in run.decisions if decision.detection.alarm]
     named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]
-    others = [each for each in run.outcomes if each.server != TARGET and each.due_s >= one.onset_s]
-    steps = [step.cpu_s for step in run.steps if step.decides and step.time_s > one.onset_s]
-    flows = [decision.measurement.flows for decision in run.decisions if decision.time_s > one.onset_s]
+    others = [each for each in run.outcomes if each.server != TARGET and each.due_s >= dumbbell.onset_s]
+    steps = [step.cpu_s for step in run.steps if step.decides and step.time_s > dumbbell.onset_s]
+    flows = [decision.measurement.flows for decision in run.decisions if decision.time_s > dumbbell.onset_s]
     return {
-        **simulated.values(recorded(one, run)),
-        "clients": clients(one),
+        **simulated.values(recorded(dumbbell, run)),
+        "clients": clients(dumbbell),
         "requests": len(run.outcomes),
         "named": len(named),
         "named_right": sum(hot_spot == TARGET_ADDRESS.packed for hot_spot in named),
@@ -113,7 +113,7 @@ def values(one: Dumbbell, run: CrowdRun) -> Values:
         "least_share": run.least_share,
         "decide_ms": 1000 * statistics.median(steps) if steps else None,
         "longest_ms": 1000 * max(step.cpu_s for step in run.steps),
-        "of_a_core": sum(step.cpu_s for step in run.steps) / one.end_s,
+        "of_a_core": sum(step.cpu_s for step in run.steps) / dumbbell.end_s,
     }
 
 
@@ -122,8 +122,8 @@ Place = tuple[str, float, int, float]
 Rows = Mapping[Place, Sequence[Record]]
 
 
-def _place(one: Record) -> Place:
-    parameters = one.parameters
+def _place(record: Record) -> Place:
+    parameters = record.parameters
     return parameters["variant"], parameters["size"], parameters["others"], parameters["others_period_s"]
 
 
@@ -134,22 +134,22 @@ def _first(place: Place) -> list[str]:
 
 
 def _mean(runs: Sequence[Record], name: str, scale: float = 1.0) -> Mean:
-    return mean_of([scale * value for one in runs if (value := one.result[name]) is not None])
+    return mean_of([scale * value for record in runs if (value := record.result[name]) is not None])
 
 
 def _kept(runs: Sequence[Record]) -> Mean:
     """AR in the crowd, in parts of what it was before; of the runs that have both."""
-    parts = [(one.result["crowd"]["ar_kbps"], one.result["quiet"]["ar_kbps"]) for one in runs]
+    parts = [(record.result["crowd"]["ar_kbps"], record.result["quiet"]["ar_kbps"]) for record in runs]
     return mean_of([crowd / quiet for crowd, quiet in parts if crowd is not None and quiet])
 
 
 def _decision_row(place: Place, runs: Sequence[Record]) -> list[str]:
-    named, right = (sum(one.result[name] for one in runs) for name in ("named", "named_right"))
+    named, right = (sum(record.result[name] for record in runs) for name in ("named", "named_right"))
     return [
         *_first(place),
         f"{runs[0].result['clients']:,}",
         simulated.detection(runs),
-        f"{sum(one.result['crowd']['false_alarms'] for one in runs) / len(runs):.1f}",
+        f"{sum(record.result['crowd']['false_alarms'] for record in runs) / len(runs):.1f}",
         f"{right} of {named}",
         f"{_mean(runs, 'others_refused', 100).text(2)} %",
         _kept(runs).text(2),
@@ -172,7 +172,7 @@ def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
 
 def _of(runs: Sequence[Record]) -> str:
     """Of which part of the responses, where that is not all."""
-    least = min(one.result.get("least_share", 1.0) for one in runs)
+    least = min(record.result.get("least_share", 1.0) for record in runs)
     return "" if least == 1 else f" of 1/{1 / least:.0f}"
 
 
@@ -189,8 +189,8 @@ def _tried(rows: Rows) -> str:
     sizes = sorted({size for _, size, _, _ in rows})
     destinations = sorted({others + 1 for _, _, others, _ in rows})
     count = {1: "the one run", 2: "both runs"}.get(runs, f"all {runs} runs")
-    size = f"size{'s' if len(sizes) > 1 else ''} {' to '.join(f'{one:g}' for one in _ends(sizes))}"
-    return f"in {count}: {size}, {' to '.join(str(one) for one in _ends(destinations))} destinations"
+    size = f"size{'s' if len(sizes) > 1 else ''} {' to '.join(f'{size_value:g}' for size_value in _ends(sizes))}"
+    return f"in {count}: {size}, {' to '.join(str(number) for number in _ends(destinations))} destinations"
 
 
 def _ends(values: Sequence[float]) -> Sequence[float]:
@@ -204,20 +204,20 @@ def _named(place: Place) -> str:
 
 
 def _goals(rows: Rows) -> list[Goal]:
-    def named(one: Record) -> bool:
-        return 0 < one.result["named"] == one.result["named_right"]
+    def named(record: Record) -> bool:
+        return 0 < record.result["named"] == record.result["named_right"]
 
-    def cheap(one: Record) -> bool:
-        return one.result["of_a_core"] < OF_A_CORE
+    def cheap(record: Record) -> bool:
+        return record.result["of_a_core"] < OF_A_CORE
 
-    def in_time(one: Record) -> bool:
-        return simulated.detections_s([one])[0] <= one.result["period_s"]
+    def in_time(record: Record) -> bool:
+        return simulated.detections_s([record])[0] <= record.result["period_s"]
 
-    def harmless(one: Record) -> bool:
-        return one.result["others_refused"] == 0
+    def harmless(record: Record) -> bool:
+        return record.result["others_refused"] == 0
 
-    def protects(one: Record) -> bool:
-        return one.result["crowd"]["response_loss"] <= PAPER_LOSS_NEWS
+    def protects(record: Record) -> bool:
+        return record.result["crowd"]["response_loss"] <= PAPER_LOSS_NEWS
 
     return [
         _everywhere(
@@ -280,7 +280,9 @@ def report(records: Sequence[Record]) -> Report:
             Table(cost, [_cost_row(place, runs) for place, runs in rows.items()]),
         ],
         goals=_goals(rows),
-        summary={one.key: {k: v for k, v in one.result.items() if k not in ("rows", "bulk")} for one in records},
+        summary={
+            record.key: {k: v for k, v in record.result.items() if k not in ("rows", "bulk")} for record in records
+        },
     )
 
 

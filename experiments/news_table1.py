@@ -72,7 +72,7 @@ Rows = Mapping[str, Sequence[Record]]
 def _static_ar(rows: Rows) -> dict[str, float]:
     """AR by static limit, the lowest limit first."""
     named = {name: simulated.mean(runs, "ar_kbps") for name, runs in rows.items() if name.startswith("static")}
-    return dict(sorted(named.items(), key=lambda one: float(one[0].split()[1])))
+    return dict(sorted(named.items(), key=lambda entry: float(entry[0].split()[1])))
 
 
 def _best_static(rows: Rows) -> list[Goal]:
@@ -88,7 +88,7 @@ def _best_static(rows: Rows) -> list[Goal]:
 
 def _kept(runs: Sequence[Record]) -> float:
     """The least of the runs' AR in the crowd, in parts of what it was before."""
-    return min(one.result["crowd"]["ar_kbps"] / one.result["quiet"]["ar_kbps"] for one in runs)
+    return min(record.result["crowd"]["ar_kbps"] / record.result["quiet"]["ar_kbps"] for record in runs)
 
 
 def _published(rows: Rows) -> list[Goal]:
@@ -96,7 +96,7 @@ def _published(rows: Rows) -> list[Goal]:
     if "news" not in rows or "none" not in rows:
         return []
     news, none = rows["news"], rows["none"]
-    loss, without = ([one.result["crowd"]["response_loss"] for one in runs] for runs in (news, none))
+    loss, without = ([record.result["crowd"]["response_loss"] for record in runs] for runs in (news, none))
     mean = statistics.fmean(without)
     return [
         Goal(
@@ -112,7 +112,7 @@ def _published(rows: Rows) -> list[Goal]:
         ),
         Goal(
             "alarm 20 s after the onset (T = 60 s)",
-            all(abs(one - PAPER_ALARM_S) < 1 for one in simulated.detections_s(news)),
+            all(abs(detected_s - PAPER_ALARM_S) < 1 for detected_s in simulated.detections_s(news)),
             simulated.detection(news),
         ),
         Goal("AR at least 0.94 of before the crowd (90.5 of 96)", _kept(news) >= AR_KEPT, f"{_kept(news):.2f}"),
@@ -124,7 +124,7 @@ def _production(rows: Rows) -> list[Goal]:
     """What production mode is for: an earlier alarm, a link that is nearly full, rates that stay."""
     if (runs := rows.get("production")) is None:
         return []
-    used = min(one.result["crowd"]["bottleneck_used"] for one in runs)
+    used = min(record.result["crowd"]["bottleneck_used"] for record in runs)
     return [
         Goal(
             f"production mode: alarm within {PAPER_ALARM_S:g} s of the onset",
@@ -169,7 +169,7 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=[table],
         goals=[*_published(rows), *_production(rows)],
-        summary={name: [one.result["crowd"] for one in runs] for name, runs in rows.items()},
+        summary={name: [record.result["crowd"] for record in runs] for name, runs in rows.items()},
     )
 
 

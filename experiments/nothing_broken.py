@@ -44,9 +44,9 @@ def place(group: str, say: Say) -> Generator[Measure]:
     del group
 
     def measure(point: Point) -> Values:
-        told = point.parameters
-        plan = Plan(told["waves"], told["live"], told["pressure"])
-        tuples = drawn(plan.tuples, str(VIP), WEB_PORT, slots=CONNECTION_SLOTS, corner=told["corner"], seed=SEED)
+        parameters = point.parameters
+        plan = Plan(parameters["waves"], parameters["live"], parameters["pressure"])
+        tuples = drawn(plan.tuples, str(VIP), WEB_PORT, slots=CONNECTION_SLOTS, corner=parameters["corner"], seed=SEED)
         with ConnectionsLab(tuples) as lab:
             return Programme(lab, plan, say).run().values()
 
@@ -54,15 +54,15 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def _summed(name: str, phases: Sequence[Phase]) -> dict[str, Any]:
-    found = {key: sum(one[key] for one in phases) for key, value in phases[0].items() if isinstance(value, int)}
-    switch = {key: sum(one["switch"][key] for one in phases) for key in phases[0]["switch"]}
-    return {**found, "name": name, "switch": switch}
+    sums = {key: sum(phase[key] for phase in phases) for key, value in phases[0].items() if isinstance(value, int)}
+    switch = {key: sum(phase["switch"][key] for phase in phases) for key in phases[0]["switch"]}
+    return {**sums, "name": name, "switch": switch}
 
 
 def rows(result: Values) -> list[dict[str, Any]]:
     """All waves as one, and what came behind them."""
-    waves = [one for one in result["phases"] if one["name"] != PRESSED]
-    pressed = [one for one in result["phases"] if one["name"] == PRESSED]
+    waves = [phase for phase in result["phases"] if phase["name"] != PRESSED]
+    pressed = [phase for phase in result["phases"] if phase["name"] == PRESSED]
     return [_summed(f"{len(waves)} waves", waves), *pressed]
 
 
@@ -74,16 +74,16 @@ COMPARED = {
 """What the observer, or the clients, and the switch count: their names there."""
 
 
-def _row(one: Mapping[str, Any]) -> list[str]:
-    both = [f"{one[seen]:,} / {one['switch'][counted]:,}" for seen, counted in COMPARED.values()]
-    unpinned = f"{one['unpinned']:,} ({one['unpinned'] / one['connections']:.2%})"
+def _row(phase: Mapping[str, Any]) -> list[str]:
+    both = [f"{phase[seen]:,} / {phase['switch'][counted]:,}" for seen, counted in COMPARED.values()]
+    unpinned = f"{phase['unpinned']:,} ({phase['unpinned'] / phase['connections']:.2%})"
     return [
-        one["name"],
-        f"{one['connections']:,}",
+        phase["name"],
+        f"{phase['connections']:,}",
         unpinned,
         *both,
-        f"{one['strayed']:,}",
-        f"{one['strayed_pinned']:,}",
+        f"{phase['strayed']:,}",
+        f"{phase['strayed_pinned']:,}",
     ]
 
 
@@ -100,10 +100,10 @@ def report(records: Sequence[Record]) -> Report:
         "of those, with a slot",
     ]
     share = summed[0]["unpinned"] / summed[0]["connections"]
-    strayed, broken = (sum(one[name] for one in summed) for name in ("strayed_pinned", "broken_pinned"))
-    counted = " and ".join(f"{sum(one['switch'][name] for one in summed):,}" for name in ("unpinned_new", "disowned"))
-    moved = f"{sum(one['switch']['moved'] for one in summed):,}, seen {sum(one['moved'] for one in summed):,}"
-    pinned = sum(one["connections"] - one["unpinned"] for one in summed)
+    strayed, broken = (sum(wave[name] for wave in summed) for name in ("strayed_pinned", "broken_pinned"))
+    counted = " and ".join(f"{sum(wave['switch'][name] for wave in summed):,}" for name in ("unpinned_new", "disowned"))
+    moved = f"{sum(wave['switch']['moved'] for wave in summed):,}, seen {sum(wave['moved'] for wave in summed):,}"
+    pinned = sum(wave["connections"] - wave["unpinned"] for wave in summed)
     what = ("weight_changes", "drains", "reloads", "ejections", "again", "lost")
     happened = Table(
         ["weight changes", "drains", "reloads", "ejections", "segments sent again", "frames that nobody saw"],
@@ -116,16 +116,18 @@ def report(records: Sequence[Record]) -> Report:
         Goal("the switch counts as many SYNs without a slot, and resets", all(map(exact, result["phases"])), counted),
         Goal("and at least as many moves by a SYN", all(map(bounded, result["phases"])), moved),
     ]
-    return Report([Table(heading, [_row(one) for one in summed]), happened], goals, {"phases": result["phases"]})
+    return Report([Table(heading, [_row(wave) for wave in summed]), happened], goals, {"phases": result["phases"]})
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """What is seen and what the switch counts, side by side."""
     axes = figure.subplots()
     summed = rows(records[-1].result)
-    names = [f"{one['name']}:\n{text}" for one in summed for text in COMPARED]
+    names = [f"{wave['name']}:\n{text}" for wave in summed for text in COMPARED]
     for place_of, (label, at) in enumerate({"seen outside of it": 0, "by the switch": 1}.items()):
-        values = [one[pair[0]] if at == 0 else one["switch"][pair[1]] for one in summed for pair in COMPARED.values()]
+        values = [
+            wave[pair[0]] if at == 0 else wave["switch"][pair[1]] for wave in summed for pair in COMPARED.values()
+        ]
         axes.barh([number + 0.4 * place_of for number in range(len(names))], values, 0.4, label=label)
     axes.set_yticks([number + 0.2 for number in range(len(names))], names, fontsize="small")
     axes.invert_yaxis()

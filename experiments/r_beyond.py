@@ -66,19 +66,19 @@ def points(quick: bool) -> Sequence[Point]:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open a lab; a third of the load's time in, something happens to the last server."""
     case, mode, _ = group.split("/")
-    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as one:
+    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
         if case == REPAIRED:
-            one.lab.break_server(LOADED)
+            web_pool.lab.break_server(LOADED)
 
         def measure(point: Point) -> Values:
             load = Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
-            one.lab.controller.set_mode(mode)
+            web_pool.lab.controller.set_mode(mode)
             at = load.seconds / 3
             happening: Mapping[str, Callable[[], None]] = {
-                REPAIRED: lambda: one.lab.mend_server(LOADED),
-                KILLED: lambda: one.lab.kill_server(LOADED),
+                REPAIRED: lambda: web_pool.lab.mend_server(LOADED),
+                KILLED: lambda: web_pool.lab.kill_server(LOADED),
             }
-            measured = one.run(load, [(at, happening[case])])
+            measured = web_pool.run(load, [(at, happening[case])])
             return {**measured, "at_s": at}
 
         yield measure
@@ -100,12 +100,12 @@ def _at_end(record: Record) -> float:
     return record.result["ratios"][-1][-1]
 
 
-def _place(one: Record) -> tuple[str, str]:
-    return one.parameters["case"], one.parameters["mode"]
+def _place(record: Record) -> tuple[str, str]:
+    return record.parameters["case"], record.parameters["mode"]
 
 
 def _of(records: Sequence[Record], case: str, mode: str) -> list[Record]:
-    return [one for one in records if _place(one) == (case, mode)]
+    return [record for record in records if _place(record) == (case, mode)]
 
 
 def floor_s(record: Record) -> float:
@@ -117,20 +117,20 @@ def floor_s(record: Record) -> float:
 
 def _floor(runs: Sequence[Record]) -> str:
     """Say when the killed server was at the probe floor, and in how many runs it never was."""
-    after = [floor_s(one) for one in runs]
+    after = [floor_s(record) for record in runs]
     known = [seconds for seconds in after if math.isfinite(seconds)]
     never = [f"never in {len(runs) - len(known)} of {len(runs)}"] if len(known) < len(runs) else []
     return ", ".join([*([mean_of(known).text(1)] if known else []), *never])
 
 
 def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
-    given_up, begun = (sum(one.result["transfer"][what] for one in runs) for what in ("given_up", "begun"))
+    given_up, begun = (sum(record.result["transfer"][what] for record in runs) for what in ("given_up", "begun"))
     return [
         case,
         mode,
-        *(mean_of([read(one) for one in runs]).text(3) for read in (_before, _at_end)),
+        *(mean_of([read(record) for record in runs]).text(3) for read in (_before, _at_end)),
         _floor(runs) if case == KILLED else "-",
-        *(mean_of([one.result[kind]["mean_ms"] for one in runs]).text(0) for kind in ("connect", "transfer")),
+        *(mean_of([record.result[kind]["mean_ms"] for record in runs]).text(0) for kind in ("connect", "transfer")),
         f"{given_up} of {begun}",
     ]
 
@@ -140,11 +140,11 @@ def report(records: Sequence[Record]) -> Report:
     goals: list[Goal] = []
     for mode, what in (("paper", "stays starved"), ("production", "back at its share")):
         if runs := _of(records, REPAIRED, mode):
-            ratio = mean_of([_at_end(one) for one in runs])
+            ratio = mean_of([_at_end(record) for record in runs])
             reached = ratio.value < STARVED if mode == "paper" else ratio.value >= BACK
             goals.append(Goal(f"repaired server, {mode} mode: {what}", reached, f"ratio {ratio.text(3)} at the end"))
     if killed := _of(records, KILLED, "production"):
-        worst = max(floor_s(one) for one in killed)
+        worst = max(floor_s(record) for record in killed)
         goals.append(
             Goal(
                 f"killed server, production mode: at the probe floor within {EJECTED_S:g} s (two periods, and the "

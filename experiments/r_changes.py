@@ -89,16 +89,16 @@ class Changing:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open a lab whose last server is loaded, so that R has something to move as well."""
     mode = group.split("/", maxsplit=1)[0]
-    with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as one:
-        original = (one.lab.files / LONG).read_bytes()
-        one.lab.break_server(SERVER_NAMES[-1])
+    with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
+        original = (web_pool.lab.files / LONG).read_bytes()
+        web_pool.lab.break_server(SERVER_NAMES[-1])
 
         def measure(point: Point) -> Values:
-            resets = one.handshakes.resets_by_service
-            first = _weight_changes(one.lab)
-            quiet_before = one.lab.quiet_packet_counts()
+            resets = web_pool.handshakes.resets_by_service
+            first = _weight_changes(web_pool.lab)
+            quiet_before = web_pool.lab.quiet_packet_counts()
             downloads = Downloads(
-                namespace_pid=one.lab.pid(DOWNLOAD_CLIENT.name),
+                namespace_pid=web_pool.lab.pid(DOWNLOAD_CLIENT.name),
                 address=str(VIP),
                 port=WEB_PORT,
                 path=LONG,
@@ -106,20 +106,22 @@ def place(group: str, say: Say) -> Generator[Measure]:
                 readers=READERS,
                 rate_bytes_per_s=READER_BYTES_PER_S,
             )
-            one.lab.at_end(downloads.abort)
+            web_pool.lab.at_end(downloads.abort)
             await_true("all long downloads run", lambda: len(downloads.established()) == READERS, READY_S)
-            changing = Changing(one.lab)
+            changing = Changing(web_pool.lab)
             try:
-                measured = one.measure(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+                measured = web_pool.measure(
+                    Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
+                )
             finally:
                 changing.stop()
-            written = _weight_changes(one.lab) - first
+            written = _weight_changes(web_pool.lab) - first
             finished = downloads.finish()
             return {
                 **measured,
                 "changes": written,
-                "resets_by_service": one.handshakes.resets_by_service - resets,
-                "switch": passed_since(one.lab, quiet_before),
+                "resets_by_service": web_pool.handshakes.resets_by_service - resets,
+                "switch": passed_since(web_pool.lab, quiet_before),
                 **figures(finished, changing.moments),
             }
 
@@ -133,37 +135,39 @@ def _weight_changes(lab: Lab) -> int:
 
 def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str, Any]:
     """Return what became of the downloads, and how many changes by hand each lived through."""
-    lived = [sum(one.established <= moment <= one.ended for moment in moments) for one in downloads]
+    lived = [
+        sum(connection.established <= moment <= connection.ended for moment in moments) for connection in downloads
+    ]
     return {
         "by_hand": len(moments),
         "downloads": len(downloads),
-        "broken": [one.fault for one in downloads if one.fault],
+        "broken": [download.fault for download in downloads if download.fault],
         "lived_through": lived,
     }
 
 
 def _row(mode: str, runs: Sequence[Record]) -> list[str]:
-    results = [one.result for one in runs]
-    replies, pages = (sum(one["httperf"][count] for one in results) for count in ("replies", "connections"))
+    results = [record.result for record in runs]
+    replies, pages = (sum(result["httperf"][count] for result in results) for count in ("replies", "connections"))
     return [
         f"{mode}, {len(runs)} runs" if len(runs) > 1 else mode,
-        mean_of([one["changes"] for one in results]).text(0),
-        str(sum(one["downloads"] for one in results)),
-        mean_of([statistics.median(one["lived_through"] or [0]) for one in results]).text(0),
-        f"{sum(sum(one['lived_through']) for one in results):,}",
-        str(sum(len(one["broken"]) for one in results)),
+        mean_of([result["changes"] for result in results]).text(0),
+        str(sum(result["downloads"] for result in results)),
+        mean_of([statistics.median(result["lived_through"] or [0]) for result in results]).text(0),
+        f"{sum(sum(result['lived_through']) for result in results):,}",
+        str(sum(len(result["broken"]) for result in results)),
         f"{replies:,} of {pages:,}",
-        str(sum(one["resets_by_service"] + one["httperf"]["resets"] for one in results)),
+        str(sum(result["resets_by_service"] + result["httperf"]["resets"] for result in results)),
     ]
 
 
 def report(records: Sequence[Record]) -> Report:
     """A row a mode; counts are of all its runs."""
-    by_mode = grouped(records, lambda one: one.parameters["mode"])
-    changes = sum(one.result["changes"] for one in records)
-    downloads = sum(one.result["downloads"] for one in records)
-    broken = sum(len(one.result["broken"]) for one in records)
-    resets = sum(one.result["resets_by_service"] + one.result["httperf"]["resets"] for one in records)
+    by_mode = grouped(records, lambda record: record.parameters["mode"])
+    changes = sum(record.result["changes"] for record in records)
+    downloads = sum(record.result["downloads"] for record in records)
+    broken = sum(len(record.result["broken"]) for record in records)
+    resets = sum(record.result["resets_by_service"] + record.result["httperf"]["resets"] for record in records)
     heading = [
         "R's mode",
         "weight changes a run",
@@ -184,15 +188,15 @@ def report(records: Sequence[Record]) -> Report:
             ),
             Goal("pages reset: 0", resets == 0 if changes else None, str(resets)),
         ],
-        summary={one.key: {k: v for k, v in one.result.items() if k != "ratios"} for one in records},
+        summary={record.key: {k: v for k, v in record.result.items() if k != "ratios"} for record in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Ratios of a run of each mode against time."""
-    modes = [mode for mode in MODES if any(one.parameters["mode"] == mode for one in records)]
+    modes = [mode for mode in MODES if any(record.parameters["mode"] == mode for record in records)]
     for axes, mode in zip(figure.subplots(len(modes), 1, sharex=True, squeeze=False)[:, 0], modes, strict=True):
-        rows = next(one.result["ratios"] for one in records if one.parameters["mode"] == mode)
+        rows = next(record.result["ratios"] for record in records if record.parameters["mode"] == mode)
         for number, name in enumerate(SERVER_NAMES, 1):
             axes.step([row[0] for row in rows], [row[number] for row in rows], where="post", label=name)
         axes.set_ylabel(f"ratio, {mode} mode")

@@ -111,10 +111,10 @@ def _cell_of_map(case: str, delta: float, window_s: float, seconds: float, seed:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the lab."""
     del group
-    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as one:
-        one.lab.break_server(LOADED)
-        one.lab.controller.set_mode("paper")
-        yield lambda point: one.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
+        web_pool.lab.break_server(LOADED)
+        web_pool.lab.controller.set_mode("paper")
+        yield lambda point: web_pool.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
 
 
 def compute(point: Point) -> Values:
@@ -130,7 +130,7 @@ def courses(record: Record) -> Sequence[Course]:
 
 
 def _of(records: Sequence[Record], where: str) -> list[Record]:
-    return [one for one in records if one.parameters["where"] == where]
+    return [record for record in records if record.parameters["where"] == where]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +170,14 @@ HEADING = [
 
 def seen(records: Sequence[Record]) -> Seen:
     """Read repeated runs."""
-    of_runs = [courses(one) for one in records]
+    of_runs = [courses(record) for record in records]
     return Seen(
-        [max(one.settled_s for one in run) for run in of_runs],
+        [max(course.settled_s for course in run) for run in of_runs],
         mean_of([run[-1].level for run in of_runs]),
-        mean_of([max(one.swing for one in run) for run in of_runs]),
-        mean_of([max(one.reversals for one in run) for run in of_runs]),
-        mean_of([one.result["connect"]["mean_ms"] for one in records]),
-        mean_of([one.result["late"]["mean_ms"] for one in records if "late" in one.result]),
+        mean_of([max(course.swing for course in run) for run in of_runs]),
+        mean_of([max(course.reversals for course in run) for run in of_runs]),
+        mean_of([record.result["connect"]["mean_ms"] for record in records]),
+        mean_of([record.result["late"]["mean_ms"] for record in records if "late" in record.result]),
     )
 
 
@@ -188,9 +188,9 @@ Cells = Mapping[tuple[float, float], Seen]
 def cells_of_map(records: Sequence[Record], case: str) -> Cells:
     """Return what was seen in each cell of a case's map."""
     cells: dict[tuple[float, float], list[Record]] = {}
-    for one in _of(records, "map"):
-        if one.parameters["case"] == case:
-            cells.setdefault((one.parameters["delta"], one.parameters["window_s"]), []).append(one)
+    for record in _of(records, "map"):
+        if record.parameters["case"] == case:
+            cells.setdefault((record.parameters["delta"], record.parameters["window_s"]), []).append(record)
     return {place: seen(cells[place]) for place in sorted(cells)}
 
 
@@ -203,13 +203,13 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
         return [Goal(ratio, None, "-"), Goal(time, None, "-")]
     first, second = seen(lab), seen(simulated_too)
     off = abs(first.level.value - second.level.value)
-    part = second.connect.value / first.connect.value - 1
+    change = second.connect.value / first.connect.value - 1
     return [
         Goal(ratio, off <= NEAR, f"{first.level.text(3)} in the lab, {second.level.text(3)} simulated"),
         Goal(
             time,
-            abs(part) <= PART,
-            f"{first.connect.text(0)} ms in the lab, {second.connect.text(0)} simulated ({percent(part)})"
+            abs(change) <= PART,
+            f"{first.connect.text(0)} ms in the lab, {second.connect.text(0)} simulated ({percent(change)})"
             f"{chance(first.connect, second.connect)}",
         ),
     ]
@@ -240,8 +240,8 @@ def report(records: Sequence[Record]) -> Report:
                 Table(
                     [f"{case}: Delta", "window (s)", *HEADING],
                     [
-                        [f"{delta:g}", f"{window:g}", *one.cells]
-                        for (delta, window), one in cells.items()
+                        [f"{delta:g}", f"{window:g}", *cell.cells]
+                        for (delta, window), cell in cells.items()
                         if delta in TOLD_DELTAS and window in TOLD_WINDOWS_S
                     ],
                 )
@@ -256,24 +256,24 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Ratios against time, in lab and simulation and where they oscillate; the maps, by Delta and window."""
     (ratios, *connects), (oscillation, *swings) = figure.subplots(2, 1 + len(CASES))
     for where, style in (("lab", "-"), ("sim", ":")):
-        for one in _of(records, where)[:1]:
-            _draw_ratios(ratios, one, style, where)
+        for record in _of(records, where)[:1]:
+            _draw_ratios(ratios, record, style, where)
     ratios.set_title("lab (-) and simulation (:)", fontsize="small")
-    for one in _swinging(records):
-        _draw_ratios(oscillation, one, "-", "")
-        delta, window = one.parameters["delta"], one.parameters["window_s"]
+    for record in _swinging(records):
+        _draw_ratios(oscillation, record, "-", "")
+        delta, window = record.parameters["delta"], record.parameters["window_s"]
         oscillation.set_title(f"{SCARCE}, Delta {delta:g}, window {window:g} s", fontsize="small")
     for case, above, below in zip(CASES, connects, swings, strict=True):
         _draw_map(above, below, cells_of_map(records, case), case)
-    for one in (ratios, oscillation, *connects, *swings):
-        one.grid(alpha=0.3)
-        one.tick_params(labelsize="x-small")
+    for record in (ratios, oscillation, *connects, *swings):
+        record.grid(alpha=0.3)
+        record.tick_params(labelsize="x-small")
 
 
 def _swinging(records: Sequence[Record]) -> list[Record]:
     """Return the run near capacity with the largest Delta and the shortest window."""
-    runs = [one for one in _of(records, "map") if one.parameters["case"] == SCARCE]
-    return sorted(runs, key=lambda one: (-one.parameters["delta"], one.parameters["window_s"]))[:1]
+    runs = [record for record in _of(records, "map") if record.parameters["case"] == SCARCE]
+    return sorted(runs, key=lambda record: (-record.parameters["delta"], record.parameters["window_s"]))[:1]
 
 
 def _draw_ratios(axes: Axes, record: Record, style: str, where: str) -> None:
@@ -291,14 +291,14 @@ def _draw_ratios(axes: Axes, record: Record, style: str, where: str) -> None:
 def _draw_map(above: Axes, below: Axes, cells: Cells, case: str) -> None:
     """Connect times of the whole run and (dashed) of its last third; largest swings and (dotted) reversals."""
     for number, window in enumerate(sorted({place[1] for place in cells})):
-        of_window = {delta: one for (delta, other), one in cells.items() if other == window}
+        of_window = {delta: cell for (delta, other), cell in cells.items() if other == window}
         deltas, colour = list(of_window), f"C{number}"
-        values = [one.connect.value for one in of_window.values()]
-        bars = [one.connect.bar for one in of_window.values()]
+        values = [cell.connect.value for cell in of_window.values()]
+        bars = [cell.connect.bar for cell in of_window.values()]
         above.errorbar(deltas, values, yerr=bars, fmt="o-", ms=3, lw=1, color=colour, label=f"window {window:g} s")
-        above.plot(deltas, [one.late.value for one in of_window.values()], "--", lw=1, color=colour)
-        below.plot(deltas, [one.swing.value for one in of_window.values()], "o-", ms=3, lw=1, color=colour)
-        below.plot(deltas, [one.reversals.value for one in of_window.values()], ":", lw=1, color=colour)
+        above.plot(deltas, [cell.late.value for cell in of_window.values()], "--", lw=1, color=colour)
+        below.plot(deltas, [cell.swing.value for cell in of_window.values()], "o-", ms=3, lw=1, color=colour)
+        below.plot(deltas, [cell.reversals.value for cell in of_window.values()], ":", lw=1, color=colour)
     above.set_title(f"{case}: connect (ms), -- last third", fontsize="small")
     above.set_yscale("log")
     below.set_title("largest swing, : reversals", fontsize="small")

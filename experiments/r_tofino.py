@@ -58,21 +58,24 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 def _ratios(trace: Path) -> list[tuple[float, dict[str, float]]]:
     """Each decision under R: seconds since the first one, and the servers' ratios."""
     decisions = [json.loads(line) for line in trace.read_text().splitlines()]
-    made = [one for one in decisions if one.get("mode") == "paper" and "servers" in one]
+    made = [decision for decision in decisions if decision.get("mode") == "paper" and "servers" in decision]
     return [
-        (one["time"] - made[0]["time"], {name: server["ratio"] for name, server in one["servers"].items()})
-        for one in made
+        (decision["time"] - made[0]["time"], {name: server["ratio"] for name, server in decision["servers"].items()})
+        for decision in made
     ]
 
 
 def _row(records: Sequence[Record], phase: str) -> list[str]:
-    results = [one.result["phases"][phase] for one in records]
-    loaded = [one["per_server"][LOADED] for one in results]
+    results = [record.result["phases"][phase] for record in records]
+    loaded = [result["per_server"][LOADED] for result in results]
     return [
         PHASES[phase],
-        *(mean_of([one["connect_ms"][figure] for one in results]).text(0) for figure in ("mean", "median", "p99")),
-        mean_of([one["r"] for one in loaded if one["r"] is not None]).text(2),
-        str(sum(one["syn"] for result in results for one in result["per_server"].values())),
+        *(
+            mean_of([result["connect_ms"][figure] for result in results]).text(0)
+            for figure in ("mean", "median", "p99")
+        ),
+        mean_of([counts["r"] for counts in loaded if counts["r"] is not None]).text(2),
+        str(sum(counts["syn"] for result in results for counts in result["per_server"].values())),
     ]
 
 
@@ -84,23 +87,25 @@ def _goal(check: str, outcomes: Sequence[bool]) -> Goal:
 def report(records: Sequence[Record]) -> Report:
     """A row for each phase, and the demo's checks."""
     heading = ["", *(f"connect time, {figure} (ms)" for figure in ("mean", "median", "p99")), f"R of {LOADED}", "SYNs"]
-    final = [one.result["ratios_final"][LOADED] for one in records]
+    final = [record.result["ratios_final"][LOADED] for record in records]
     checks = records[0].result["checks"] if records else ()
-    goals = [_goal(name, [one.result["checks"][name] for one in records]) for name in checks]
+    goals = [_goal(name, [record.result["checks"][name] for record in records]) for name in checks]
     settled = Table(
         [f"ratio of {LOADED} at the end", "weight changes", "broken connections"],
         [
             [
                 mean_of(final).text(3),
-                str(sum(one.result["weight_changes"] for one in records)),
-                str(sum(one.result["broken_connections"] for one in records)),
+                str(sum(record.result["weight_changes"] for record in records)),
+                str(sum(record.result["broken_connections"] for record in records)),
             ]
         ],
     )
     return Report(
         tables=[Table(heading, [_row(records, phase) for phase in PHASES]), settled],
         goals=goals,
-        summary={one.key: {key: one.result[key] for key in ("phases", "ratios_final", "checks")} for one in records},
+        summary={
+            record.key: {key: record.result[key] for key in ("phases", "ratios_final", "checks")} for record in records
+        },
     )
 
 
@@ -108,9 +113,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """The servers' ratios against time, of each run."""
     axes = figure.subplots()
     for color, name in enumerate(SERVER_NAMES):
-        for number, one in enumerate(records):
-            times = [time for time, _ in one.result["ratios"]]
-            ratios = [ratios[name] for _, ratios in one.result["ratios"]]
+        for number, record in enumerate(records):
+            times = [time for time, _ in record.result["ratios"]]
+            ratios = [ratios[name] for _, ratios in record.result["ratios"]]
             label = (f"{name}, loaded" if name == LOADED else name) if number == 0 else None
             axes.step(times, ratios, where="post", color=f"C{color}", label=label)
     axes.set_xlabel("time since R decides (s)")

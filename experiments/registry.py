@@ -42,8 +42,8 @@ from experiments import (
 from experiments.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
-    one.EXPERIMENT.name: one.EXPERIMENT
-    for one in (
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
         r_fig2,
         r_fig5,
         r_baseline,
@@ -93,5 +93,5 @@ def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
             raise UnknownError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
         if (only := EXPERIMENTS[name].switch) and only != switch:
             raise UnknownError(f"{name} is about one kind of switch: run it with SWITCH={only}")
-    all_names = [name for name, one in EXPERIMENTS.items() if one.switch in {"", switch}]
+    all_names = [name for name, experiment in EXPERIMENTS.items() if experiment.switch in {"", switch}]
     return [EXPERIMENTS[name] for name in dict.fromkeys(names or all_names)]

@@ -126,7 +126,7 @@ class Load:
         now_us = (turn + 10) << INTERVAL_BITS
         units = (flight / FLIGHT_UNIT).astype(np.uint64)
         segments = np.uint64(1000 * (turn + 1))
-        server, stamp, counted = (np.uint64(one) for one in (SERVER_BITS, STAMP_BITS, SEGMENTS_BITS))
+        server, stamp, counted = (np.uint64(bits) for bits in (SERVER_BITS, STAMP_BITS, SEGMENTS_BITS))
         key = slot % np.uint64(1 << FINGERPRINT_BITS)
         return {
             Register.TRANSFER_OWNER: (key << server | owner) << stamp,
@@ -239,48 +239,48 @@ class Case:
         """The part that is all of it."""
         return "whole" if self.what == WHOLE else "decide"
 
-    def ms(self, part: str, figure: str = "ms") -> Mean:
+    def ms(self, phase: str, figure: str = "ms") -> Mean:
         """The runs' medians of a part, on the wall or of CPU (`cpu_ms`)."""
-        return mean_of([one.result[part][figure] for one in self.runs])
+        return mean_of([record.result[phase][figure] for record in self.runs])
 
     @property
     def worst_ms(self) -> float:
         """The worst round of all runs."""
-        return max(one.result[self.main]["worst_ms"] for one in self.runs)
+        return max(record.result[self.main]["worst_ms"] for record in self.runs)
 
     @property
     def percent(self) -> Mean:
         """CPU at one decision a second, in percent of a core."""
-        return mean_of([one.result[self.main]["cpu_ms"] / 10 / SHARE_S for one in self.runs])
+        return mean_of([record.result[self.main]["cpu_ms"] / 10 / SHARE_S for record in self.runs])
 
     def row(self) -> list[str]:
         """Its row of the table."""
 
-        def both(part: str) -> str:
-            return f"{self.ms(part).text()} ({self.ms(part, 'cpu_ms').text()})"
+        def both(phase: str) -> str:
+            return f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})"
 
         parts = [both("read"), both("write")] if self.what == WHOLE else ["-", "-"]
-        many = mean_of([one.result["written"] for one in self.runs]).text(0)
+        many = mean_of([record.result["written"] for record in self.runs]).text(0)
         size = [self.what, f"{self.servers:,}", f"{self.slots:,}", self.change, many]
         return [*size, *parts, both(self.main), f"{self.worst_ms:.0f}", f"{self.percent.text()} %"]
 
 
 def _cases(records: Sequence[Record]) -> list[Case]:
     names = ("what", "servers", "slots", "change")
-    sizes = grouped(records, lambda one: tuple(one.parameters[name] for name in names))
+    sizes = grouped(records, lambda record: tuple(record.parameters[name] for name in names))
     return [Case(**dict(zip(names, size, strict=True)), runs=runs) for size, runs in sizes.items()]
 
 
 def report(records: Sequence[Record]) -> Report:
     """A row a size; goals by the slowest of them."""
     cases = _cases(records)
-    deciding = [one for one in cases if one.what == DECIDE]
-    loops = [one for one in cases if one.what == WHOLE]
+    deciding = [case for case in cases if case.what == DECIDE]
+    loops = [case for case in cases if case.what == WHOLE]
 
-    def slowest(text: str, some: Sequence[Case], most: float, figure: str) -> Goal:
-        if not some:
+    def slowest(text: str, candidates: Sequence[Case], most: float, figure: str) -> Goal:
+        if not candidates:
             return Goal(text, None, "not measured")
-        worst = max(some, key=lambda one: one.ms(one.main, figure).value)
+        worst = max(candidates, key=lambda case: case.ms(case.main, figure).value)
         value = worst.ms(worst.main, figure)
         seen = f"{value.text()} ms, {worst.servers:,} server{'s' if worst.servers > 1 else ''}, {worst.change}"
         return Goal(text, value.value < 1000 * most, seen)
@@ -291,20 +291,22 @@ def report(records: Sequence[Record]) -> Report:
         slowest("and less than 10 % of a core at 1 s (CPU time)", loops, SHARE * SHARE_S, "cpu_ms"),
     ]
     heading = ("", "servers", "slots", "", "caps written", "read, ms (CPU)", "write caps, ms (CPU)", "all, ms (CPU)")
-    rows = [one.row() for one in cases]
-    return Report([Table([*heading, "worst, ms", "of a core"], rows)], goals, {one.key: one.result for one in records})
+    rows = [case.row() for case in cases]
+    return Report(
+        [Table([*heading, "worst, ms", "of a core"], rows)], goals, {record.key: record.result for record in records}
+    )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """CPU time by servers."""
     axes = figure.subplots()
     for number, (what, change) in enumerate(((DECIDE, EVERY), (WHOLE, EVERY), (WHOLE, FEW))):
-        some = [one for one in _cases(records) if (one.what, one.change) == (what, change)]
-        some.sort(key=lambda one: one.servers)
+        chosen = [case for case in _cases(records) if (case.what, case.change) == (what, change)]
+        chosen.sort(key=lambda case: case.servers)
         for figure_of, style in (("ms", "o-"), ("cpu_ms", "o--")):
             label = f"{what}, {change}, {'wall' if figure_of == 'ms' else 'CPU'}"
-            values = [one.ms(one.main, figure_of).value for one in some]
-            axes.plot([one.servers for one in some], values, f"C{number}{style}", label=label, ms=3)
+            values = [case.ms(case.main, figure_of).value for case in chosen]
+            axes.plot([case.servers for case in chosen], values, f"C{number}{style}", label=label, ms=3)
     axes.axhline(1000 * LATENCY_S, color="grey", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="servers", ylabel="ms")
     axes.grid(alpha=0.3, which="both")

@@ -59,9 +59,11 @@ def plan(
     """Return what is still to be measured of each experiment, in order; a run of the lab that several take is made by
     the first of them."""
     work: dict[str, list[Point]] = {}
-    for one in experiments:
+    for experiment in experiments:
         coming = {point.lab_run for points in work.values() for point in points}
-        work[one.name] = missing(one, stores[one.name], labs, quick=quick, again=again, coming=coming)
+        work[experiment.name] = missing(
+            experiment, stores[experiment.name], labs, quick=quick, again=again, coming=coming
+        )
     return work
 
 
@@ -116,8 +118,8 @@ def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Poi
     with ProcessPoolExecutor(this_machine().cores, get_context("fork"), _obey_the_parent) as processes:
         try:
             running = {processes.submit(recorded, compute_point, point, program()): point for point in points}
-            for one in as_completed(running):
-                keep(running[one], one.result())
+            for record in as_completed(running):
+                keep(running[record], record.result())
         except BaseException:
             for process in active_children():
                 process.terminate()

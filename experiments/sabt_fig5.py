@@ -64,7 +64,10 @@ def points(quick: bool) -> Sequence[Point]:
     else:
         plans = [(PLAIN, 0, SECONDS), *((FIXED, kb, SECONDS) for kb in FIXED_KB)]
         plans += [
-            (how, kb, SECONDS) for how in SENDS for kb in BUDGETS if (how, kb) not in [(one, HALF) for one in CURVES]
+            (how, kb, SECONDS)
+            for how in SENDS
+            for kb in BUDGETS
+            if (how, kb) not in [(curve, HALF) for curve in CURVES]
         ]
     rounds, seconds = (QUICK_ROUNDS, QUICK_SECONDS) if quick else (ROUNDS, SECONDS)
     compared = [
@@ -94,8 +97,8 @@ def send(how: str, kb: int) -> Mapping[str, object] | None:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with SharingLab(WAYS) as one:
-        yield lambda point: one.share(
+    with SharingLab(WAYS) as lab:
+        yield lambda point: lab.share(
             send(point.parameters["how"], point.parameters["kb"]),
             [EACH] * len(WAYS),
             point.parameters["seconds"],
@@ -109,9 +112,11 @@ Rates = Mapping[tuple[str, int], NDArray[np.float64]]
 
 
 def _rates(records: Sequence[Record]) -> Rates:
-    runs = grouped(records, lambda one: (one.parameters["how"], one.parameters["kb"]))
+    runs = grouped(records, lambda record: (record.parameters["how"], record.parameters["kb"]))
     return {
-        key: np.array([mean_of(rates).value for rates in zip(*(one.result["mbit_s"] for one in members), strict=True)])
+        key: np.array(
+            [mean_of(rates).value for rates in zip(*(record.result["mbit_s"] for record in members), strict=True)]
+        )
         for key, members in runs.items()
     }
 
@@ -139,7 +144,9 @@ def _leasts(rates: Rates, how: str) -> list[float]:
     """For each loss, and for all connections together."""
     most = rates[PLAIN, 0]
     curve = {kb: seen for (who, kb), seen in sorted(rates.items()) if who == how}
-    each = [least_kb([(kb, float(seen[at])) for kb, seen in curve.items()], float(one)) for at, one in enumerate(most)]
+    each = [
+        least_kb([(kb, float(seen[at])) for kb, seen in curve.items()], float(rate)) for at, rate in enumerate(most)
+    ]
     return [*each, least_kb([(kb, float(seen.sum())) for kb, seen in curve.items()], float(most.sum()))]
 
 
@@ -159,14 +166,14 @@ def report(records: Sequence[Record]) -> Report:
     shown = [[how, *(f"{kb:.0f}" for kb in (*each[:-1], least[how], each[-1]))] for how, each in leasts.items()]
     tables.append(Table(("least KB at 95 % of plain Linux", *losses, "all three", "their sum"), shown))
     of_sum = leasts[SABT][-1] / leasts[EQ][-1]
-    held = {how: _held(records, how) for how in (ABT, EQ)}
-    return Report(tables, _goals(rates, least, of_sum, held), {"least_kb": leasts})
+    totals = {how: _held(records, how) for how in (ABT, EQ)}
+    return Report(tables, _goals(rates, least, of_sum, totals), {"least_kb": leasts})
 
 
 def _sums(records: Sequence[Record], how: str, kb: int) -> list[float]:
     """Mbit/s of all connections together, of each run."""
-    wanted = [one for one in records if (one.parameters["how"], one.parameters["kb"]) == (how, kb)]
-    return [sum(one.result["mbit_s"]) for one in wanted]
+    wanted = [record for record in records if (record.parameters["how"], record.parameters["kb"]) == (how, kb)]
+    return [sum(record.result["mbit_s"]) for record in wanted]
 
 
 def _held(records: Sequence[Record], how: str) -> Mean:
@@ -175,7 +182,7 @@ def _held(records: Sequence[Record], how: str) -> Mean:
     return mean_of([sabt / other for sabt, other in pairs])
 
 
-def _goals(rates: Rates, least: Mapping[str, float], of_sum: float, held: Mapping[str, Mean]) -> Sequence[Goal]:
+def _goals(rates: Rates, least: Mapping[str, float], of_sum: float, totals: Mapping[str, Mean]) -> Sequence[Goal]:
     of_eq, of_abt = least[SABT] / least[EQ], least[SABT] / least[ABT]
     sums = {how: float(seen.sum()) for (how, kb), seen in rates.items() if kb == HALF}
     goals = [
@@ -187,8 +194,8 @@ def _goals(rates: Rates, least: Mapping[str, float], of_sum: float, held: Mappin
         Goal("at most 1.05 of ABT", of_abt <= OF_ABT, f"{of_abt:.2f} (paper 0.85)"),
         Goal(
             "sum at half of EQ's least, needs of headroom 1: SABT at least 0.98 of ABT, above EQ",
-            held[ABT].value >= SUM_OF_ABT and held[EQ].value > 1,
-            f"{held[ABT].text(2)} of ABT, {held[EQ].text(2)} of EQ in the same round at {HALF} KB"
+            totals[ABT].value >= SUM_OF_ABT and totals[EQ].value > 1,
+            f"{totals[ABT].text(2)} of ABT, {totals[EQ].text(2)} of EQ in the same round at {HALF} KB"
             f" (half is {least[EQ] / 2:.0f})",
         ),
     ]

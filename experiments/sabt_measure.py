@@ -44,11 +44,11 @@ class Path:
 
     def total(self, *names: str) -> int:
         """Return a count of all of them."""
-        return sum(_named(one, names) for one in self.transfers)
+        return sum(_named(transfer, names) for transfer in self.transfers)
 
     def mean_s(self, *names: str) -> float:
         """Return the mean of their times."""
-        return statistics.fmean(_named(one, names) for one in self.transfers)
+        return statistics.fmean(_named(transfer, names) for transfer in self.transfers)
 
     @property
     def name(self) -> str:
@@ -56,8 +56,8 @@ class Path:
         return f"{self.congestion}, {self.loss:.1%}, {1e3 * self.delay_s:g} ms"
 
 
-def _named(one: Values, names: Sequence[str]) -> Any:
-    value: Any = one
+def _named(transfer: Values, names: Sequence[str]) -> Any:
+    value: Any = transfer
     for name in names:
         value = value[name]
     return value
@@ -65,28 +65,32 @@ def _named(one: Values, names: Sequence[str]) -> Any:
 
 def points(quick: bool) -> Sequence[Point]:
     """Every congestion control with every loss, all distances at a time."""
-    found: list[Point] = []
+    chosen: list[Point] = []
     for congestion in CONGESTION:
         for loss in LOSSES:
             seconds = (QUICK_SECONDS if quick else SECONDS) if loss else LOSSLESS_SECONDS
             parameters = {"congestion": congestion, "loss": loss, "seconds": seconds}
-            found.append(Point(f"{congestion} {loss:g} {seconds:g} s", parameters, seconds + STARTING_S, "place"))
-    return found
+            chosen.append(Point(f"{congestion} {loss:g} {seconds:g} s", parameters, seconds + STARTING_S, "place"))
+    return chosen
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with CapturedPlace(DISTANCES) as one:
-        yield lambda point: one.captured(**point.parameters)
+    with CapturedPlace(DISTANCES) as place:
+        yield lambda point: place.captured(**point.parameters)
 
 
 def paths(records: Sequence[Record]) -> Iterator[Path]:
     """Tell the paths of some records, without transfers that shared a slot with others."""
     for record in records:
         for distance in DISTANCES:
-            mine = [one for one in record.result["transfers"] if one["client"] == distance.address and one["switch"]]
+            mine = [
+                transfer
+                for transfer in record.result["transfers"]
+                if transfer["client"] == distance.address and transfer["switch"]
+            ]
             if mine:
                 yield Path(record.parameters["congestion"], record.parameters["loss"], distance.delay_s, mine)
 
@@ -120,14 +124,14 @@ HEADING = (
 )
 
 
-def _goal(text: str, found: Sequence[tuple[str, float, bool]]) -> Goal:
+def _goal(text: str, values: Sequence[tuple[str, float, bool]]) -> Goal:
     """All of them, with the worst."""
-    if not found:
+    if not values:
         return Goal(text, None, "not measured")
-    worst = max(found, key=lambda one: abs(one[1]))
-    missed = [name for name, _, holds in found if not holds]
+    worst = max(values, key=lambda entry: abs(entry[1]))
+    missed = [name for name, _, holds in values if not holds]
     seen = f"worst {worst[1]:+.1%} ({worst[0]})"
-    return Goal(text, not missed, f"{seen}; {len(found) - len(missed)} of {len(found)} paths")
+    return Goal(text, not missed, f"{seen}; {len(values) - len(missed)} of {len(values)} paths")
 
 
 def _times(records: Sequence[Record], name: str, *theirs: str) -> list[tuple[str, float, bool]]:
@@ -147,13 +151,16 @@ def report(records: Sequence[Record]) -> Report:
     again = _counts(records, ("switch", "again"), ("again",), 1)
     traced = _counts(records, ("switch", "again"), ("tcptrace", "again"), 1)
     events = _counts(records, ("switch", "losses"), ("captured", "events"), LEAST_EVENTS)
-    told = [
+    cells = [
         (
-            f"{one.parameters['congestion']}, {one.parameters['loss']:.1%}",
-            *(str(one.result["kernel"][name]) for name in ("TCPTimeouts", "TCPLossProbes")),
-            *(str(sum(each["switch"][name] for each in one.result["transfers"] if each["switch"])) for name in _OURS),
+            f"{record.parameters['congestion']}, {record.parameters['loss']:.1%}",
+            *(str(record.result["kernel"][name]) for name in ("TCPTimeouts", "TCPLossProbes")),
+            *(
+                str(sum(each["switch"][name] for each in record.result["transfers"] if each["switch"]))
+                for name in _OURS
+            ),
         )
-        for one in records
+        for record in records
     ]
     goals = [
         _goal("mean round trip within 10 % + 0.2 ms of `tcpi_rtt`", _times(records, "rtt_s")),
@@ -163,8 +170,8 @@ def report(records: Sequence[Record]) -> Report:
         _goal("segments sent again within 10 % of tcptrace's", traced),
         _goal(f"p within 10 % of a capture's, where there are {LEAST_EVENTS} loss events", events),
     ]
-    shared = sum(one["switch"] is None for record in records for one in record.result["transfers"])
-    timeouts = Table(["", "timeouts, kernel", "probes, kernel", "timeouts, switch", "probes, switch", "holes"], told)
+    shared = sum(transfer["switch"] is None for record in records for transfer in record.result["transfers"])
+    timeouts = Table(["", "timeouts, kernel", "probes, kernel", "timeouts, switch", "probes, switch", "holes"], cells)
     return Report([Table(HEADING, [_row(path) for path in paths(records)]), timeouts], goals, {"not measured": shared})
 
 
@@ -174,27 +181,29 @@ _OURS = ("timeouts", "probes", "holes")
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the switch's round trips and shares of losses over the kernel's and the capture's."""
     times, shares = figure.subplots(1, 2)
-    found = list(paths(records))
-    _scatter(times, found, lambda one: 1e3 * one.mean_s("rtt_s"), lambda one: 1e3 * one.mean_s("switch", "rtt_s"))
+    known_paths = list(paths(records))
+    _scatter(
+        times, known_paths, lambda path: 1e3 * path.mean_s("rtt_s"), lambda path: 1e3 * path.mean_s("switch", "rtt_s")
+    )
     times.set(xlabel="mean round trip, kernel (ms)", ylabel="mean round trip, switch (ms)")
-    lossy = [one for one in found if one.total("captured", "events")]
+    lossy = [path for path in known_paths if path.total("captured", "events")]
     _scatter(
         shares,
         lossy,
-        lambda one: one.total("captured", "events") / one.total("captured", "segments"),
-        lambda one: one.total("switch", "losses") / one.total("switch", "segments"),
+        lambda path: path.total("captured", "events") / path.total("captured", "segments"),
+        lambda path: path.total("switch", "losses") / path.total("switch", "segments"),
     )
     shares.set(xlabel="p, capture at the sender", ylabel="p, switch")
 
 
-def _scatter(axes: Axes, found: Sequence[Path], x: Callable[[Path], float], y: Callable[[Path], float]) -> None:
+def _scatter(axes: Axes, all_paths: Sequence[Path], x: Callable[[Path], float], y: Callable[[Path], float]) -> None:
     for congestion, mark in MARKS.items():
-        mine = [one for one in found if one.congestion == congestion]
-        axes.plot([x(one) for one in mine], [y(one) for one in mine], mark, fillstyle="none", label=congestion)
-    if found:
-        ends = [min(map(x, found)), max(map(x, found))]
+        mine = [path for path in all_paths if path.congestion == congestion]
+        axes.plot([x(path) for path in mine], [y(path) for path in mine], mark, fillstyle="none", label=congestion)
+    if all_paths:
+        ends = [min(map(x, all_paths)), max(map(x, all_paths))]
         axes.plot(ends, ends, "-", color="grey", linewidth=0.8, label="equal")
-        axes.fill_between(ends, [0.9 * one for one in ends], [1.1 * one for one in ends], alpha=0.15, color="grey")
+        axes.fill_between(ends, [0.9 * end for end in ends], [1.1 * end for end in ends], alpha=0.15, color="grey")
         axes.set(xscale="log", yscale="log")
         axes.legend()
 

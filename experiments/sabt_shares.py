@@ -42,18 +42,18 @@ HOW: Mapping[str, tuple[Sharing, Needs]] = {
 def points(quick: bool) -> Sequence[Point]:
     """Every loss with every way to share."""
     return [
-        Point(f"{how} {loss:g} {part:g} #{seed}", {"how": how, "loss": loss, "part": part, "seed": seed}, 0.8)
+        Point(f"{how} {loss:g} {budget:g} #{seed}", {"how": how, "loss": loss, "part": budget, "seed": seed}, 0.8)
         for seed in (QUICK_SEEDS if quick else SEEDS)
         for loss in LOSSES
-        for part in BUDGETS
+        for budget in BUDGETS
         for how in HOW
     ]
 
 
 def needed(loss: float) -> float:
     """What a flow needs by the model, in bytes: the mean flight of a window without a limit."""
-    one = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
-    return float(segments_per_s(*one, each=COUNTED)[0]) * RTT_S * MSS
+    flow = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
+    return float(segments_per_s(*flow, each=COUNTED)[0]) * RTT_S * MSS
 
 
 def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Column]:
@@ -110,30 +110,34 @@ Place = tuple[float, float]
 
 def report(records: Sequence[Record]) -> Report:
     """A row for each loss, budget and way to share."""
-    runs = grouped(records, lambda one: (one.parameters["loss"], one.parameters["part"], one.parameters["how"]))
+    runs = grouped(
+        records, lambda record: (record.parameters["loss"], record.parameters["part"], record.parameters["how"])
+    )
 
     def seen(place: Place, how: str, name: str) -> float:
-        return mean_of([one.result[name] for one in runs[*place, how]]).value
+        return mean_of([record.result[name] for record in runs[*place, how]]).value
 
     rows = [
         [
             f"{loss:.1%}",
-            f"{part:g}",
+            f"{budget:g}",
             how,
-            *(f"{seen((loss, part), how, name):.3f}" for name in ("swing", "fair", "fair_shares")),
-            f"{seen((loss, part), how, 'mbit_s'):.2f}",
+            *(f"{seen((loss, budget), how, name):.3f}" for name in ("swing", "fair", "fair_shares")),
+            f"{seen((loss, budget), how, 'mbit_s'):.2f}",
         ]
-        for loss, part, how in runs
+        for loss, budget, how in runs
     ]
-    places = [(loss, part) for loss in LOSSES for part in BUDGETS if all((loss, part, how) in runs for how in HOW)]
+    places = [
+        (loss, budget) for loss in LOSSES for budget in BUDGETS if all((loss, budget, how) in runs for how in HOW)
+    ]
     ratios = {
         how: [(place, seen(place, how, "swing") / seen(place, ABT, "swing")) for place in places]
         for how in (SABT, PAPER)
     }
-    fairness = [(place, min(one.result["fair"] for one in runs[*place, SABT])) for place in places]
+    fairness = [(place, min(record.result["fair"] for record in runs[*place, SABT])) for place in places]
     goals = [
-        *(_goal(f"{how}'s deviation at most a third of ABT's", one, _swings_less) for how, one in ratios.items()),
-        _goal("Jain's index of what SABT's flows get at least 0.98", fairness, lambda one: one >= FAIR),
+        *(_goal(f"{how}'s deviation at most a third of ABT's", ratio, _swings_less) for how, ratio in ratios.items()),
+        _goal("Jain's index of what SABT's flows get at least 0.98", fairness, lambda value: value >= FAIR),
     ]
     heading = ("loss", "budget/needs", "sharing", "share's deviation", "Jain, bytes", "Jain, shares", "Mbit/s")
     return Report([Table(heading, rows)], goals if places else (), {"swing": ratios, "fair": fairness})
@@ -144,18 +148,18 @@ def _swings_less(ratio: float) -> bool:
 
 
 def _goal(text: str, seen: Sequence[tuple[Place, float]], holds: Callable[[float], bool]) -> Goal:
-    good = sum(holds(one) for _, one in seen)
-    values = [one for _, one in seen]
+    good = sum(holds(value) for _, value in seen)
+    values = [value for _, value in seen]
     return Goal(text, good == len(seen), f"{min(values):.2f} to {max(values):.2f}; {good} of {len(seen)} hold")
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the first flow's share over time."""
     axes = figure.subplots()
-    for one in records:
-        seed, loss, part, how = (one.parameters[name] for name in ("seed", "loss", "part", "how"))
-        if (seed, loss, part) == (QUICK_SEEDS[0], LOSSES[1], BUDGETS[1]):
-            axes.plot(range(BEGIN_S, BEGIN_S + len(one.result["first"])), one.result["first"], label=how)
+    for record in records:
+        seed, loss, budget, how = (record.parameters[name] for name in ("seed", "loss", "part", "how"))
+        if (seed, loss, budget) == (QUICK_SEEDS[0], LOSSES[1], BUDGETS[1]):
+            axes.plot(range(BEGIN_S, BEGIN_S + len(record.result["first"])), record.result["first"], label=how)
     axes.set(xlabel="s", ylabel="a flow's share, in parts of an equal one", ylim=(0, None))
     if axes.lines:
         axes.legend()

@@ -28,14 +28,14 @@ class CapturedPlace(TransfersLab):
             recorder.await_output("listening", READY_S)
             sent = self.sent(congestion, loss, seconds)
         captured = losses(
-            (one.time_s, one.destination_port, one.sequence, one.payload)
-            for one in read_capture(capture)
-            if one.source_port == WEB_PORT
+            (segment.time_s, segment.destination_port, segment.sequence, segment.payload)
+            for segment in read_capture(capture)
+            if segment.source_port == WEB_PORT
         )
         by_tcptrace = traced(capture, WEB_PORT)
         capture.unlink()
-        for one in sent["transfers"]:
-            of = captured[one["port"]]
-            one["captured"] = {name: getattr(of, name) for name in ("segments", "again", "events")}
-            one["tcptrace"] = asdict(by_tcptrace[one["port"]])
+        for transfer in sent["transfers"]:
+            of = captured[transfer["port"]]
+            transfer["captured"] = {name: getattr(of, name) for name in ("segments", "again", "events")}
+            transfer["tcptrace"] = asdict(by_tcptrace[transfer["port"]])
         return sent

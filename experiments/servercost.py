@@ -52,7 +52,7 @@ def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> flo
     host = CROWD[0]
     count = round(rate_per_s * SECONDS)
     log, output = (lab.directory / f"cost-{turns}-{number}{end}" for end in (".log.csv", ".csv"))
-    write_log(log, [Request(one / rate_per_s, one, TARGET, turns * BLOCK_BYTES) for one in range(count)])
+    write_log(log, [Request(number / rate_per_s, number, TARGET, turns * BLOCK_BYTES) for number in range(count)])
     before_s = lab.slow.used_s()
     clients = ReplayClients(
         str(log),
@@ -65,7 +65,7 @@ def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> flo
     client = lab.start_program(clients, host.name)
     if client.wait(LEAD_S + SECONDS + END_S + LEAD_S):
         client.require_running()
-    answered = sum(one.ending is Ending.FINISHED for one in read_outcomes(output))
+    answered = sum(outcome.ending is Ending.FINISHED for outcome in read_outcomes(output))
     if answered < count:
         raise SetupError(f"the slow server answered {answered} of {count} requests: something else uses its CPU")
     return 1e6 * (lab.slow.used_s() - before_s) / count
@@ -75,22 +75,22 @@ def measure(kind: str) -> list[Beside]:
     """Measure both, repeatedly, in one lab."""
     settings = SERVER.settle(Settings())
 
-    found: list[Beside] = []
+    costs: list[Beside] = []
     with CrowdLab(kind, settings, SERVER.server, news=NONE.news(settings)) as lab:
         for number in range(REPETITIONS):
             loads = [(turns, request_us(lab, turns, rate_per_s, number)) for turns, rate_per_s in LOADS]
-            found.append(one := beside(loads, settings.slow_turn_us))
+            costs.append(cost := beside(loads, settings.slow_turn_us))
             seen = ", ".join(f"{us:.0f} us with {turns}" for turns, us in loads)
-            print(f"{seen}: {one.request_us:.0f} us a request and {one.turn_us:.0f} us a turn beside the turns' cost")
-    return found
+            print(f"{seen}: {cost.request_us:.0f} us a request and {cost.turn_us:.0f} us a turn beside the turns' cost")
+    return costs
 
 
 def main() -> int:
     """Run from the command line; return the exit code."""
 
     def work() -> int:
-        found = measure(switch_kind())
-        request, turn = (statistics.median(values) for values in zip(*(astuple(one) for one in found), strict=True))
+        costs = measure(switch_kind())
+        request, turn = (statistics.median(values) for values in zip(*(astuple(cost) for cost in costs), strict=True))
         print(f"medians: {request:.0f} us a request, {turn:.0f} us a turn")
         return 0
 

@@ -121,8 +121,8 @@ def demo(point: Point, labs: LabRuns, say: Say) -> Values:
             "weight_changes": lab["weight_changes"],
             **bursts(_answers(directory / "trace.jsonl")),
         },
-        "simulated": [demo_figures(one) for one in runs],
-        "ratios": [[one.time_s - EQUAL_S, *one.ratios.values()] for one in runs[0].run.decisions[0]],
+        "simulated": [demo_figures(phases) for phases in runs],
+        "ratios": [[decision.time_s - EQUAL_S, *decision.ratios.values()] for decision in runs[0].run.decisions[0]],
         **simulated_beside(**demoruns.made(directory)),
     }
 
@@ -132,11 +132,14 @@ def demo_figures(phases: Phases) -> dict[str, float]:
     return {
         "equal_ms": _connect_ms(phases, "equal"),
         "r_ms": _connect_ms(phases, "by_r"),
-        "equal_failed": sum(one.done_s is None for one in phases.equal) / len(phases.equal),
-        "equal_syn": (sum(one.syns for one in phases.equal) - 2 * len(phases.equal) / 3) / len(phases.equal),
+        "equal_failed": sum(connection.done_s is None for connection in phases.equal) / len(phases.equal),
+        "equal_syn": (sum(connection.syns for connection in phases.equal) - 2 * len(phases.equal) / 3)
+        / len(phases.equal),
         "loaded_ratio": phases.run.decisions[0][-1].ratios[2],
         "weight_changes": phases.run.weight_changes,
-        **bursts([one.differences[2].synack for one in phases.run.decisions[0] if one.time_s <= EQUAL_S]),
+        **bursts(
+            [decision.differences[2].synack for decision in phases.run.decisions[0] if decision.time_s <= EQUAL_S]
+        ),
     }
 
 
@@ -157,7 +160,9 @@ def bursts(answers: Sequence[int]) -> dict[str, float]:
 
 def _connect_ms(phases: Phases, name: str) -> float:
     connections = phases.equal if name == "equal" else phases.by_r
-    return 1000 * statistics.fmean(one.connect_s for one in connections if one.connect_s is not None)
+    return 1000 * statistics.fmean(
+        connection.connect_s for connection in connections if connection.connect_s is not None
+    )
 
 
 # -- the report
@@ -221,7 +226,7 @@ def _goals(of: Mapping[str, Sequence[Record]]) -> list[Goal]:
 
 
 def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
-    return {kind: [one for one in records if _kind(one.parameters) == kind] for kind in ("demo", *KINDS)}
+    return {kind: [record for record in records if _kind(record.parameters) == kind] for kind in ("demo", *KINDS)}
 
 
 def report(records: Sequence[Record]) -> Report:
@@ -235,14 +240,17 @@ def report(records: Sequence[Record]) -> Report:
             *([crowds.table(of["crowd"])] if of["crowd"] else []),
         ],
         goals=_goals(of),
-        summary={one.key: {side: one.result[side] for side in DEMO_SIDES if side in one.result} for one in records},
+        summary={
+            record.key: {side: record.result[side] for side in DEMO_SIDES if side in record.result}
+            for record in records
+        },
     )
 
 
 def _each(demos: Sequence[Record], side: str, name: str) -> list[float]:
     if side == "lab":
-        return [one.result["lab"][name] for one in demos]
-    return [one[name] for run in demos for one in run.result[side]]
+        return [record.result["lab"][name] for record in demos]
+    return [figures[name] for run in demos for figures in run.result[side]]
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:

@@ -18,7 +18,7 @@ from topo.plan.crowd.measures import figures
 from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, STATIC, VARIANTS
 from topo.testbed.nodes import switch_kind
 
-BELOW, NEAR = (next(one for one in STATIC if one.static_per_s == rate_per_s) for rate_per_s in (30, 40))
+BELOW, NEAR = (next(variant for variant in STATIC if variant.static_per_s == rate_per_s) for rate_per_s in (30, 40))
 """Limits well below what the slow server answers, and near it."""
 PLACES = (
     *((NETWORK.name, variant.name) for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION)),
@@ -46,7 +46,7 @@ LOSS_POINTS, INTERVALS = 8.0, 0.25
 
 def points(number: int) -> list[Point]:
     """Every crowd once: those of a series of `news-lab`."""
-    runs = {name_of(one): one for one in _series(number)}
+    runs = {name_of(point): point for point in _series(number)}
     return [
         Point(
             f"crowd {scenario} {variant} #{number}",
@@ -64,13 +64,17 @@ def _series(number: int) -> Sequence[Point]:
     """Return the crowds of a series of `news-lab` that are there once: not those without the switch, or of other T."""
     kind = switch_kind()
     return [
-        one for one in news_lab.series(kind, number) if one.parameters["switch"] == kind and not one.parameters["sweep"]
+        record
+        for record in news_lab.series(kind, number)
+        if record.parameters["switch"] == kind and not record.parameters["sweep"]
     ]
 
 
 def _own(point: Point) -> Point:
     """Return the point of `news-lab`."""
-    return next(one for one in _series(point.parameters["series"]) if name_of(one) == name_of(point))
+    return next(
+        point_of_lab for point_of_lab in _series(point.parameters["series"]) if name_of(point_of_lab) == name_of(point)
+    )
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
@@ -102,13 +106,13 @@ def name_of(run: Point | Record) -> tuple[str, str]:
 
 def by_crowd(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     """Return repeated runs by crowd, in the order of PLACES."""
-    return {place: runs for place in PLACES if (runs := [one for one in records if name_of(one) == place])}
+    return {place: runs for place in PLACES if (runs := [record for record in records if name_of(record) == place])}
 
 
 def seen(runs: Sequence[Record], side: str, name: str) -> Mean:
     """Return a figure's mean over repeated runs of the lab or of the simulation, in the table's scale."""
     scale = FIGURES[name][2] or 1 / runs[0].parameters["k"]
-    return mean_of([value * scale for one in runs if (value := one.result[side][name]) is not None])
+    return mean_of([value * scale for record in runs if (value := record.result[side][name]) is not None])
 
 
 def table(records: Sequence[Record]) -> Table:
@@ -161,15 +165,15 @@ def _off(runs: Sequence[Record], name: str) -> Off | None:
         return abs(simulated - lab), abs(simulated - lab) <= INTERVALS, f"{simulated - lab:+.2f}"
     if lab == 0:
         return (0.0, True, "+0%") if simulated == 0 else (math.inf, False, f"{simulated:g} instead of 0")
-    part = simulated / lab - 1
-    return abs(part), abs(part) <= PART, percent(part)
+    excess = simulated / lab - 1
+    return abs(excess), abs(excess) <= PART, percent(excess)
 
 
 def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:
-    known = {variant: one for variant, one in off.items() if one is not None}
+    known = {variant: difference for variant, difference in off.items() if difference is not None}
     if not known:
         return Goal(text, None, "-")
-    missed = {variant: one for variant, one in known.items() if not one[1]}
+    missed = {variant: difference for variant, difference in known.items() if not difference[1]}
     worst = max(known, key=lambda variant: known[variant][0])
     shown = missed or {worst: known[worst]}
     return Goal(text, not missed, ", ".join(f"{said} ({variant})" for variant, (_, _, said) in shown.items()))
@@ -177,7 +181,9 @@ def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:
 
 def text(records: Sequence[Record]) -> str:
     """Say in what crowds differ, and what the simulation leaves out."""
-    return " ".join(one for one in (_uncontrolled(records), _slow_server(records), _edge(records)) if one)
+    return " ".join(
+        sentence for sentence in (_uncontrolled(records), _slow_server(records), _edge(records)) if sentence
+    )
 
 
 def _uncontrolled(records: Sequence[Record]) -> str:
@@ -224,7 +230,7 @@ def _slow_server(records: Sequence[Record]) -> str:
 def _edge(records: Sequence[Record]) -> str:
     """Say so where a static limit is so near what the slow server carries that AR is not the lab's."""
     crowds = by_crowd(records)
-    runs, without = (crowds.get((SERVER.name, one.name)) for one in (NEAR, NONE))
+    runs, without = (crowds.get((SERVER.name, variant.name)) for variant in (NEAR, NONE))
     if not runs or not without:
         return ""
     ar = [seen(runs, side, "ar_kbps").value for side in ("lab", "simulated")]

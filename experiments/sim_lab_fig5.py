@@ -33,7 +33,7 @@ HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCT
 
 def points(number: int) -> list[Point]:
     """Every way to balance through the switch at every rate, once."""
-    runs = {one.key: one for one in r_fig5.EXPERIMENT.points(False)}
+    runs = {point.key: point for point in r_fig5.EXPERIMENT.points(False)}
     seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
         Point(
@@ -74,7 +74,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
     runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
     return {
         "lab": figures(run.result),
-        "simulated": [figures(one) for one in runs],
+        "simulated": [figures(run) for run in runs],
         **simulated_beside(began=run.began, load=run.load, program=run.program),
     }
 
@@ -86,8 +86,8 @@ def figures(run: Values) -> dict[str, float]:
 
 def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
     if side == "lab":
-        return [one.result["lab"][figure] for one in records]
-    return [one[figure] for run in records for one in run.result["simulated"]]
+        return [record.result["lab"][figure] for record in records]
+    return [figures[figure] for run in records for figures in run.result["simulated"]]
 
 
 def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
@@ -97,7 +97,9 @@ def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
         for rate in r_fig5.RATES_PER_S
         if (
             runs := [
-                one for one in records if (one.parameters["variant"], one.parameters["rate_per_s"]) == (name, rate)
+                record
+                for record in records
+                if (record.parameters["variant"], record.parameters["rate_per_s"]) == (name, rate)
             ]
         )
     }
@@ -105,7 +107,7 @@ def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
 
 def tables(records: Sequence[Record]) -> list[Table]:
     """What is held to a goal: lab and simulation of each way to balance, one below the other."""
-    rates = [rate for rate in r_fig5.RATES_PER_S if any(one.parameters["rate_per_s"] == rate for one in records)]
+    rates = [rate for rate in r_fig5.RATES_PER_S if any(record.parameters["rate_per_s"] == rate for record in records)]
     return [
         Table(
             [title, *(f"{rate:g}/s" for rate in rates)],
@@ -126,7 +128,10 @@ def tables(records: Sequence[Record]) -> list[Table]:
 def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
     """The mean over the rates, of each run of the lab or simulated run."""
     return mean_of(
-        [sum(runs) / len(runs) for runs in zip(*(_each(one, side, figure) for one in of.values()), strict=False)]
+        [
+            sum(runs) / len(runs)
+            for runs in zip(*(_each(runs_at, side, figure) for runs_at in of.values()), strict=False)
+        ]
     )
 
 

@@ -29,7 +29,7 @@ FIGURES = {
 
 def points(number: int) -> list[Point]:
     """Both pools once, and their simulations."""
-    runs = {one.key: one for one in r_unlike.EXPERIMENT.points(False)}
+    runs = {point.key: point for point in r_unlike.EXPERIMENT.points(False)}
     seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
         Point(
@@ -80,7 +80,7 @@ def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
             heavy_share=asked["heavy_share"],
             heavy_factor=r_unlike.HEAVY_FACTOR,
             arrivals=as_in_the_lab,
-            look=SecondLook,
+            second_look=SecondLook,
             seed=seed,
         )
     )
@@ -97,12 +97,14 @@ def figures(run: Values) -> dict[str, float]:
 
 def _sides(records: Sequence[Record], case: str, name: str) -> tuple[list[float], list[float]]:
     """Return a figure of a case, in the lab and simulated."""
-    runs = [one for one in records if one.parameters["case"] == case]
-    return [one.result["lab"][name] for one in runs], [one[name] for run in runs for one in run.result["simulated"]]
+    runs = [record for record in records if record.parameters["case"] == case]
+    return [figures.result["lab"][name] for figures in runs], [
+        figures[name] for run in runs for figures in run.result["simulated"]
+    ]
 
 
 def _cases(records: Sequence[Record]) -> list[str]:
-    return [case for case in r_unlike.CASES if any(one.parameters["case"] == case for one in records)]
+    return [case for case in r_unlike.CASES if any(record.parameters["case"] == case for record in records)]
 
 
 def table(records: Sequence[Record]) -> Table:

@@ -44,7 +44,7 @@ class Variant:
     mode: Mode
     connections_per_s: float
     """Simulated in a second of one core, about, for the estimate of the time left."""
-    look: type[SecondLook] | None = None
+    second_look: type[SecondLook] | None = None
 
 
 FIXED, PAPER, FIRST, PRODUCTION = "fixed", "paper", "production-first", "production"
@@ -96,7 +96,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
         rate_per_s=RATE_PER_SERVER * count,
         end_s=parameters["end_s"],
         switches=parameters["switches"],
-        look=variant.look,
+        second_look=variant.second_look,
         seed=parameters["seed"],
     )
 
@@ -111,25 +111,27 @@ def values(run: PoolRun) -> Values:
 
     Their share is the mean over the switches, in parts of an equal split's.
     """
-    late = [one for one in run.connections if one.begun_s >= run.plan.end_s / 2]
-    answered = sorted(one.connect_s for one in late if one.connect_s is not None)
+    late = [connection for connection in run.connections if connection.begun_s >= run.plan.end_s / 2]
+    answered = sorted(connection.connect_s for connection in late if connection.connect_s is not None)
     loaded = [number for number, server in enumerate(run.plan.servers) if server.others]
     fair = len(loaded) / len(run.plan.servers)
     shares = [
         [
             decisions[0].time_s,
-            statistics.fmean(sum(one.ratios[number] for number in loaded) for one in decisions) / fair,
+            statistics.fmean(sum(decision.ratios[number] for number in loaded) for decision in decisions) / fair,
         ]
         for decisions in zip(*run.decisions, strict=True)
     ]
-    moments, parts = ([one[column] for one in shares] for column in (0, 1))
+    moments, parts = ([row[column] for row in shares] for column in (0, 1))
     seen = course(moments, parts)
     return {
         "connections": len(run.connections),
         "mean_ms": 1000 * statistics.fmean(answered),
         "p99_ms": 1000 * answered[int(0.99 * (len(answered) - 1))],
-        "failed": sum(one.done_s is None for one in late if one.begun_s < run.plan.end_s - GIVEN_UP_S)
-        / max(1, sum(one.begun_s < run.plan.end_s - GIVEN_UP_S for one in late)),
+        "failed": sum(
+            connection.done_s is None for connection in late if connection.begun_s < run.plan.end_s - GIVEN_UP_S
+        )
+        / max(1, sum(connection.begun_s < run.plan.end_s - GIVEN_UP_S for connection in late)),
         "loaded_left": seen.level,
         "loaded_fair": fair,
         "settled_s": settled_s(moments, parts),
@@ -153,14 +155,14 @@ Place = tuple[int, int, str]
 """Servers, switches, way to balance."""
 
 
-def _place(one: Record) -> Place:
-    return one.parameters["servers"], one.parameters["switches"], one.parameters["variant"]
+def _place(record: Record) -> Place:
+    return record.parameters["servers"], record.parameters["switches"], record.parameters["variant"]
 
 
 def _row(runs: Sequence[Record]) -> list[str]:
     servers, switches, variant = _place(runs[0])
     figures = {
-        name: mean_of([scale * one.result[name] for one in runs]).text(digits)
+        name: mean_of([scale * record.result[name] for record in runs]).text(digits)
         for name, digits, scale in (
             ("connections", 0, 1),
             ("mean_ms", 1, 1),
@@ -179,7 +181,7 @@ def _row(runs: Sequence[Record]) -> list[str]:
 
 def _settled(runs: Sequence[Record]) -> str:
     """Return when the loaded servers' share settled, and in how many runs it did not."""
-    known = [one.result["settled_s"] for one in runs if one.result["settled_s"] is not None]
+    known = [record.result["settled_s"] for record in runs if record.result["settled_s"] is not None]
     never = len(runs) - len(known)
     where = f" in {never} of {len(runs)}" if known else ""
     said = [mean_of(known).text(0)] if known else []
@@ -195,7 +197,7 @@ def report(records: Sequence[Record]) -> Report:
     goals: list[Goal] = []
     if deciding := [place for place in pools if place[2] == PRODUCTION]:
         largest = max(deciding)
-        took = mean_of([one.result["decide_ms"] for one in pools[largest]])
+        took = mean_of([record.result["decide_ms"] for record in pools[largest]])
         text = f"deciding for {largest[0]:,} servers takes less than {DECIDED_MS:g} ms"
         goals.append(Goal(text, took.value < DECIDED_MS, f"{took.text()} ms"))
     heading = [
@@ -216,7 +218,7 @@ def report(records: Sequence[Record]) -> Report:
             Table(heading, [_row(runs) for place, runs in pools.items() if len(pools) <= FEW or place[:2] in TOLD])
         ],
         goals=goals,
-        summary={one.key: {k: v for k, v in one.result.items() if k != "shares"} for one in records},
+        summary={record.key: {k: v for k, v in record.result.items() if k != "shares"} for record in records},
     )
 
 
@@ -225,14 +227,14 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     labelled = set[int]()
     styles = {PAPER: ":", FIRST: "--", PRODUCTION: "-"}
-    sizes = sorted({one.parameters["servers"] for one in records})
-    for one in records:
-        servers, switches, variant = _place(one)
-        if variant == FIXED or switches > 1 or one.parameters["seed"] != SEEDS[0]:
+    sizes = sorted({record.parameters["servers"] for record in records})
+    for record in records:
+        servers, switches, variant = _place(record)
+        if variant == FIXED or switches > 1 or record.parameters["seed"] != SEEDS[0]:
             continue
         left.plot(
-            [moment for moment, _ in one.result["shares"]],
-            [share for _, share in one.result["shares"]],
+            [moment for moment, _ in record.result["shares"]],
+            [share for _, share in record.result["shares"]],
             styles[variant],
             color=f"C{sizes.index(servers)}",
             label=None if servers in labelled else f"{servers:,}",
@@ -244,9 +246,11 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     if labelled:
         left.legend(title="servers", fontsize="x-small")
     for name in DECIDING:
-        runs = [one for one in records if one.parameters["variant"] == name and one.parameters["switches"] == 1]
-        by_size = sorted(grouped(runs, lambda one: one.parameters["servers"]).items())
-        costs = [mean_of([one.result["decide_ms"] for one in members]).value for _, members in by_size]
+        runs = [
+            record for record in records if record.parameters["variant"] == name and record.parameters["switches"] == 1
+        ]
+        by_size = sorted(grouped(runs, lambda record: record.parameters["servers"]).items())
+        costs = [mean_of([record.result["decide_ms"] for record in members]).value for _, members in by_size]
         right.loglog([size for size, _ in by_size], costs, "o-", label=VARIANTS[name].title)
     right.set_xlabel("servers")
     right.set_ylabel("CPU to decide, ms")

@@ -48,8 +48,8 @@ class Variant:
     """A way to balance."""
 
     mode: Mode
-    look: type[SecondLook] | None = None
-    told: bool = False
+    second_look: type[SecondLook] | None = None
+    capacity_configured: bool = False
     """Whether the servers' capacities are configured as they are."""
 
 
@@ -63,7 +63,7 @@ VARIANTS = {
     WITHOUT: Variant(Mode.PRODUCTION),
     TWO: Variant(Mode.PRODUCTION, TwoLooks),
     PRODUCTION: Variant(Mode.PRODUCTION, SecondLook),
-    TOLD: Variant(Mode.PRODUCTION, SecondLook, told=True),
+    TOLD: Variant(Mode.PRODUCTION, SecondLook, capacity_configured=True),
     LEAST: Variant(Mode.FIXED, LeastConnections),
 }
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
@@ -81,9 +81,9 @@ def points(quick: bool) -> Sequence[Point]:
             RATES_PER_S[case] * end_s / CONNECTIONS_PER_S,
         )
         for case in CPUS
-        for variant, one in VARIANTS.items()
+        for variant, choice in VARIANTS.items()
         for seed in (QUICK_SEEDS if quick else SEEDS)
-        if not (one.told and case == COST)
+        if not (choice.capacity_configured and case == COST)
     ]
 
 
@@ -96,7 +96,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
             ServerPlan(
                 cpus=cpus,
                 work_s=WORK_S[case],
-                capacity=cpus / smallest if variant.told else 1.0,
+                capacity=cpus / smallest if variant.capacity_configured else 1.0,
             )
             for cpus in CPUS[case]
         ],
@@ -106,7 +106,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
         timeout_s=GIVEN_UP_S,
         heavy_share=_heavy_share(case),
         heavy_factor=HEAVY_FACTOR,
-        look=variant.look,
+        second_look=variant.second_look,
         seed=parameters["seed"],
     )
 
@@ -126,34 +126,38 @@ def values(run: PoolRun) -> Values:
 
 
 def _mean(records: Sequence[Record], figure: str) -> Mean:
-    return mean_of([one.result["transfer"][figure] for one in records])
+    return mean_of([record.result["transfer"][figure] for record in records])
 
 
 def _of(records: Sequence[Record], case: str, variant: str) -> list[Record]:
-    return [one for one in records if (one.parameters["case"], one.parameters["variant"]) == (case, variant)]
+    return [
+        record for record in records if (record.parameters["case"], record.parameters["variant"]) == (case, variant)
+    ]
 
 
 def _row(variant: str, runs: Sequence[Record]) -> list[str]:
     cells = [_mean(runs, figure).text(0) for figure in ("mean_ms", "p99_ms")]
-    given_up = mean_of([100 * one.result["transfer"]["given_up"] / one.result["transfer"]["begun"] for one in runs])
+    given_up = mean_of(
+        [100 * record.result["transfer"]["given_up"] / record.result["transfer"]["begun"] for record in runs]
+    )
     return [variant, *cells, f"{given_up.text(2)} %"]
 
 
 def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, what: str) -> Goal | None:
     """Hold production mode against the best of the others, seed by seed."""
-    means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].told}
+    means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].capacity_configured}
     ours = means.pop(PRODUCTION, None)
     if ours is None or not means:
         return None
     best = min(means, key=lambda name: means[name].value)
     mine, theirs = (
-        {number_of(one): one.result["transfer"][figure] for one in known[name]} for name in (PRODUCTION, best)
+        {number_of(record): record.result["transfer"][figure] for record in known[name]} for name in (PRODUCTION, best)
     )
-    apart = difference(mine, theirs)
+    gap = difference(mine, theirs)
     text = f"{case}: production mode surely above no other, {what}"
     whose = "a proxy" if best == LEAST else best
-    seen = f"{ours.text(0)} against {means[best].text(0)} ms of {whose}, by pairs {apart.signed(0)}"
-    return Goal(text, not surely_above(apart), seen)
+    seen = f"{ours.text(0)} against {means[best].text(0)} ms of {whose}, by pairs {gap.signed(0)}"
+    return Goal(text, not surely_above(gap), seen)
 
 
 def report(records: Sequence[Record]) -> Report:
@@ -174,7 +178,7 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=tables,
         goals=goals,
-        summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer")} for one in records},
+        summary={record.key: {kind: record.result[kind] for kind in ("connect", "transfer")} for record in records},
     )
 
 
@@ -190,7 +194,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     left.set_xticks(range(len(CPUS)), ["unlike capacity", "unlike cost", "small servers"], fontsize="small")
     left.set_ylabel("whole transfer, mean (ms)")
     left.set_yscale("log")
-    cpus = [one / sum(CPUS[CAPACITY]) for one in CPUS[CAPACITY]]
+    cpus = [cpus_of_server / sum(CPUS[CAPACITY]) for cpus_of_server in CPUS[CAPACITY]]
     right.step(range(10), cpus, where="mid", color="black", lw=1, label="of the CPU time")
     for number, variant in enumerate(VARIANTS):
         if variant != LEAST and (runs := _of(records, CAPACITY, variant)):

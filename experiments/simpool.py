@@ -49,7 +49,7 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
             timeout_s=GIVEN_UP_S,
             page_way_s=PAGE_WAY_S,
             arrivals=as_in_the_lab if parameters.get("httperf") else None,
-            look=SecondLook if parameters.get("second_look") else None,
+            second_look=SecondLook if parameters.get("second_look") else None,
             seed=parameters["seed"],
         )
     )
@@ -77,9 +77,9 @@ def _end(simulation: Simulation) -> None:
 
 def times_between(run: PoolRun, start_s: float, end_s: float) -> Values:
     """Return connect and transfer times of a pool's connections that began in [start_s, end_s)."""
-    begun = [one for one in run.connections if start_s <= one.begun_s < end_s]
-    connect = [one.connect_s for one in begun if one.connect_s is not None]
-    done = [one.done_s for one in begun if one.done_s is not None]
+    begun = [connection for connection in run.connections if start_s <= connection.begun_s < end_s]
+    connect = [connection.connect_s for connection in begun if connection.connect_s is not None]
+    done = [connection.done_s for connection in begun if connection.done_s is not None]
     return {
         name: times(ConnectTimes(len(begun), reached), run.plan.timeout_s)
         for name, reached in (("connect", connect), ("transfer", done))

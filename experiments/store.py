@@ -25,9 +25,9 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): without_nan(one) for key, one in value.items()}
+        return {str(key): without_nan(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [without_nan(one) for one in value]
+        return [without_nan(item) for item in value]
     return value
 
 
@@ -62,7 +62,7 @@ class Store:
 
     def machines(self, records: Sequence[Record]) -> list[Machine]:
         """Return the machines that records of this store were made on, in order; this one while there are none."""
-        return list(dict.fromkeys(self._machines[one.key] for one in records)) or [this_machine()]
+        return list(dict.fromkeys(self._machines[record.key] for record in records)) or [this_machine()]
 
     @property
     def note(self) -> str:
@@ -105,8 +105,8 @@ class Store:
         """Return all that is known, as the file has it; a store with that file goes on from there, and has the note
         where no `note.txt` is.  Runs are of the machine at the head, but for those that have one of their own."""
         usual = next(iter(self._machines.values()), this_machine())
-        own = {key: {"machine": asdict(one)} for key, one in self._machines.items() if one != usual}
-        runs = ",\n".join(json.dumps(_content(one) | own.get(one.key, {})) for one in self._records.values())
+        own = {key: {"machine": asdict(machine)} for key, machine in self._machines.items() if machine != usual}
+        runs = ",\n".join(json.dumps(_content(record) | own.get(record.key, {})) for record in self._records.values())
         head = f'"machine": {json.dumps(asdict(usual))}, "note": {json.dumps(note)}'
         return f'{{{head}, "runs": [\n{runs}\n]}}\n'
 
@@ -122,7 +122,7 @@ class Store:
             if points and len(records) == len(points):
                 return form, records
         forms = {form: experiment.points(quick) for form, quick in (("full", False), ("quick", True))}
-        form, points = max(forms.items(), key=lambda one: len(self.of(one[1])))
+        form, points = max(forms.items(), key=lambda entry: len(self.of(entry[1])))
         records = self.of(points)
         return f"{form} form, {len(records)} of {len(points)} runs", records
 
@@ -132,15 +132,15 @@ class Store:
         try:
             content = json.loads(self.file.read_text())
             self._note = str(content.get("note", ""))
-            self._machines = {one["key"]: Machine(**one.pop("machine", content["machine"])) for one in content["runs"]}
-            self._records = {one["key"]: _record(one) for one in content["runs"]}
+            self._machines = {run["key"]: Machine(**run.pop("machine", content["machine"])) for run in content["runs"]}
+            self._records = {run["key"]: _record(run) for run in content["runs"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             said = f"{type(error).__name__}: {error}"  # its repr has the whole file, where that is no text
             raise StoreError(f"{self.file}: {said}; move it away to measure again") from error
 
 
 def _content(record: Record) -> dict[str, Any]:
-    return {one.name: getattr(record, one.name) for one in fields(Record)}
+    return {attribute.name: getattr(record, attribute.name) for attribute in fields(Record)}
 
 
 def _record(content: Mapping[str, Any]) -> Record:

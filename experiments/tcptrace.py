@@ -41,13 +41,13 @@ def traced(capture: Path, port: int) -> dict[int, Traced]:
 def parsed(lines: Iterable[str], port: int) -> dict[int, Traced]:
     """By the client's port, what `tcptrace --csv -l` prints of a server's port.  Pure."""
     table = (line for line in lines if line.strip() and not line.startswith(COMMENT))
-    found: dict[int, Traced] = {}
+    traces: dict[int, Traced] = {}
     for row in csv.DictReader(table, skipinitialspace=True):
         if int(row["port_a"]) == port:
-            found[int(row["port_b"])] = _direction(row, "a2b")
+            traces[int(row["port_b"])] = _direction(row, "a2b")
         elif int(row["port_b"]) == port:
-            found[int(row["port_a"])] = _direction(row, "b2a")
-    return found
+            traces[int(row["port_a"])] = _direction(row, "b2a")
+    return traces
 
 
 def _direction(row: Mapping[str, str], name: str) -> Traced:

@@ -29,10 +29,10 @@ class Turns:
 def turns_of(pid: int) -> Turns:
     """Read the turns of a process and its children; those that have ended count for nothing."""
     turns = sleeps = waited_ns = 0
-    for one in _family(pid):
+    for process in _family(pid):
         with suppress(FileNotFoundError, ProcessLookupError):
-            _, waited, slices = map(int, (PROC / str(one) / "schedstat").read_text().split())
-            status = dict(line.split(":", 1) for line in (PROC / str(one) / "status").read_text().splitlines())
+            _, waited, slices = map(int, (PROC / str(process) / "schedstat").read_text().split())
+            status = dict(line.split(":", 1) for line in (PROC / str(process) / "status").read_text().splitlines())
             turns, waited_ns = turns + slices, waited_ns + waited
             sleeps += int(status["voluntary_ctxt_switches"])
     return Turns(turns, sleeps, waited_ns / 1e9)

@@ -50,5 +50,7 @@ ROUND_ROBIN = _alternative("haproxy-roundrobin", "HAProxy, roundrobin", proxy=Tr
 LEAST = _alternative("haproxy-leastconn", "HAProxy, leastconn", proxy=True)
 NGINX = _alternative("nginx-leastconn", "nginx stream, least_conn", proxy=True)
 
-VARIANTS = {one.name: one for one in (EQUAL, PAPER, WITHOUT, PRODUCTION, IPTABLES, ROUND_ROBIN, LEAST, NGINX)}
+VARIANTS = {
+    variant.name: variant for variant in (EQUAL, PAPER, WITHOUT, PRODUCTION, IPTABLES, ROUND_ROBIN, LEAST, NGINX)
+}
 ALTERNATIVES = (IPTABLES, ROUND_ROBIN, LEAST, NGINX)

@@ -26,7 +26,7 @@ def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
     httperf waits for so long without progress, so that a transfer may take longer; and one that httperf gave up may
     still end on the wire.
     """
-    in_time = ConnectTimes(of.begun, [one for one in of.seconds if one <= limit_s])
+    in_time = ConnectTimes(of.begun, [connect_s for connect_s in of.seconds if connect_s <= limit_s])
     given_up = of.begun - len(in_time.seconds)
     all_of_them = ConnectTimes(of.begun, [*in_time.seconds, *[limit_s] * given_up])
     return {
@@ -93,7 +93,8 @@ class Pool:
             names = self.lab.pool.names
             measured["servers"] = {name: asdict(after.counts[name].since(first.counts[name])) for name in names}
             measured["ratios"] = [
-                [round(moment - started, 2), *(one.ratios[name] for name in names)] for moment, one in self.samples
+                [round(moment - started, 2), *(decision.ratios[name] for name in names)]
+                for moment, decision in self.samples
             ]
         return measured
 
@@ -133,4 +134,4 @@ def quiet(say: Say) -> Say:
 
 def total(servers: Mapping[str, Mapping[str, int]], count: str) -> int:
     """Return a count of the ledger over all servers."""
-    return sum(one[count] for one in servers.values())
+    return sum(server[count] for server in servers.values())

@@ -25,9 +25,9 @@ def httperf(rate_per_s: float, processes: int = 1) -> Iterator[float]:
 
 def _process(number: int, rate_per_s: float) -> Iterator[float]:
     moment = 0.0
-    for one in uniform(number):
+    for sample in uniform(number):
         yield moment
-        moment -= math.log(1.0 - one) / rate_per_s
+        moment -= math.log(1.0 - sample) / rate_per_s
 
 
 def uniform(number: int) -> Iterator[float]:

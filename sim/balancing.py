@@ -47,14 +47,14 @@ class BalancingSwitch:
         options: BalanceOptions,
         decided: Callable[[Decision], None] = lambda _: None,
         *,
-        look: type[SecondLook] | None = None,
+        second_look: type[SecondLook] | None = None,
     ) -> None:
         self._clock, self._source, self._decided = clock, source, decided
         self.balancer = Balancer(members, options)
         self._ledger = {server: _Ledger() for server in self.balancer.members}
         self._group = Group(self.balancer.weights())
         self._weights: Mapping[int, int] = self.balancer.weights()
-        self._look = look(clock, self._weights) if look else None
+        self._look = second_look(clock, self._weights) if second_look else None
         self._ejected: frozenset[int] = frozenset()
         self.weight_changes = 0
         self.decide_s: list[float] = []
@@ -123,8 +123,8 @@ class BalancingSwitch:
     def counts(self) -> dict[int, Counts]:
         """The ledger: cumulative, by server."""
         return {
-            server: Counts(one.syn, one.synack, one.synack_again, one.completed, one.reset)
-            for server, one in self._ledger.items()
+            server: Counts(entry.syn, entry.synack, entry.synack_again, entry.completed, entry.reset)
+            for server, entry in self._ledger.items()
         }
 
     def _sample_open(self) -> None:
@@ -149,6 +149,6 @@ class BalancingSwitch:
         """The algorithm's part of a period."""
         if self.looks:
             self._sample_open()
-            for part in SAMPLE_TIMES:
-                self._clock.after(part * self.balancer.options.period_s, self._sample_open)
+            for fraction in SAMPLE_TIMES:
+                self._clock.after(fraction * self.balancer.options.period_s, self._sample_open)
         return self.balancer.observe(self._clock.now, counts)

@@ -173,11 +173,11 @@ def judged(run: CrowdRun) -> Judged:
     """What was decided."""
     said = [
         Decision(
-            one.time_s,
-            str(one.verdict.cause),
-            frozenset(f"s{server}" for server in one.verdict.servers),
-            limited=bool(one.limits),
+            decision.time_s,
+            str(decision.verdict.cause),
+            frozenset(f"s{server}" for server in decision.verdict.servers),
+            limited=bool(decision.limits),
         )
-        for one in run.decisions
+        for decision in run.decisions
     ]
     return judged_by(said, (time_s for time_s, _ in run.weight_changes), ONSET_S)

@@ -166,7 +166,10 @@ class Cpu:
         if not self._queue:
             return
         mean_s = self._mean_s() + _EPSILON_S
-        task = min((one for one in self._queue if one.virtual_s <= mean_s), key=lambda one: one.deadline_s)
+        task = min(
+            (task_waiting for task_waiting in self._queue if task_waiting.virtual_s <= mean_s),
+            key=lambda task_waiting: task_waiting.deadline_s,
+        )
         self._queue.remove(task)
         self._sum_s -= task.virtual_s
         self._running, self._since_s = task, self._clock.now
@@ -218,9 +221,9 @@ class Cpu:
             self._throttle()
             return
         self._throttled = False
-        self._sum_s = sum(one.virtual_s for one in self._queue)  # no rounding outlasts a grant
+        self._sum_s = sum(task.virtual_s for task in self._queue)  # no rounding outlasts a grant
         woken, self._woken = self._woken, []
-        behind_s = max((one.virtual_s for one in self._queue), default=self._time_s)
+        behind_s = max((task.virtual_s for task in self._queue), default=self._time_s)
         for task in woken:
             task.virtual_s = behind_s
             task.deadline_s = behind_s + SLICE_S

@@ -310,7 +310,9 @@ class _Crowd:
 
     def everything(self) -> list[Outcome]:
         """Every request, those that are still open included, in the order of time."""
-        return sorted([*self.outcomes, *(one.outcome() for one in self._open)], key=lambda one: one.due_s)
+        return sorted(
+            [*self.outcomes, *(request.outcome() for request in self._open)], key=lambda request: request.due_s
+        )
 
     def _bulk_packet(self, size: int) -> float | None:
         self.switch.response(self._bulk_flow, size)

@@ -115,9 +115,9 @@ class CrowdSwitch:
 
     def service(self, name: str) -> Service:
         """A service of the configuration."""
-        found = self._world.plan.service(name)
-        assert found is not None, name
-        return found
+        service = self._world.plan.service(name)
+        assert service is not None, name
+        return service
 
     @property
     def requests(self) -> Mapping[Address, Admission]:

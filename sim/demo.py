@@ -57,8 +57,8 @@ def simulate_demo(rate_per_s: float, seed: int) -> Phases:
     )
     return Phases(
         run,
-        [one for one in run.connections if one.begun_s < EQUAL_S],
-        [one for one in run.connections if one.begun_s >= start],
+        [connection for connection in run.connections if connection.begun_s < EQUAL_S],
+        [connection for connection in run.connections if connection.begun_s >= start],
     )
 
 

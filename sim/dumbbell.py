@@ -117,103 +117,112 @@ def places(seed: int, clients: int = CLIENTS) -> list[Place]:
     return [Place(2 * log_uniform(*DELAY_S), log_uniform(*BIT_PER_S), number) for number in range(clients)]
 
 
-def clients(one: Dumbbell) -> int:
+def clients(dumbbell: Dumbbell) -> int:
     """How many there are."""
-    return max(1, round(CLIENTS * one.size))
+    return max(1, round(CLIENTS * dumbbell.size))
 
 
-def requests(one: Dumbbell) -> Iterator[Request]:
+def requests(dumbbell: Dumbbell) -> Iterator[Request]:
     """The log: sizes as in the World Cup's, every request from any of the clients."""
-    crowd = Crowd(one.quiet_per_s * one.size, one.crowd_per_s * one.size, one.onset_s, one.ramp_s, one.end_s)
-    source = random.Random(f"{one.seed} clients")
-    target = (
-        replace(request, client=source.randrange(clients(one))) for request in synthesise(crowd, TARGET, seed=one.seed)
+    crowd = Crowd(
+        dumbbell.quiet_per_s * dumbbell.size,
+        dumbbell.crowd_per_s * dumbbell.size,
+        dumbbell.onset_s,
+        dumbbell.ramp_s,
+        dumbbell.end_s,
     )
-    others = [_others(one)] if one.others else []
-    further = [_further(one, crowd, number) for number, crowd in enumerate(one.further)]
+    source = random.Random(f"{dumbbell.seed} clients")
+    target = (
+        replace(request, client=source.randrange(clients(dumbbell)))
+        for request in synthesise(crowd, TARGET, seed=dumbbell.seed)
+    )
+    others = [_others(dumbbell)] if dumbbell.others else []
+    further = [_further(dumbbell, crowd, number) for number, crowd in enumerate(dumbbell.further)]
     return heapq.merge(target, *others, *further, key=lambda request: request.time_s)
 
 
-def _others(one: Dumbbell) -> Iterator[Request]:
+def _others(dumbbell: Dumbbell) -> Iterator[Request]:
     """What the other destinations are asked for: as much before the onset as after it."""
-    rate = one.others_per_s * one.size
-    source = random.Random(f"{one.seed} others")
+    rate = dumbbell.others_per_s * dumbbell.size
+    source = random.Random(f"{dumbbell.seed} others")
     for request in synthesise(
-        Crowd(rate, rate * one.others_rise, one.onset_s, 0.0, one.end_s), "others", seed=one.seed
+        Crowd(rate, rate * dumbbell.others_rise, dumbbell.onset_s, 0.0, dumbbell.end_s), "others", seed=dumbbell.seed
     ):
-        yield replace(request, client=source.randrange(clients(one)), server=other(source.randrange(one.others)).name)
+        yield replace(
+            request, client=source.randrange(clients(dumbbell)), server=other(source.randrange(dumbbell.others)).name
+        )
 
 
-def _further(one: Dumbbell, crowd: Further, number: int) -> Iterator[Request]:
+def _further(dumbbell: Dumbbell, crowd: Further, number: int) -> Iterator[Request]:
     """What a further crowd asks."""
     lasts_s = crowd.end_s - crowd.begin_s
-    rate = crowd.per_s * one.size
-    name, source = other(crowd.other).name, random.Random(f"{one.seed} further {number}")
-    for request in synthesise(Crowd(rate, rate, lasts_s, 0.0, lasts_s), name, seed=1000 * (number + 1) + one.seed):
-        yield replace(request, time_s=request.time_s + crowd.begin_s, client=source.randrange(clients(one)))
+    rate = crowd.per_s * dumbbell.size
+    name, source = other(crowd.other).name, random.Random(f"{dumbbell.seed} further {number}")
+    for request in synthesise(Crowd(rate, rate, lasts_s, 0.0, lasts_s), name, seed=1000 * (number + 1) + dumbbell.seed):
+        yield replace(request, time_s=request.time_s + crowd.begin_s, client=source.randrange(clients(dumbbell)))
 
 
-def plan(one: Dumbbell) -> CrowdPlan:
+def plan(dumbbell: Dumbbell) -> CrowdPlan:
     """What is to be simulated."""
-    where = places(one.seed, clients(one))
+    where = places(dumbbell.seed, clients(dumbbell))
     config = configuration(
         NETWORK,
-        one.variant,
-        one.settings,
-        one.static_per_s,
-        others=one.others,
-        others_period_s=one.others_period_s,
+        dumbbell.variant,
+        dumbbell.settings,
+        dumbbell.static_per_s,
+        others=dumbbell.others,
+        others_period_s=dumbbell.others_period_s,
     )
     assert config.news is not None
     news = replace(
         config.news,
-        tolerance=one.tolerance,
-        fast_share=one.fast_share,
-        step=one.step,
-        table_size=one.table_size,
-        bucket_s=one.bucket_s,
+        tolerance=dumbbell.tolerance,
+        fast_share=dumbbell.fast_share,
+        step=dumbbell.step,
+        table_size=dumbbell.table_size,
+        bucket_s=dumbbell.bucket_s,
     )
 
     def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
-        target = FastServer() if one.server_room is None else _BufferServer(clock, one.server_room)
-        rooms = {crowd.other: crowd.server_room for crowd in one.further}
+        target = FastServer() if dumbbell.server_room is None else _BufferServer(clock, dumbbell.server_room)
+        rooms = {crowd.other: crowd.server_room for crowd in dumbbell.further}
         others = {
             other(number).name: [FastServer() if (room := rooms.get(number)) is None else _BufferServer(clock, room)]
-            for number in range(one.others)
+            for number in range(dumbbell.others)
         }
         return {TARGET: [target], BYSTANDER: [FastServer()], **others}
 
     return CrowdPlan(
         config=config.model_copy(update={"news": news}),
-        requests=requests(one),
+        requests=requests(dumbbell),
         servers=servers,
         place=lambda request: where[request.client],
-        link_bit_per_s=one.link_bit_per_s * one.size,
-        room_bytes=one.queue_bytes * one.size,
-        end_s=one.end_s,
+        link_bit_per_s=dumbbell.link_bit_per_s * dumbbell.size,
+        room_bytes=dumbbell.queue_bytes * dumbbell.size,
+        end_s=dumbbell.end_s,
         tcp=TcpPlan(initial_window=2, rto_min_s=1.0, rto_first_s=3.0, window_max=20),
         syn_waits_s=syn.exponential(3.0, 6),
-        patience_s=one.patience_s,
-        bulk_bit_per_s=FTP_BIT_PER_S if one.ftp else 0.0,
+        patience_s=dumbbell.patience_s,
+        bulk_bit_per_s=FTP_BIT_PER_S if dumbbell.ftp else 0.0,
         bulk_place=Place(0.1),
         bulk_from=int(OTHER.address),
-        sample_s=one.period_s / 4,
-        seed=one.seed,
+        sample_s=dumbbell.period_s / 4,
+        seed=dumbbell.seed,
     )
 
 
-def simulate_dumbbell(one: Dumbbell) -> Records:
+def simulate_dumbbell(dumbbell: Dumbbell) -> Records:
     """Run it."""
-    return recorded(one, simulate(plan(one)))
+    return recorded(dumbbell, simulate(plan(dumbbell)))
 
 
-def recorded(one: Dumbbell, run: CrowdRun) -> Records:
+def recorded(dumbbell: Dumbbell, run: CrowdRun) -> Records:
     """What was run, as the lab's records have it."""
     return records(
         run,
-        period_s=one.period_s,
-        onset_s=one.onset_s,
-        end_s=one.end_s,
-        link_bit_per_s=one.link_bit_per_s * one.size,
-        controls=one.variant.controls,
+        period_s=dumbbell.period_s,
+        onset_s=dumbbell.onset_s,
+        end_s=dumbbell.end_s,
+        link_bit_per_s=dumbbell.link_bit_per_s * dumbbell.size,
+        controls=dumbbell.variant.controls,
     )

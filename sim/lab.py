@@ -68,13 +68,13 @@ def configuration(
     return parse(yaml.safe_dump(content))
 
 
-def _service(one: Other, period_s: float) -> dict[str, object]:
+def _service(destination: Other, period_s: float) -> dict[str, object]:
     return {
-        "name": one.name,
-        "address": str(one.address),
+        "name": destination.name,
+        "address": str(destination.address),
         "port": PORT,
         "balance": {"mode": "fixed", "period_s": period_s, "window_s": period_s},
-        "servers": [{"name": f"{one.name}-server", "address": str(one.server), "port": PORT}],
+        "servers": [{"name": f"{destination.name}-server", "address": str(destination.server), "port": PORT}],
     }
 
 
@@ -82,11 +82,11 @@ def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_pe
     """A run of `make news` as a plan: time compressed by k as there. `settings` are the scenario's own."""
     k = settings.k
     log = [*target_requests(scenario, settings), *bystander_requests(settings)]
-    requests = sorted((one.compressed(k) for one in log), key=lambda one: one.time_s)
+    requests = sorted((request.compressed(k) for request in log), key=lambda request: request.time_s)
 
-    def place(one: Request) -> Place:
-        host = WITNESS if one.server == BYSTANDER else CROWD[one.client % len(CROWD)]
-        return Place(host.round_trip_s / k, one.client_bytes_per_s * 8 or math.inf, (host.name, one.client))
+    def place(request: Request) -> Place:
+        host = WITNESS if request.server == BYSTANDER else CROWD[request.client % len(CROWD)]
+        return Place(host.round_trip_s / k, request.client_bytes_per_s * 8 or math.inf, (host.name, request.client))
 
     def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
         slow = SlowServer(

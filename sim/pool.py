@@ -54,7 +54,7 @@ class PoolPlan:
     switches: int = 1
     arrivals: Callable[[float], Iterator[float]] | None = None
     """When connections begin at a rate, in seconds since the load did; at random without."""
-    look: type[SecondLook] | None = None
+    second_look: type[SecondLook] | None = None
     """How loads have a say in who gets a new connection, if they have (each switch knows its own connections only)."""
     events: Mapping[float, Callable[[Simulation], None]] = field(
         default_factory=dict[float, "Callable[[Simulation], None]"]
@@ -181,7 +181,7 @@ class Simulation:
                 members,
                 plan.options,
                 decisions.append,
-                look=plan.look,
+                second_look=plan.second_look,
             )
             for decisions in self.decisions
         ]
@@ -198,7 +198,9 @@ class Simulation:
         self._rate_per_s = rate_per_s
         if self.plan.arrivals is not None:
             begun_s = self.clock.now
-            self._due_s = (begun_s + one for one in self.plan.arrivals(rate_per_s)) if rate_per_s else iter(())
+            self._due_s = (
+                (begun_s + offset_s for offset_s in self.plan.arrivals(rate_per_s)) if rate_per_s else iter(())
+            )
         self._turn += 1
         self._next(self._turn)
 

@@ -36,7 +36,7 @@ class SecondLook:
         positive = {server: weight for server, weight in weights.items() if weight > 0}
         others: dict[int, Mapping[int, int]] = {}
         if len(positive) > 1 and len(self._open) <= SMALL_POOL:
-            others = {one: {server: positive[server] for server in positive if server != one} for one in positive}
+            others = {first: {server: positive[server] for server in positive if server != first} for first in positive}
         elif len(positive) > 1:
             others = dict.fromkeys(positive, positive)
         self._draws = Draws(positive, others, shares=sum(positive.values()), looks=self.looks)

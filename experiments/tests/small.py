@@ -15,8 +15,10 @@ def measured(experiment: Experiment, points: Sequence[Point]) -> list[Record]:
     """Measure points, and keep them as the store does."""
     assert experiment.compute is not None
     return [
-        Record(one.key, one.parameters, json.loads(json.dumps(without_nan(experiment.compute(one)))), 0.0, 1.0, 0.0)
-        for one in points
+        Record(
+            point.key, point.parameters, json.loads(json.dumps(without_nan(experiment.compute(point)))), 0.0, 1.0, 0.0
+        )
+        for point in points
     ]
 
 
@@ -37,7 +39,7 @@ def tables_of(report: Report) -> str:
 
 def goal_of(report: Report, words: str) -> Goal:
     """The one goal whose text has these words."""
-    (goal,) = [one for one in report.goals if words in one.text]
+    (goal,) = [goal for goal in report.goals if words in goal.text]
     return goal
 
 

@@ -43,10 +43,10 @@ def squares(measure_point: Measure) -> Experiment:
         yield measure_point
 
     def report(records: Sequence[Record]) -> Report:
-        return Report([], summary={one.key: one.result["square"] for one in records})
+        return Report([], summary={record.key: record.result["square"] for record in records})
 
     def draw(records: Sequence[Record], figure: Figure) -> None:
-        figure.subplots().plot([one.result["square"] for one in records])
+        figure.subplots().plot([record.result["square"] for record in records])
 
     return Experiment("squares", "Squares", "Nowhere", "Numbers are squared.", points, report, draw, place)
 
@@ -87,7 +87,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 def squared(root: Path) -> dict[str, float]:
     runs = json.loads((root / "squares/runs.json").read_text())["runs"]
-    return {one["key"]: one["result"]["square"] for one in runs}
+    return {run["key"]: run["result"]["square"] for run in runs}
 
 
 @pytest.mark.parametrize("form", [["--quick"], []])
@@ -172,9 +172,12 @@ def test_results_of_older_programs_are_read_and_kept(tmp_path: Path) -> None:
     store = Store(tmp_path, "lab")
     points = [Point(key, {}, 1.0) for key in ("made now", "read", "new")]
     store.add(Record("new", {}, {"nothing": float("nan")}, 2e9, 1.0, None))
-    seen = [(one.began, one.load, one.program) for one in Store(tmp_path, "lab").of(points)]
+    seen = [(record.began, record.load, record.program) for record in Store(tmp_path, "lab").of(points)]
     assert seen == [(1e9, 1.5, "abc"), (1e9 - 86400, None, ""), (2e9, None, "")], "of the lab, not of the reading"
-    assert [one.result for one in Store(tmp_path, "lab").of(points)][1:] == [{"made_s": 1e9 - 86400}, {"nothing": None}]
+    assert [record.result for record in Store(tmp_path, "lab").of(points)][1:] == [
+        {"made_s": 1e9 - 86400},
+        {"nothing": None},
+    ]
 
 
 def test_a_full_disk_is_an_error_with_the_place(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

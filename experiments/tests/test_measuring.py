@@ -82,7 +82,7 @@ def segment(time: float, *, to_server: bool, flags: str, sequence: int = 0, ackn
 
 def test_a_transfer_ends_with_the_services_fin() -> None:
     seen = Handshakes()
-    for one in (
+    for line in (
         segment(1.0, to_server=True, flags="S", sequence=7),
         segment(2.0, to_server=True, flags="S", sequence=7),
         segment(2.1, to_server=False, flags="SA", acknowledgement=8),
@@ -91,7 +91,7 @@ def test_a_transfer_ends_with_the_services_fin() -> None:
         segment(2.9, to_server=False, flags="FA"),
         segment(9.0, to_server=True, flags="S", sequence=8),  # the same port again, never answered
     ):
-        seen.add(one)
+        seen.add(line)
     transfers = seen.transfers_between(0, 10)
     assert transfers.seconds == [1.5] and transfers.begun == 2
     assert seen.between(0, 10).seconds == [pytest.approx(1.1)]

@@ -44,7 +44,7 @@ def test_equal_shares_do_not_swing_and_others_are_reported() -> None:
     places = [Point(how, {"how": how, "loss": 0.01, "part": 1.0, "seed": 1}, 1.0) for how in sabt_shares.HOW]
     records = measured(sabt_shares.EXPERIMENT, places)
     assert records[0].result["swing"] == pytest.approx(0.0)
-    assert all(one.result["fair"] > 0.9 for one in records)
+    assert all(record.result["fair"] > 0.9 for record in records)
     assert records[-1].result["swing"] < records[1].result["swing"] / 3
     assert len(report_text(sabt_shares.EXPERIMENT, records).splitlines()) == 2 + len(records)
 
@@ -74,10 +74,10 @@ def test_unlike_losses_get_more_by_their_needs_than_by_equal_shares_or_present_f
     """Matsuo et al., Figure 5, in virtual time. SABT shared like EQ when needs followed the largest flight."""
     sabt, abt, eq, most = got("SABT", 230), got("ABT", 230), got("EQ", 230), got("EQ", 10_000)
     assert sum(sabt) > 1.02 * sum(eq) and sum(sabt) > sum(abt)
-    parts = [one / best for one, best in zip(sabt, most, strict=True)]
+    parts = [rate / best for rate, best in zip(sabt, most, strict=True)]
     assert max(parts) - min(parts) < 0.1, "each misses as much of what it could have"
-    enough = [one / best for one, best in zip(got("SABT", 350), most, strict=True)]
-    equal = [one / best for one, best in zip(got("EQ", 350), most, strict=True)]
+    enough = [rate / best for rate, best in zip(got("SABT", 350), most, strict=True)]
+    equal = [rate / best for rate, best in zip(got("EQ", 350), most, strict=True)]
     assert min(enough) > 0.92 > min(equal)
 
 
@@ -122,7 +122,7 @@ def test_the_least_budget_is_that_of_the_curve_through_what_was_measured() -> No
     """erf(1.3859) = 0.95."""
     curve = [(kb, 40 * math.erf(kb / 300)) for kb in (200, 300, 400)]
     assert sabt_fig5.least_kb(curve, 40.0) == pytest.approx(1.3859 * 300, abs=0.1)
-    noisy = [(kb, rate * part) for (kb, rate), part in zip(curve, (0.97, 1.03, 1.0), strict=True)]
+    noisy = [(kb, rate * factor) for (kb, rate), factor in zip(curve, (0.97, 1.03, 1.0), strict=True)]
     assert sabt_fig5.least_kb(noisy, 40.0) == pytest.approx(1.3859 * 300, rel=0.03)
     assert math.isnan(sabt_fig5.least_kb([], 100.0))
 
@@ -139,9 +139,11 @@ def budgets(sabt: float, abt: float) -> list[Record]:
         ("ABT, SABT's needs", sabt, (half,)),
         ("SABT, equation 1", 500.0, (half,)),
     ):
-        part = 0.9 if how == "SABT, equation 1" else 1.0
+        factor = 0.9 if how == "SABT, equation 1" else 1.0
         for kb in sizes:
-            known.append(run({"mbit_s": [part * one * math.erf(1.3859 * kb / least) for one in most]}, how=how, kb=kb))
+            known.append(
+                run({"mbit_s": [factor * rate * math.erf(1.3859 * kb / least) for rate in most]}, how=how, kb=kb)
+            )
     return known
 
 
@@ -153,9 +155,9 @@ def test_what_is_enough_and_what_half_of_it_gives_are_held_against_the_others(
     report = sabt_fig5.EXPERIMENT.report(records)
     assert [goal.reached for goal in report.goals] == [holds, holds, holds, False, None, True]
     assert report.goals[0].seen.endswith(f"EQ 500, ABT {abt:.0f}, SABT {sabt:.0f}; for their sum {sabt / 500:.2f}")
-    sabt_fig5.EXPERIMENT.draw([replace(one) for one in records], Figure())
-    some = sabt_fig5.EXPERIMENT.report(records[1:])
-    assert not some.goals and len(some.tables) == 1, "nothing to hold them against"
+    sabt_fig5.EXPERIMENT.draw([replace(record) for record in records], Figure())
+    partial = sabt_fig5.EXPERIMENT.report(records[1:])
+    assert not partial.goals and len(partial.tables) == 1, "nothing to hold them against"
 
 
 @pytest.mark.parametrize("figure", [sabt_shares, sabt_fig5, sabt_fig8])

@@ -23,13 +23,13 @@ def sent(*segments: tuple[float, int]) -> Any:
 
 def test_losses_of_one_window_are_one_event() -> None:
     window = [(0.0 + place / 100, place) for place in range(6)]
-    found = sent(*window, (1.0, 1), (1.1, 3), (1.2, 6), (1.3, 7), (2.0, 6))
-    assert (found.segments, found.again, found.events) == (11, 3, 2)
+    losses = sent(*window, (1.0, 1), (1.1, 3), (1.2, 6), (1.3, 7), (2.0, 6))
+    assert (losses.segments, losses.again, losses.events) == (11, 3, 2)
 
 
 def test_a_retransmission_that_is_lost_is_no_event_of_its_own() -> None:
-    found = sent((0.0, 0), (0.1, 1), (0.2, 2), (1.0, 0), (2.0, 0), (4.0, 0), (5.0, 1))
-    assert (found.again, found.events) == (4, 1)
+    losses = sent((0.0, 0), (0.1, 1), (0.2, 2), (1.0, 0), (2.0, 0), (4.0, 0), (5.0, 1))
+    assert (losses.again, losses.events) == (4, 1)
 
 
 def transfer(client: str, **switch: float) -> dict[str, Any]:
@@ -48,7 +48,9 @@ def transfer(client: str, **switch: float) -> dict[str, Any]:
 
 def record(**switch: float) -> Record:
     """A run whose first distance differs."""
-    transfers = [transfer(one.address, **(switch if number == 0 else {})) for number, one in enumerate(DISTANCES)]
+    transfers = [
+        transfer(distance.address, **(switch if number == 0 else {})) for number, distance in enumerate(DISTANCES)
+    ]
     kernel = {"TCPTimeouts": 1, "TCPLossProbes": 2}
     parameters = {"congestion": "reno", "loss": 0.05, "seconds": 1.0}
     return Record("one", parameters, {"transfers": transfers, "kernel": kernel}, 0.0, 1.0, 0.0)
@@ -80,13 +82,13 @@ def test_what_tcptrace_says_is_read_by_direction() -> None:
 
 
 def test_transfers_that_share_a_slot_are_left_out_and_told() -> None:
-    one = record()
-    for each in one.result["transfers"]:
+    first = record()
+    for each in first.result["transfers"]:
         each["switch"] = None
-    report = EXPERIMENT.report([one])
+    report = EXPERIMENT.report([first])
     assert report.summary == {"not measured": len(DISTANCES)}
     assert [goal.reached for goal in report.goals] == [None] * 6
-    EXPERIMENT.draw([one], Figure())
+    EXPERIMENT.draw([first], Figure())
 
 
 def test_a_run_is_told_and_drawn() -> None:

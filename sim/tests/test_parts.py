@@ -160,9 +160,9 @@ def test_every_server_is_granted_its_quota_at_a_time_of_its_own() -> None:
 
     times = [waited(seed) for seed in range(20)]
     # Either no tick comes after the quota is out and before the answer ends, or its rest waits for a grant.
-    at_once = [one for one in times if one == pytest.approx(2e-3)]
+    at_once = [time_s for time_s in times if time_s == pytest.approx(2e-3)]
     assert 5 < len(at_once) < 19
-    late = [round(one, 4) for one in times if one > 3e-3]
+    late = [round(time_s, 4) for time_s in times if time_s > 3e-3]
     assert len(at_once) + len(set(late)) == 20
 
 

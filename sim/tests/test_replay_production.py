@@ -111,14 +111,14 @@ def _place(server: Server) -> Place:
 def as_trace(decisions: list[Decision]) -> str:
     """The file that a live controller would have written."""
     file = io.StringIO()
-    rows = [{"unix_s": one.time_s, **one.row()} for one in decisions]
+    rows = [{"unix_s": decision.time_s, **decision.row()} for decision in decisions]
     out = csv.DictWriter(file, list(rows[0]))
     out.writeheader()
     out.writerows(rows)
     return file.getvalue()
 
 
-@pytest.mark.parametrize("variant", [HOT_SPOT, PRODUCTION], ids=lambda one: one.name)
+@pytest.mark.parametrize("variant", [HOT_SPOT, PRODUCTION], ids=lambda variant: variant.name)
 def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
     plan = lab_plan(NETWORK, variant, NETWORK.settle(replace(Settings(), before=3, after=2)))
     with monkeypatch.context() as patched:
@@ -126,12 +126,16 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch, 
         lived = simulate(plan).decisions
     moments = list(Replay(plan.config).run(tap.segments, start_s=0.0))
     assert plan.config.news is not None
-    found = compare_news(moments, as_trace(lived), plan.config.news.interval_s)
-    assert found.agrees and found.missing == 0, found.sentence
-    assert (found.ar_difference, found.offered_difference, found.admitted_difference) == pytest.approx(
+    comparison = compare_news(moments, as_trace(lived), plan.config.news.interval_s)
+    assert comparison.agrees and comparison.missing == 0, comparison.sentence
+    assert (comparison.ar_difference, comparison.offered_difference, comparison.admitted_difference) == pytest.approx(
         (0.0, 0.0, 0.0), abs=1e-3
     )
-    limits = {round(one.limit.rate) for one in lived if one.limit}
+    limits = {round(decision.limit.rate) for decision in lived if decision.limit}
     assert limits and (variant is HOT_SPOT or len(limits) > 5), "there was something to decide"
     replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]
-    assert {one.hot_spot for one in replayed} == {one.hot_spot for one in lived} == {None, TARGET_ADDRESS.packed}
+    assert (
+        {decision.hot_spot for decision in replayed}
+        == {decision.hot_spot for decision in lived}
+        == {None, TARGET_ADDRESS.packed}
+    )

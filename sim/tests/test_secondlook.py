@@ -27,15 +27,15 @@ def draws(weights: Mapping[int, int]) -> Draws:
         return Draws(weights, shares=sum(weights.values()))
     if len(weights) > SMALL_POOL:
         return Draws(weights, dict.fromkeys(weights, weights), sum(weights.values()), MOST_LOOKS)
-    others = {one: {server: weights[server] for server in weights if server != one} for one in weights}
+    others = {first: {server: weights[server] for server in weights if server != first} for first in weights}
     return Draws(weights, others, sum(weights.values()), MOST_LOOKS)
 
 
 @pytest.mark.parametrize("some", [(5, 8, 10), (10, 11)], ids=["unlike", "alike"])
 @pytest.mark.parametrize("servers", [1, 2, 3, 5, 16, 17, 40])
-def test_connections_go_where_the_data_plane_sends_them(servers: int, some: tuple[int, ...]) -> None:
+def test_connections_go_where_the_data_plane_sends_them(servers: int, weight_choices: tuple[int, ...]) -> None:
     source = random.Random(servers)
-    weights = {server: source.choice(some) for server in range(1, servers + 1)}
+    weights = {server: source.choice(weight_choices) for server in range(1, servers + 1)}
     looking = SecondLook(Clock(), weights)
     plane = DataPlane(Memory(), dict.fromkeys(PinState, 1 << 20), dict.fromkeys(weights, False))
     service = Service(1, draws(weights), sought=sought_idle(weights))
