@@ -33,82 +33,82 @@ from .tcp import TcpPlan
 CLIENTS = 1000
 BIT_PER_S = (21e3, 10e6)
 DELAY_S = (0.5e-3, 1.8)
-"""Of a client's own link (section 7.1)."""
+"""Ranges of the rate and of the one-way delay of a client's own link (section 7.1)."""
 FTP_BIT_PER_S = 337e3
 """The bystander's goodput before the crowd (section 7.5)."""
 SERVER_BYTES_PER_S = 1_000_000.0
-"""Section 7.6.2."""
+"""Rate of a server that is limited (section 7.6.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """A crowd at one of the other destinations."""
+    """A further crowd, at one of the other destinations."""
 
     other: int
-    """Its number."""
+    """Number of the destination."""
     per_s: float
-    """Requests beside those it has anyway; times the size."""
+    """Requests per second in addition to the usual ones; multiplied by the size."""
     begin_s: float
     end_s: float
     server_room: int | None = None
-    """As of the target."""
+    """As `Dumbbell.server_room`, for this destination."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dumbbell:
-    """A simulation of section 7. Times in seconds."""
+    """Parameters of a simulation of section 7. Times are in seconds."""
 
     variant: Variant
     period_s: float = 60.0
-    """T."""
+    """The detection interval T."""
     static_per_s: float | None = None
     link_bit_per_s: float = 4.0e6
     queue_bytes: float = 50_000.0
     quiet_per_s: float = 35.0
     crowd_per_s: float = 210.0
-    """Requests ("more than a 6 times' increase"; Table I's shares make it 167 to 210)."""
+    """Requests per second of the crowd ("more than a 6 times' increase"; by Table I's shares it is 167 to 210)."""
     onset_s: float = 1000.0
     ramp_s: float = 10.0
     end_s: float = 4000.0
     patience_s: float = 0.0
-    """60 in section 7.6.1."""
+    """Mean patience of a client; 60 in section 7.6.1, 0: unlimited."""
     ftp: bool = False
     server_room: int | None = None
-    """Requests that a server of SERVER_BYTES_PER_S keeps waiting; None: it answers at once."""
+    """Requests that may wait at a server of SERVER_BYTES_PER_S; None: the server answers at once."""
     tolerance: float = 0.1
     fast_share: float = 0.1
     step: float = 0.2
     table_size: int = 64
     bucket_s: float = 0.25
-    """Of the controller: delta, p, and what Chen & Heidemann give no value for."""
+    """Parameters of the controller: delta, p, and those for which Chen & Heidemann give no value."""
     size: float = 1.0
-    """So many times the clients, the requests, the shared link and its queue."""
+    """Factor for the number of clients, the requests, and the shared link's rate and queue."""
     others: int = 0
-    """Destinations beside the target, each a service with a server of its own."""
+    """Number of destinations beside the target, each a service with a server of its own."""
     others_per_s: float = 35.0
-    """Requests that they have together, as even as chance makes them; times `size`."""
+    """Requests per second of these destinations together, distributed at random; multiplied by `size`."""
     others_rise: float = 1.0
-    """So many times their requests from the onset on."""
+    """Factor for their requests from the onset on."""
     further: tuple[Further, ...] = ()
     others_period_s: float = 3600.0
-    """How often the controller decides on the others' ratios: with a server each there is nothing to decide."""
+    """Seconds between decisions on the others' ratios; with one server each there is nothing to decide."""
     seed: int = 1
 
     @property
     def settings(self) -> Settings:
-        """What the lab's configuration is made from."""
+        """Return the settings from which the lab's configuration is made."""
         return Settings(k=1.0, period_s=self.period_s)
 
 
 class _BufferServer(SlowServer):
-    """A constant rate, first come, first served, and a buffer (section 7.6.2)."""
+    """A server with a constant rate, first come first served, and a buffer (section 7.6.2)."""
 
     def __init__(self, clock: Clock, room: int) -> None:
         super().__init__(clock, workers=1, backlog=room, turn_s=2048 / SERVER_BYTES_PER_S)
 
 
 def places(seed: int, clients: int = CLIENTS) -> list[Place]:
-    """Where the clients are; the same seed puts them in the same places."""
+    """Return the paths of the clients; equal seeds give equal paths."""
     source = random.Random(f"{seed} places")
 
     def log_uniform(low: float, high: float) -> float:
@@ -118,12 +118,12 @@ def places(seed: int, clients: int = CLIENTS) -> list[Place]:
 
 
 def clients(dumbbell: Dumbbell) -> int:
-    """How many there are."""
+    """Return the number of clients."""
     return max(1, round(CLIENTS * dumbbell.size))
 
 
 def requests(dumbbell: Dumbbell) -> Iterator[Request]:
-    """The log: sizes as in the World Cup's, every request from any of the clients."""
+    """Return the request log: sizes as in the World Cup's log, each request from a random client."""
     crowd = Crowd(
         dumbbell.quiet_per_s * dumbbell.size,
         dumbbell.crowd_per_s * dumbbell.size,
@@ -142,7 +142,7 @@ def requests(dumbbell: Dumbbell) -> Iterator[Request]:
 
 
 def _others(dumbbell: Dumbbell) -> Iterator[Request]:
-    """What the other destinations are asked for: as much before the onset as after it."""
+    """Yield the requests to the other destinations, whose rate changes at the onset by `others_rise`."""
     rate = dumbbell.others_per_s * dumbbell.size
     source = random.Random(f"{dumbbell.seed} others")
     for request in synthesise(
@@ -154,7 +154,7 @@ def _others(dumbbell: Dumbbell) -> Iterator[Request]:
 
 
 def _further(dumbbell: Dumbbell, crowd: Further, number: int) -> Iterator[Request]:
-    """What a further crowd asks."""
+    """Yield the requests of a further crowd."""
     lasts_s = crowd.end_s - crowd.begin_s
     rate = crowd.per_s * dumbbell.size
     name, source = other(crowd.other).name, random.Random(f"{dumbbell.seed} further {number}")
@@ -163,7 +163,7 @@ def _further(dumbbell: Dumbbell, crowd: Further, number: int) -> Iterator[Reques
 
 
 def plan(dumbbell: Dumbbell) -> CrowdPlan:
-    """What is to be simulated."""
+    """Return the plan of a simulation."""
     where = places(dumbbell.seed, clients(dumbbell))
     config = configuration(
         NETWORK,
@@ -212,12 +212,12 @@ def plan(dumbbell: Dumbbell) -> CrowdPlan:
 
 
 def simulate_dumbbell(dumbbell: Dumbbell) -> Records:
-    """Run it."""
+    """Simulate, and return the records in the lab's format."""
     return recorded(dumbbell, simulate(plan(dumbbell)))
 
 
 def recorded(dumbbell: Dumbbell, run: CrowdRun) -> Records:
-    """What was run, as the lab's records have it."""
+    """Return the records of a run in the lab's format."""
     return records(
         run,
         period_s=dumbbell.period_s,

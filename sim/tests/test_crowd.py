@@ -127,44 +127,44 @@ def test_a_connections_first_syn_ack_counts_as_one_however_many_syns_it_took(mon
 
 @dataclass
 class Listening:
-    """A server that answers SYNs or not, and knows when they came."""
+    """A server that answers SYNs or not, and records their times."""
 
     clock: Clock
     answers: bool
-    heard: list[float]
+    syn_times: list[float]
 
     def syn(self) -> bool:
-        self.heard.append(self.clock.now)
+        self.syn_times.append(self.clock.now)
         return self.answers
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        raise AssertionError("nobody hears of its SYN-ACKs")
+        raise AssertionError("no client receives the SYN-ACKs")
 
 
 @pytest.mark.parametrize(
     ("answers", "waits_s", "passed_s"),
     [
         (False, (3.0, 6.0, 12.0, 24.0), [0.0, 3.0, 9.0]),
-        (False, (6.0, 6.0), [0.0, 6.0]),  # the first SYN's time is the pin's
-        (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # a SYN-ACK gives it another
+        (False, (6.0, 6.0), [0.0, 6.0]),  # a pin without an answer expires `pending_s` after the first SYN
+        (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # a SYN-ACK extends the pin to `answered_s`
     ],
 )
 def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
     monkeypatch: pytest.MonkeyPatch, answers: bool, waits_s: tuple[float, ...], passed_s: list[float]
 ) -> None:
-    heard: list[float] = []
+    syn_times: list[float] = []
 
-    def one_alone(_: CrowdSwitch, service: Service, client: int, *, pinned: Server | None) -> Server | None:
-        """The limit."""
-        return pinned if heard else service.servers[0]
+    def admit_first(_: CrowdSwitch, service: Service, client: int, *, pinned: Server | None) -> Server | None:
+        """Admit the first SYN, then only SYNs whose connection is pinned."""
+        return pinned if syn_times else service.servers[0]
 
     def servers(clock: Clock) -> dict[str, list[Listening]]:
-        return {TARGET: [Listening(clock, answers, heard)]}
+        return {TARGET: [Listening(clock, answers, syn_times)]}
 
     def near(_: Request) -> Place:
         return Place(0.0)
 
-    monkeypatch.setattr(CrowdSwitch, "syn", one_alone)
+    monkeypatch.setattr(CrowdSwitch, "syn", admit_first)
     crowd_plan = plan(Dumbbell(NONE, end_s=200.0))
     assert (crowd_plan.config.connections.pending_s, crowd_plan.config.connections.answered_s) == (10.0, 60.0)
     simulate(
@@ -177,11 +177,11 @@ def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
             syn_waits_s=waits_s,
         )
     )
-    assert [moment - 1.0 for moment in heard] == passed_s
+    assert [moment - 1.0 for moment in syn_times] == passed_s
 
 
 def two_requests(place: Callable[[Request], Place]) -> list[float]:
-    """When the answers of client 1 of one destination and of client 1 of another are whole; both are asked at once."""
+    """Return when both answers end, in s: client 1 of the target and client 1 of another destination ask at once."""
     asked = [Request(1.0, 1, TARGET, 50_000), Request(1.0, 1, "other-0", 50_000)]
     run = simulate(replace(plan(Dumbbell(NONE, others=1, end_s=60.0)), requests=asked, place=place))
     return [connection.done_s or math.inf for connection in run.outcomes]
@@ -194,10 +194,10 @@ def test_a_client_has_one_link_whatever_it_asks() -> None:
     assert max(two_requests(lambda request: Place(0.1, bit_per_s, (request.server, 1)))) < 1.3 * alone
 
 
-def test_places_tell_whose_link_it_is() -> None:
+def test_each_place_names_the_client_that_owns_the_link() -> None:
     assert len({place.client for place in places(1)}) == 1000
     lab = lab_plan(NETWORK, NONE, NETWORK.settle(SHORT))
-    # The numbers of clients on different hosts overlap: the crowd's and the bystander's.
+    # Clients on different hosts (the crowd's and the bystander's) have equal numbers, but links of their own.
     where = [lab.place(Request(0.0, number, server, 1000)) for number in (1, 2) for server in (TARGET, BYSTANDER)]
     assert len({place.client for place in where}) == 4
 
@@ -210,7 +210,7 @@ def test_the_controllers_steps_are_timed() -> None:
 
 
 def test_only_the_responses_of_the_share_are_measured_and_it_follows_the_load() -> None:
-    """Three new responses for each slot, all at once: what is found taken tells how many there are."""
+    """Three responses per slot begin at once; the controller estimates their number from the share of used slots."""
     clock = Clock()
     switch = CrowdSwitch(clock, plan(Dumbbell(HOT_SPOT)).config, random.Random(1), lambda _: None)
     flows = [Flow(number) for number in range(3 * SLOTS)]

@@ -63,7 +63,7 @@ def test_r_relieves_the_loaded_server() -> None:
 def test_a_loaded_servers_answers_come_in_bursts() -> None:
     run = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 170.0, 60.0))
     answers = [decision.differences[2].synack for decision in run.decisions[0][15:]]
-    # It is always busy: one that worked evenly would answer as often in each second.
+    # The server is always busy: one that worked evenly would answer as often in each second.
     assert statistics.pstdev(answers) > math.sqrt(statistics.fmean(answers))
 
 
@@ -97,7 +97,7 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
 
 @pytest.mark.parametrize("look", [SecondLook, TwoLooks])
 def test_a_server_that_refuses_gets_no_more_than_its_share_until_it_is_ejected(second_look: type[SecondLook]) -> None:
-    """Its process ends, and its host answers SYNs with RSTs, which leave it without a load."""
+    """The server's process ends; its host answers SYNs with RSTs, so that the server never has open connections."""
 
     def end_process(simulation: Simulation) -> None:
         simulation.servers[1].refuses = True
@@ -147,7 +147,7 @@ def test_open_connections_are_those_that_have_not_ended() -> None:
     simulation = Simulation(plan)
     simulation.clock.after(30.0, simulation.load, 0.0)
     simulation.run()
-    # The last ones are through, and who vanished was found by the sweep.
+    # The last connections have ended, and the sweep has removed those that vanished.
     simulation.clock.run(125.0)
     assert set(simulation.switches[0].open_now().values()) == {0}
 
@@ -175,7 +175,7 @@ def test_a_syn_sent_again_leaves_its_pin_the_time_that_it_had() -> None:
         switch.syn(pin)
     assert sum(switch.open_now().values()) == 1
     switch.end(pin, seen=False)
-    # Idle at 58 s: the sweep of the first minute finds it.
+    # The pin expires at 58 s, so the sweep at 60 s removes it.
     clock.run(61.0)
     assert sum(switch.open_now().values()) == 0
 

@@ -29,7 +29,7 @@ Place = tuple[Packed, int]
 
 
 class Tap:
-    """What passes the simulated switch, as a capture of all its ports would have it."""
+    """Records the packets that pass the simulated switch as a capture of all its ports would."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.segments: list[Segment] = []
@@ -54,7 +54,7 @@ class Tap:
 
         def tapped_response(switch: CrowdSwitch, flow: Flow, size: int) -> None:
             response(switch, flow, size)
-            # Whose it is does not matter to the rates: a port for each slot and fingerprint of the simulation.
+            # Rates do not depend on the client: each slot and fingerprint gets an address and port of its own.
             client = (packed(CLIENT + flow.fingerprint, IPV4_BITS), flow.slot)
             server = switch.service("target").servers[0]
             self._add(switch.now, (server.address.packed, server.port), client, ACK, size - 40)
@@ -68,11 +68,11 @@ class Tap:
 
 
 DELAY_S = 0.004
-"""A decision is written down a little after its reading."""
+"""Seconds between a reading and the line in the trace that records its decision."""
 
 
 def as_trace(decisions: Sequence[Decision]) -> str:
-    """The file that a live controller would have written, its last line unfinished."""
+    """Return the trace that a live controller would have written, with an unfinished last line."""
     file = io.StringIO()
     rows = [{"unix_s": decision.time_s + DELAY_S, **decision.row()} for decision in decisions]
     out = csv.DictWriter(file, list(rows[0]))
@@ -94,7 +94,7 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch) 
     for decision, other in zip(replayed, lived, strict=True):
         assert decision.measurement.offered == pytest.approx(other.measurement.offered, rel=0.01)
         assert decision.measurement.admitted == pytest.approx(other.measurement.admitted, rel=0.01)
-        # The flows fall on other slots, and some share one.
+        # In the replay the flows hash to other slots, and some flows share a slot.
         assert decision.measurement.ar == pytest.approx(other.measurement.ar, rel=0.05)
         assert (decision.limit is None) == (other.limit is None)
         if decision.limit and other.limit:

@@ -34,12 +34,12 @@ Place = tuple[Packed, int]
 
 
 def numbered(number: int) -> Place:
-    """A client's address and port of their own for every number."""
+    """Return an address and port that belong to this number only."""
     return packed(CLIENT + number // PORTS, IPV4_BITS), 1024 + number % PORTS
 
 
 class Response(Flow):
-    """Has the slot that the switch computes from the response's addresses and ports."""
+    """A response with the slot that the switch computes from its addresses and ports."""
 
     __slots__ = ("client",)
 
@@ -50,10 +50,10 @@ class Response(Flow):
 
 
 class Tap:
-    """What passes the simulated switch, as a capture of all its ports would have it.
+    """Records the packets that pass the simulated switch as a capture of all its ports would.
 
-    Every SYN has a connection of its own here, and handshakes go on in the order in which SYNs passed: all that is
-    counted of them are their numbers.
+    Each SYN gets a connection of its own, and handshakes continue in the order of their SYNs: the controller only
+    counts handshakes, so this does not change its decisions.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def _place(server: Server) -> Place:
 
 
 def as_trace(decisions: list[Decision]) -> str:
-    """The file that a live controller would have written."""
+    """Return the trace that a live controller would have written."""
     file = io.StringIO()
     rows = [{"unix_s": decision.time_s, **decision.row()} for decision in decisions]
     out = csv.DictWriter(file, list(rows[0]))

@@ -22,7 +22,10 @@ SERVICE, CLIENT = from_text("10.0.0.100").packed, from_text("10.0.1.7").packed
 
 
 def draws(weights: Mapping[int, int]) -> Draws:
-    """As a controller programs them: small pools draw the others from the rest, large ones from all."""
+    """Return the draws as the controller programs them.
+
+    Small pools draw the further servers from the rest of the pool, large pools from all servers.
+    """
     if len(weights) == 1:
         return Draws(weights, shares=sum(weights.values()))
     if len(weights) > SMALL_POOL:
@@ -53,4 +56,4 @@ def test_connections_go_where_the_data_plane_sends_them(servers: int, weight_cho
             ended, server = live.pop(source.randrange(len(live)))
             looking.closed(server, by_fin=True)
             plane.answer(TICK_BASE, service, server, Packet(ended, Event.FIN))
-    assert sought > 0 or servers <= MOST_LOOKS, "nobody was sought out"
+    assert sought > 0 or servers <= MOST_LOOKS, "no idle server was selected"

@@ -16,7 +16,7 @@ OTHERS = 8
 
 
 def crowds(*further: Further, size: float = 0.5) -> CrowdRun:
-    """One at the target from the onset to the end and others; everybody else gets a tenth more than before."""
+    """Simulate a crowd at the target from the onset on, and further ones; other destinations get a tenth more."""
     dumbbell = Dumbbell(
         PRODUCTION,
         onset_s=ONSET_S,
@@ -33,7 +33,7 @@ def crowds(*further: Further, size: float = 0.5) -> CrowdRun:
 
 
 def limited(run: CrowdRun) -> dict[str, tuple[float, float]]:
-    """From when to when each was limited for the first and the last time."""
+    """Return the first and the last time, in s, at which each destination was limited."""
     names = {TARGET_ADDRESS: TARGET} | {other(number).address: other(number).name for number in range(OTHERS)}
     periods: dict[str, tuple[float, float]] = {}
     for decision in run.decisions:
@@ -45,7 +45,7 @@ def limited(run: CrowdRun) -> dict[str, tuple[float, float]]:
 
 
 def lost(run: CrowdRun, begin_s: float) -> float:
-    """Part of the packets that the link dropped from then on."""
+    """Return the share of packets that the link dropped from `begin_s` on."""
     (_, first), (_, last) = next(reading for reading in run.link if reading[0] >= begin_s), run.link[-1]
     dropped = last.dropped - first.dropped
     return dropped / (last.sent - first.sent + dropped)
@@ -64,7 +64,7 @@ def test_one_inside_another_is_limited_and_freed_without_it() -> None:
 
 @pytest.mark.parametrize("room", [None, 20])
 def test_five_that_begin_together_are_limited_each(room: int | None) -> None:
-    """Beside the target's; of their servers one is slow in half of the runs."""
+    """Four crowds beside the target's; with `room`, the server of one of them is slow."""
     sizes = (120.0, 80.0, 60.0, 50.0)
     further = [
         Further(number, size, ONSET_S, END_S, room if number == 1 else None) for number, size in enumerate(sizes)
