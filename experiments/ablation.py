@@ -1,4 +1,4 @@
-"""Which of production mode's mechanisms pay: each switched off in turn, over pools and causes; simulated."""
+"""An ablation of production mode: each mechanism is switched off in turn, over pools and causes; simulated."""
 
 from __future__ import annotations
 
@@ -26,44 +26,46 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GIVEN_UP_S = 5.0
-"""After this long a client gives up (httperf's); such a connection counts with this time."""
+"""Seconds after which a client gives up (httperf's timeout); such a connection counts with this time."""
 PERIOD_S, WINDOW_S = 1.0, 10.0
 BEGINS_S, ENDS_S, END_S = 60.0, 120.0, 180.0
-"""When a case's cause begins and ends, and its run."""
+"""Seconds at which a case's cause begins and ends, and at which its run ends."""
 POOL, LOADED = 10, 1
 WORK_S, RATE_PER_SERVER = 7e-3, 5.6
-"""CPU time of a request, and requests a second for each server: two fifths of what a server can do."""
+"""CPU seconds of a request, and requests per second for each server: two fifths of a server's capacity."""
 OVERLOAD = 6.0
-"""Times the usual rate: more than twice what all servers can do, so that each loses most SYNs."""
+"""Factor of the usual rate under overload: more than twice the capacity of all servers, so that each loses most
+SYNs."""
 LOST_SHARE = 0.01
-"""Of the SYNs, between switch and servers, where stray ones are lost."""
+"""Share of the SYNs lost between switch and servers in the case of stray losses."""
 FLOOD_PER_S = 500.0
-"""SYNs a second that never complete: nine for each of the clients'."""
+"""SYNs per second that never complete a handshake: nine for each SYN of the clients."""
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 MARGIN, LEAST_MS = 0.05, 1.0
-"""A mechanism pays where its absence surely costs more than this part of the mean, and more than this time in ms."""
+"""A mechanism pays where its absence costs more than this share of the mean and more than this time in ms, with 95 %
+confidence."""
 CONNECTIONS_PER_S = 18_000.0
-"""Simulated in a second of this machine, about, for the estimate of the time left."""
+"""Connections simulated per second of computing, roughly, to estimate the time left."""
 
 
 class WithoutIdleQueue(SecondLook):
-    """Compares the servers that are drawn, and seeks no idle server."""
+    """Compares only the drawn servers, and seeks no idle server."""
 
     seeks_idle = False
 
 
 class ForgetfulCeilings(Ceilings):
-    """Remembers no share at which a server lost SYNs."""
+    """Forgets the shares at which a server lost SYNs."""
 
     def lost(self, server: int, share: float, intervals: int) -> None:
-        """See Ceilings."""
+        """Ignore the loss."""
 
 
 class NeverClearedWindow(Window):
-    """Keeps its intervals, so that losses that have moved weight move it again while they are in the window."""
+    """Keeps its intervals, so that losses that have already moved weight move it again while they are in the window."""
 
     def clear(self) -> None:
-        """See Window."""
+        """Keep the intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +76,20 @@ class Variant:
     options: Mapping[str, float] = field(default_factory=dict[str, float])
     """Production options that switch the mechanism off."""
     parts: Sequence[Part] = ()
-    """Module, name and substitute of what has no option."""
+    """Substitutes for mechanisms that no option switches off: module, name and substitute."""
     second_look: type[SecondLook] | None = SecondLook
 
 
 def _first(find: Callable[..., dict[int, float]], *arguments: Any, **options: Any) -> dict[int, float]:
-    """The first of the servers that ``find`` returns."""
+    """Return the first of the servers that ``find`` returns."""
     return dict(list(find(*arguments, **options).items())[:1])
 
 
 WHOLE = "production mode"
 PAPER, FIXED = "paper mode", "fixed weights"
 DELETED = Variant()
-"""Stands for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run of it is the
-whole mode."""
+"""Placeholder for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run with it
+simulates the complete mode."""
 MECHANISMS: Mapping[str, Variant] = {
     WHOLE: Variant(),
     "confidence": Variant(options={"confidence_z": 1e-6}),
@@ -129,7 +131,7 @@ def _overloads(simulation: Simulation, times: float) -> None:
 
 
 def _floods(simulation: Simulation) -> None:
-    """Send a SYN that its sender does not complete, and the next one later."""
+    """Send a SYN whose handshake is never completed, and schedule the next one."""
     (switch,) = simulation.switches
     pin = Pin()
     server = switch.syn(pin)
@@ -170,7 +172,8 @@ WITHOUT_PRODUCTION = (PAPER, FIXED)
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Each mechanism switched off in each case, with and without the second look; the idle queue where there is one."""
+    """Return a point for each mechanism, case and seed, with and without the second look; the idle queue needs the
+    second look."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, CASES)
     return [
         _point(case, without, second_look=second_look, seed=seed)
@@ -197,7 +200,7 @@ def _variant(parameters: Mapping[str, Any]) -> Variant:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """A case's pool and events; T = 1 s, mT = 10 s, as in the demo."""
+    """Return a case's pool and events; T = 1 s, mT = 10 s, as in the demo."""
     case, variant = parameters["case"], _variant(parameters)
     options = BalanceOptions(mode=variant.mode, period_s=PERIOD_S, window_s=WINDOW_S)
     options = replace(options, production=replace(options.production, **variant.options))
@@ -222,13 +225,13 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     with substituted(_variant(point.parameters).parts):
         return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """The mean time to the end of the answer, and the part of the connections that were given up."""
+    """Return the mean time to the end of the answer, and the share of connections that were given up."""
     begun = [connection for connection in run.connections if connection.begun_s < run.plan.end_s - GIVEN_UP_S]
     waits = [GIVEN_UP_S if each.done_s is None else min(each.done_s, GIVEN_UP_S) for each in begun]
     return {
@@ -247,7 +250,7 @@ def _means(records: Sequence[Record], case: str, without: str, *, second_look: b
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the absence of a mechanism costs in a case, by pairs of runs with the same arrivals."""
+    """The cost of a mechanism's absence in a case, from pairs of runs with the same arrivals."""
 
     whole_ms: Mean
     more_ms: Mean
@@ -259,12 +262,12 @@ class Cost:
 
     @property
     def pays(self) -> bool:
-        """Whether its absence surely costs."""
+        """Whether the mechanism's absence costs more than the margin, by its whole interval."""
         return self.more_ms.value - self.more_ms.half > self.margin_ms
 
     @property
     def harms(self) -> bool:
-        """Whether its absence surely saves."""
+        """Whether the mechanism's absence saves more than the margin, by its whole interval."""
         return -self.more_ms.value - self.more_ms.half > self.margin_ms
 
     @property
@@ -275,7 +278,7 @@ class Cost:
 
 
 def _costs(records: Sequence[Record], without: str, *, second_look: bool) -> dict[str, Cost]:
-    """By case."""
+    """Return the cost in each case."""
     costs: dict[str, Cost] = {}
     for case in CASES:
         whole, other = (_means(records, case, name, second_look=second_look) for name in (WHOLE, without))
@@ -291,7 +294,7 @@ def _verdict(costs: Mapping[str, Cost]) -> str:
 
 
 def _table(records: Sequence[Record], *, second_look: bool) -> Table:
-    """A row for each mechanism, a column for each case."""
+    """Return a table with a row for each mechanism and a column for each case."""
     names = [*MECHANISMS, NO_IDLE_QUEUE] if second_look else list(MECHANISMS)
     whole = {case: mean_of(list(_means(records, case, WHOLE, second_look=second_look).values())) for case in CASES}
     rows = [[WHOLE, *(whole[case].text(0) for case in CASES), ""]]
@@ -304,7 +307,7 @@ def _table(records: Sequence[Record], *, second_look: bool) -> Table:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Two tables: with the second look and without."""
+    """Report two tables: with and without the second look."""
     return Report(
         tables=[_table(records, second_look=second_look) for second_look in LOOKS],
         summary={
@@ -319,7 +322,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean times without each mechanism, in parts of production mode's: in colour where the difference counts."""
+    """Draw mean times without each mechanism relative to production mode's, in colour where the difference counts."""
     panels = figure.subplots(1, 2, sharey=True)
     names = [name for name in (*MECHANISMS, NO_IDLE_QUEUE) if name != WHOLE]
     for axes, second_look in zip(panels, LOOKS, strict=True):

@@ -1,4 +1,4 @@
-"""Connections a second: of an agent's engine alone, and of what the lab carries."""
+"""Connections per second: of an agent's engine alone, and of each way to bind requests in the lab."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LEAST_PER_S = 100_000
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The engine some times; then everybody in one place, as fast as they can."""
+    """Return points of the engine alone, then of every series in one place, each at its highest rate."""
     seconds = QUICK_SECONDS if quick else SECONDS
     engine = [Point(f"{ENGINE} #{number}", {}, 5.0, ENGINE) for number in range(QUICK_ROUNDS if quick else ROUNDS)]
     lab = [
@@ -57,7 +57,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """The engine needs none."""
+    """Open the lab; the engine needs none."""
     if group == ENGINE:
         yield lambda point: {"per_s": engine_per_s()}
         return
@@ -82,7 +82,7 @@ def engine_per_s() -> float:
 
 
 def per_s(records: Sequence[Record], series: Series | None) -> Mean:
-    """Return the connections a second of a series, or of the engine alone."""
+    """Return the mean connections per second of a series, or of the engine alone."""
     name = series.name if series else None
     return mean_of([record.result["per_s"] for record in records if record.parameters.get("series") == name])
 
@@ -102,7 +102,7 @@ def _known(records: Sequence[Record]) -> list[Series]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The engine's figure against the goal; a row a series."""
+    """Compare the engine's rate with the goal; one row for each series."""
     engine = per_s(records, None)
     goals = [
         Goal(
@@ -121,7 +121,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """What the lab carries, as bars."""
+    """Draw the rates in the lab as bars."""
     axes = figure.subplots()
     known = _known(records)
     means = [per_s(records, variant) for variant in known]

@@ -1,4 +1,4 @@
-"""What a decision takes: by the number of rules and their kind, by the size of a body, and beside HAProxy and nginx."""
+"""Cost of a decision: by the number of rules and their kind, by the size of a body, and beside HAProxy and nginx."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = (*INDEXED, "contains", "regex", SCANNED)
 BODIES = ("xml", "json")
 COUNTS = (1, 10, 100, 1_000, 10_000)
 QUICK_COUNTS = (1, 100, 10_000)
-"""Of the lab: the bench has them all."""
+"""Numbers of rules in the lab in the quick form; the bench always measures all."""
 PLACES = ("first", "last", "none")
 WHERE = ("early", "late", "absent")
 ASKED = (AGENT, CHAIN, MAP, LOCATION)
@@ -37,14 +37,14 @@ RATE_PER_S, SECONDS = 100.0, 3.0
 TIMEOUT_S = 300.0
 FLAT_TIMES, MOST_US = 2.0, 5.0
 LINEAR_TIMES = 1.5
-"""What is linear takes so much more at most than in proportion."""
+"""The most by which a linear cost may exceed proportional growth, as a factor."""
 LEAST_MB_PER_S = 100.0
 EARLY_SHARE = 0.1
-"""Of a body that is decided early, at most so much is read of the largest."""
+"""The largest share of a body that may be read where the decision falls early."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The bench, kind by kind; then a place for each number of rules."""
+    """Return points of the bench for each kind, then of a place for each number of rules."""
     each = QUICK_EACH_S if quick else EACH_S
     rounds = range(1 if quick else REPETITIONS)
     bench = [
@@ -69,7 +69,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """The bench needs none; everybody in the lab has so many rules."""
+    """Open the lab with that many rules for every series; the bench needs none."""
     if group == BENCH:
         yield lambda point: bench(point.parameters["kind"], point.parameters["each_s"])
         return
@@ -85,7 +85,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def path(count: int, where: str) -> str:
-    """Return what the first of so many rules takes, the last, or none."""
+    """Return a path that the first of `count` rules takes, the last, or none."""
     return {"first": f"/shop/0/{KILO}", "last": f"/shop/{count - 1}/{KILO}", "none": f"/{KILO}"}[where]
 
 
@@ -106,7 +106,7 @@ def _lines(records: Sequence[Record]) -> list[Mapping[str, Any]]:
 
 
 def decision_us(records: Sequence[Record], kind: str, count: int, where: str) -> Mean:
-    """Return the time of a decision with so many rules of a kind."""
+    """Return the mean microseconds of a decision with `count` rules of a kind."""
     lines = [line for line in _lines(records) if (line.get("kind"), line.get("rules")) == (kind, count)]
     return mean_of([line[f"{where}_ns"] / 1e3 for line in lines])
 
@@ -124,7 +124,7 @@ def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[
 
 
 def request_us(records: Sequence[Record], series: Series, count: int, where: str) -> Mean:
-    """Return the CPU of a request in the lab: the agent's or the proxy's."""
+    """Return the mean CPU microseconds of a request in the lab, in the agent or the proxy."""
     wanted = (series.name, count, where)
     runs = [
         record
@@ -166,15 +166,15 @@ def _lab_table(records: Sequence[Record]) -> Table:
 
 
 def _flat(records: Sequence[Record], kind: str) -> Goal:
-    """The most that rules and their place make of the time with one rule, and the worst time."""
+    """Require that rules and their place change the time by at most FLAT_TIMES, and that it is at most MOST_US."""
     text = f"{kind}: flat within {FLAT_TIMES:g} times of 1 rule, at most {MOST_US:g} us"
     times = {
         where: [mean.value for count in COUNTS if (mean := decision_us(records, kind, count, where)).runs]
         for where in PLACES
     }
-    if not all(len(course) > 1 for course in times.values()):
+    if not all(len(values) > 1 for values in times.values()):
         return Goal(text, None, "not measured")
-    growth = max(max(course) / course[0] for course in times.values())
+    growth = max(max(values) / values[0] for values in times.values())
     worst = max(map(max, times.values()))
     return Goal(text, growth <= FLAT_TIMES and worst <= MOST_US, f"{growth:.2f} times, {worst:.2f} us")
 
@@ -204,7 +204,7 @@ def _body_goals(records: Sequence[Record], kind: str) -> list[Goal]:
 
 
 def shapes(records: Sequence[Record]) -> list[Finding]:
-    """Hold the shapes of LCS's figures, which come without numbers, against ours."""
+    """Compare the shapes of LCS's figures, which have no published numbers, with ours."""
     few, many = (decision_us(records, "prefix", count, "last").value for count in (COUNTS[0], COUNTS[-1]))
     single, hundred = (decision_us(records, SCANNED, count, "none").value for count in (1, 100))
     late = {size: us.value for size, (us, _) in bodies(records, "xml", "late").items()}
@@ -239,7 +239,7 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Decisions, bodies, the lab, LCS's shapes."""
+    """Report decisions, bodies, requests in the lab, and LCS's shapes."""
     return Report(
         tables=[
             _decisions_table(records),

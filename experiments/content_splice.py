@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 PAIRS, QUICK_PAIRS = 30, 10
 PATH = LAST.replace(KILO, HUNDRED)
 UNDER_WAY = 5_000
-"""Packets of a client that has long had the splice: its answer alone is some 70,000."""
+"""Packets to a client after which its connection has surely been spliced; the whole answer takes some 70,000."""
 TIMEOUT_S = 60.0
 LEAST_SHARE, MOST_CPU = 0.9, 1.3
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Both in turn, the first of a pair by turns, too."""
+    """Return pairs of points, the order within a pair alternating."""
     pairs = [((PLAIN, AGENT), (AGENT, PLAIN))[number % 2] for number in range(QUICK_PAIRS if quick else PAIRS)]
     return [
         Point(f"{series.name} {HUNDRED} #{number}", {"series": series.name, "pair": number}, 3.0, "place")
@@ -38,14 +38,14 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a place whose hosts use no timestamps, as agents do not."""
+    """Open a place whose hosts use no TCP timestamps, as the agents use none."""
     del group
     with ContentPlace(RULES, say, timestamps=False) as place:
         yield lambda point: transfer(place, point.parameters["series"])
 
 
 def transfer(place: ContentPlace, name: str) -> Values:
-    """Fetch the page; return its rate, the agent's packets before and after the splice, and the switch's CPU."""
+    """Fetch the page; return its rate, the agent's packets before and after the splice, and the switch's CPU time."""
     series = SERIES[name]
     packets, cpu_s = place.quiet_packet_counts(), place.cpu_s()["switch"]
     agent, client = place.agent_packets(), place.client_packets()
@@ -79,7 +79,7 @@ def transfer(place: ContentPlace, name: str) -> Values:
 
 
 def pairs(records: Sequence[Record], figure: str) -> list[float]:
-    """Return a figure of the spliced transfer in parts of plain forwarding's, pair by pair."""
+    """Return a figure of the spliced transfer relative to plain forwarding's, for each pair."""
     rates: dict[str, dict[int, float]] = {AGENT.name: {}, PLAIN.name: {}}
     for record in records:
         rates[record.parameters["series"]][record.parameters["pair"]] = record.result[figure]
@@ -108,7 +108,7 @@ def _range(values: Sequence[int]) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row each; medians over the pairs."""
+    """Report a row for each series; medians over the pairs."""
     after = [record.result["agent_after"] for record in records if record.parameters["series"] == AGENT.name]
     goals = [
         _median(records, "mb_per_s", "spliced: at least 0.9 of plain forwarding, median", {"least": LEAST_SHARE}),
@@ -131,7 +131,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Rates in order of the pairs, and their ratio."""
+    """Draw the rates in the order of the pairs, and their ratio."""
     rates, ratios = figure.subplots(1, 2)
     for series in (PLAIN, AGENT):
         runs = [run for run in records if run.parameters["series"] == series.name]

@@ -1,4 +1,4 @@
-"""Time to the first byte, and CPU of a request: agents, plain service, HAProxy and nginx behind one switch."""
+"""Time to the first byte and CPU time of a request: agents, plain service, HAProxy and nginx behind one switch."""
 
 from __future__ import annotations
 
@@ -38,36 +38,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
-"""Who is asked for pages."""
+"""Series that are measured with pages."""
 POSTED = (DIRECT, PLAIN, AGENT, HIT, MISS)
-"""Who is sent documents, as in LCS's Figures 6b and 7."""
+"""Series that are measured with posted documents, as in LCS's Figures 6b and 7."""
 COMPARED = (AGENT, HIT)
-"""Who of these is held against whom."""
+"""Series whose posts are compared with each other."""
 
 LOAD = 0.3
-"""In parts of what HAProxy's chain answers here."""
+"""Load as a share of the rate that HAProxy's chain reaches in this place."""
 CAPACITY_S = 3.0
 SECONDS, QUICK_SECONDS = 20.0, 10.0
 REPETITIONS = 3
 COMPARED_ROUNDS = 4
-"""Rounds of these two in a quick run's one place: medians of a few posts differ."""
+"""Rounds of the compared series in a quick run's one place: medians of few posts scatter."""
 DOCUMENTS = (1_000, 10_000, 100_000, 1_000_000)
 POST_SECONDS = 4.0
 POST_RATE_PER_S, POST_BYTES_PER_S = 40.0, 5e6
-"""At most: large documents come less often, or they would meet each other."""
+"""Largest rates of posts; large documents are sent less often, so that no two are under way at once."""
 BOUND, DOCUMENT = "bound by the path", "bound by the document"
-"""What decides on a document: a rule that needs nothing of it, or one on its last element."""
+"""What binds a document: a rule on the path, which needs nothing of it, or a rule on its last element."""
 P50_TIMES, P99_TIMES = 1.3, 1.5
 EQUAL_TIMES = 1.1
-"""Medians of the same way differ by so much from run to run."""
+"""Factor by which medians of the same series differ from run to run."""
 HALF, TENTH = 0.5, 0.1
 FLAT_TIMES = 2.0
-"""What grows by less over all sizes is constant."""
+"""A time that grows by less than this factor over all sizes counts as constant."""
 SENT = "sending it is part of it"
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Everybody in turn in one place; repetitions open it anew."""
+    """Return points of all series in turn in one place; each repetition opens a new place."""
     seconds = QUICK_SECONDS if quick else SECONDS
     rounds = [(number, number, (*_pages(seconds), *_posts())) for number in range(1 if quick else REPETITIONS)]
     if quick:
@@ -109,14 +109,14 @@ def _rate(size: int) -> float:
 
 
 def paths(series: Series, page: str, by: str = BOUND) -> list[str]:
-    """Return what a series asks for in turn.  A miss needs two groups without a common server."""
+    """Return the paths that a series requests in turn. A miss needs two groups without a common server."""
     last = f"/{page}" if by == DOCUMENT else LAST.replace(KILO, page)
     return [FIRST.replace(KILO, page), last] if series is MISS else [last]
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a place with everybody."""
+    """Open a place with all agents and rivals."""
     del group
     with ContentPlace(RULES, say) as place:
         yield lambda point: _measure(place, point.parameters)
@@ -141,12 +141,13 @@ def _of(records: Sequence[Record], series: Series, **wanted: Any) -> list[Record
 
 
 def first_ms(records: Sequence[Record], series: Series, figure: str = "p50_ms", **wanted: Any) -> Mean:
-    """Return a figure of the times to the first byte."""
+    """Return the mean of a figure of the times to the first byte."""
     return mean_of([record.result["first"][figure] for record in _of(records, series, **wanted)])
 
 
 def cpu_us(records: Sequence[Record], series: Series, page: str, *, switch: bool = False) -> Mean:
-    """Return the CPU of a request: of whoever is in the way, or with the switch's."""
+    """Return the mean CPU microseconds of a request in the process beside the switch; with ``switch``, also in the
+    switch."""
     runs = _of(records, series, page=page)
     return mean_of(
         [sum(us for who, us in record.result["cpu_us"].items() if switch or who != "switch") for record in runs]
@@ -192,7 +193,7 @@ def _by_size(records: Sequence[Record], series: Series, by: str) -> tuple[list[i
 
 
 def _times(text: str, ours: Mean, theirs: Mean, most: float) -> Goal:
-    """Hold milliseconds against most times others."""
+    """Require that milliseconds are at most `most` times others."""
     return _at_most(text, ours, theirs, most, lambda mean: f"{mean.text(2)} ms")
 
 
@@ -221,7 +222,7 @@ def _first_bytes(records: Sequence[Record]) -> list[Goal]:
 
 
 def _hits(records: Sequence[Record]) -> Goal:
-    """A hit costs no more than an agent pass, whatever is sent: by pairs of the same round."""
+    """Require that a hit costs no more than an agent pass for any document, by pairs of the same round."""
     text = "pre-allocated hit: within one agent pass of plain service, whatever its size"
 
     def rounds(series: Series, size: int) -> dict[int, float]:
@@ -252,7 +253,7 @@ def _answered(records: Sequence[Record]) -> Goal:
 
 
 def shapes(records: Sequence[Record]) -> list[Finding]:
-    """Hold the shapes of LCS's figures, which come without numbers, against ours."""
+    """Compare the shapes of LCS's figures, which have no published numbers, with ours."""
 
     def at(series: Series, size: int = max(DOCUMENTS), by: str = DOCUMENT) -> float:
         return first_ms(records, series, document=size, by=by).value
@@ -282,7 +283,7 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Pages, documents, LCS's shapes."""
+    """Report pages, documents and LCS's shapes."""
     tables = [_pages_table(records, page) for page in (KILO, MEGA)]
     return Report(
         tables=[*tables, _posts_table(records), shapes_table(shapes(records))],
@@ -292,7 +293,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """First bytes and CPU as bars; documents after LCS's Figure 7."""
+    """Draw first bytes and CPU time as bars, and documents after LCS's Figure 7."""
     times, cpu, posts = figure.subplots(1, 3)
     known = _known(records, "page")
     _bars(

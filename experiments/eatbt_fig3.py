@@ -1,4 +1,4 @@
-"""Idle connections closed by the switch, as users outnumber workers, and beside what a server does itself."""
+"""Idle connections that the switch closes while users outnumber workers, compared with closing by the server itself."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ SETTLE_S, SECONDS, QUICK_SECONDS = 6.0, 60.0, 18.0
 USERS = (10, 20, 30, 40, 60)
 QUICK_USERS = (10, 40, 60)
 ENDS = (USERS[0], USERS[-1])
-"""All that the quick form has of some; of others it has the last."""
+"""Numbers of users in the quick form: both for some variants, the last one for the others."""
 REPETITIONS = 3
 GRACE_S = 60.0
 GAIN, PAGE_SHARE = 1.25, 0.1
-"""Azuma et al., section 4.3: a quarter more, and a tenth of the time."""
+"""Goals of Azuma et al., section 4.3: a quarter more throughput, and a tenth of the time."""
 BESIDE, BESIDE_TIME = 0.98, 1.1
 RACES = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A server, and when the switch closes its idle connections."""
+    """A server, and the age at which the switch closes its idle connections."""
 
     name: str
     server: WebServer
     idle: Mapping[str, float] | None = None
-    """The service's options; None: nothing is closed."""
+    """The service's options; None: the switch closes no connections."""
 
 
 PLAIN = Variant("prefork, 15 s", WebServer("prefork", WORKERS, 15))
 DEFAULT = Variant("closing, age learned (default)", PLAIN.server, IDLE)
 LATE = Variant(f"closing after {DEFAULT_AGE_S:g} s", PLAIN.server, IDLE | {"least_age_s": DEFAULT_AGE_S})
-"""The default as long as nothing is learned."""
+"""The default as long as the controller has learned no idle age."""
 SOON = Variant("closing after 0.5 s", PLAIN.server, IDLE | {"least_age_s": 0.5})
 SHORT = Variant("KeepAliveTimeout 1", WebServer("prefork", WORKERS, 1))
 SHORTEST = Variant("KeepAliveTimeout 500ms", WebServer("prefork", WORKERS, 0.5))
 EQUALS = {DEFAULT.name: SHORT, SOON.name: SHORTEST}
-"""What closes at the same age by itself, by the name of what the switch closes."""
+"""Servers that close at the same age by themselves, by the name of the variant in which the switch closes."""
 VARIANTS = (
     PLAIN,
     DEFAULT,
@@ -71,7 +71,7 @@ NAMED: Mapping[str, Variant] = {variant.name: variant for variant in VARIANTS}
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every variant with every number of users; in the quick form those beside with the least and the most."""
+    """Return points of every variant and number of users; the quick form has fewer users for variants of comparison."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
@@ -94,7 +94,7 @@ def _quick_users(variant: Variant) -> Sequence[int]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """A variant's server stays for all of its runs."""
+    """Open the lab; a variant's server stays up for all of its runs."""
     del say
     variant = NAMED[group]
     with ClosingLab(variant.server, variant.idle) as lab:
@@ -122,7 +122,7 @@ COUNTS = ("asked", "closed", "taken_back", "raced", "lapsed")
 
 
 def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a run."""
+    """Return the part of a run's results that is stored."""
     times = sorted(seen["page_s"])
     return {
         "pages": seen["pages"],
@@ -146,12 +146,12 @@ def _runs(records: Sequence[Record], variant: Variant, users: int) -> list[Recor
 
 
 def throughput(records: Sequence[Record], variant: Variant, users: int) -> Mean:
-    """Return pages per second."""
+    """Return the mean pages per second."""
     return mean_of([record.result["pages"] / record.parameters["seconds"] for record in _runs(records, variant, users)])
 
 
 def page_s(records: Sequence[Record], variant: Variant, users: int) -> Mean:
-    """Return the mean time of a page; those still awaited count with what they have waited."""
+    """Return the mean time of a page; pages still awaited count with the time waited so far."""
     return mean_of([record.result["page_s"] for record in _runs(records, variant, users)])
 
 
@@ -208,7 +208,7 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Pages and their time by users; what became of tickles; the goals."""
+    """Report pages and their time by users, the outcome of the switch's probes, and the goals."""
     used = [users for users in USERS if any(record.parameters["users"] == users for record in records)]
     rows = [[variant.name, *(_cell(records, variant, users) for users in used)] for variant in VARIANTS]
     closings = [

@@ -1,4 +1,4 @@
-"""What is said of the flash crowds of the lab, beside the numbers of Chen & Heidemann."""
+"""The report on the lab's flash crowds, beside the numbers of Chen & Heidemann."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _sweep_goals(sweep: Mapping[float, Runs]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Tables beside Chen & Heidemann's numbers, what agrees with them point by point, and why what does not."""
+    """Report tables beside Chen & Heidemann's numbers, which of them agree, and why the others do not."""
     setups = set_ups(records)
     findings_list = held_against_the_paper(setups)
     " and ".join(f"{k:g}" for k in sorted({record.parameters["k"] for record in records}))
@@ -117,8 +117,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """AR against time in both scenarios, requests against time, each of the first run; AR by limit and, where T was
-    swept, by T."""
+    """Draw AR and requests against time for the first run of each set-up, then AR by limit and, where T was swept, by
+    T."""
     setups = set_ups(records)
     (upper_left, upper_right), (lower_left, right) = figure.subplots(2, 2)
     for axes, scenario in ((upper_left, NETWORK), (lower_left, SERVER)):
@@ -161,7 +161,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _curve(record: Record, column: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
-    """A column against time, both before compression."""
+    """Draw a column against time, both converted to the uncompressed scale."""
     k = record.parameters["k"]
     times, values = simulated.column(record, column, scale / k)
     return [k * moment for moment in times], values

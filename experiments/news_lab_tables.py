@@ -16,18 +16,18 @@ CURVES = (NONE.name, NEWS.name, HOT_SPOT.name, PRODUCTION.name)
 
 
 def percent(mean: Mean, digits: int = 0) -> str:
-    """Return a share given in percent."""
+    """Return a share as a text in percent."""
     return "-" if math.isnan(mean.value) else f"{mean.text(digits)} %"
 
 
 def alarm(runs: Runs) -> str:
-    """Return the seconds from the onset to the alarm, and in how many runs there was one if not in all."""
+    """Return the seconds from the onset to the alarm, and in how many runs there was an alarm unless in all."""
     mean, count = runs.alarm_s(), len(runs.records)
     return mean.text(0) if mean.runs in (0, count) else f"{mean.text(0)} in {mean.runs} of {count}"
 
 
 def false_alarms(runs: Runs) -> int:
-    """Return how many there were in all runs."""
+    """Return the number of false alarms in all runs."""
     return sum(record.result[CROWD]["false_alarms"] for record in runs.records)
 
 
@@ -126,7 +126,7 @@ def _sweep_table(sweep: Mapping[float, Runs]) -> Table:
 
 
 def tables(setups: SetUps) -> list[Table]:
-    """Return a table a scenario, one of the bystander's latency, one of the sweep of T."""
+    """Return a table for each scenario, one of the bystander's latency, and one of the sweep of T."""
     network, server = setups.crowds[NETWORK.name], setups.crowds[SERVER.name]
     made: list[Table] = []
     if network:

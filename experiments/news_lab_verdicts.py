@@ -1,4 +1,4 @@
-"""The lab's flash crowds held against the numbers of Chen & Heidemann, point by point."""
+"""Comparison of the lab's flash crowds with the numbers of Chen & Heidemann, point by point."""
 
 from __future__ import annotations
 
@@ -49,18 +49,19 @@ STATIC = {
     "static-40": (80 / 209.7, 56.5, 0.0, 100.2 / 96),
     "static-60": (120 / 209.7, 32.8, 2.0, 90.8 / 96),
 }
-"""Table I's limits beside ours: of the crowd, rejected and loss (%), AR as a part of that before."""
+"""Limits of Table I beside ours: crowd rate, rejected share and loss in percent, and AR relative to AR before."""
 NEAR_INTERVALS = 1.5
-"""What is taken for slightly more than one."""
+"""Detection within this many intervals agrees with "slightly more than one"."""
 BEST_PERIODS_S = (64.0, 128.0)
 CLEARLY_LESS = 0.9
-"""Of the best AR."""
+"""An AR below this share of the best AR is clearly less."""
 
 
 def findings(setups: SetUps) -> list[Finding]:
-    """Return every point for which there are runs, in the order of Chen & Heidemann.
+    """Return every comparison for which there are runs, in the order of Chen & Heidemann.
 
-    "NEWS" is NEWS as published, without identification: there only section 8.6 has that, and says so.
+    "NEWS" is NEWS as published, without identification. Only section 8.6 has identification, which its comparisons
+    state.
     """
     network, server, sweep = setups.crowds[NETWORK.name], setups.crowds[SERVER.name], setups.sweep
     return [
@@ -78,7 +79,8 @@ def findings(setups: SetUps) -> list[Finding]:
 
 
 def _simulated_ones(network: Mapping[str, Runs]) -> list[Finding]:
-    """Table I and Figs. 12 and 13: Chen & Heidemann simulate them; proportions to its crowd and to before."""
+    """Compare with Table I and Figs. 12 and 13, which Chen & Heidemann simulate: proportions to the crowd and to
+    before."""
     table = "Table I, Figs. 12 and 13"
     said: list[Finding] = []
     if none := network.get(NONE.name):
@@ -142,7 +144,7 @@ def _network_limited(network: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _static(network: Mapping[str, Runs]) -> list[Finding]:
-    """NEWS beside the best static limit of those that were run."""
+    """Compare NEWS with the best of the static limits that were run."""
     static = {name: runs for name, runs in network.items() if name.startswith("static")}
     news = network.get(NEWS.name)
     if not static or not news:
@@ -187,7 +189,7 @@ def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
-    """Name with each figure the variant that T was swept with."""
+    """Add to each figure's name the variant with which T was swept."""
     return [replace(finding, figure=f"{finding.figure}, {swept(sweep)}") for finding in said]
 
 
@@ -322,7 +324,7 @@ def _bulk_simulated(network: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _alarm(figure: str, paper_s: float, runs: Runs) -> list[Finding]:
-    """Alarms agree that are within a tenth of T."""
+    """Compare alarms: they agree within a tenth of T."""
     alarm, what = runs.alarm_s(), "alarm after the onset, within a tenth of T"
     if not alarm.runs:
         return [Finding(figure, what, f"{paper_s:.0f} s", "never", agrees=False)]
@@ -346,7 +348,7 @@ def _percent(mean: Mean) -> Mean:
 
 
 def _of_crowd(runs: Runs, name: str = "admitted_per_s") -> Mean:
-    """A rate in percent of the crowd's."""
+    """Return a rate in percent of the crowd's."""
     return _percent(_of_crowd_times(runs, name))
 
 

@@ -1,4 +1,5 @@
-"""Connections that reach two servers, of a million: by an observer outside of the switch, and by the switch itself."""
+"""Connections that reach two servers, of a million: counted by an observer outside of the switch, and by the switch
+itself."""
 
 from __future__ import annotations
 
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 
 SEED = 1
 UNPINNED = 0.012
-"""At most, where a quarter of the table is taken (p4src/common/sizes.p4)."""
+"""Largest share of unpinned connections while a quarter of the table is used (p4src/common/sizes.p4)."""
 WHOLE, QUICK = (1, Plan(11, 60_000, 274_000)), (4, Plan(2, 15_000, 67_000))
-"""The part of the table that the connections lie in, and how many: a million and, quickly, 100,000."""
+"""The divisor of the table in which the connections lie, and the plan: a million connections or, in the quick form,
+100,000."""
 Phase = Mapping[str, Any]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """One run: whoever is to be seen is rare."""
+    """Return one run: the events counted are rare, so one run has many connections instead of repetitions."""
     corner, plan = QUICK if quick else WHOLE
     return [
         Point(
@@ -40,7 +42,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Each point has a lab of its own, for its tuples."""
+    """Open a lab of its own for each point, with its tuples."""
     del group
 
     def measure(point: Point) -> Values:
@@ -60,7 +62,7 @@ def _summed(name: str, phases: Sequence[Phase]) -> dict[str, Any]:
 
 
 def rows(result: Values) -> list[dict[str, Any]]:
-    """All waves as one, and what came behind them."""
+    """Return the sum of all waves, and the phase behind them."""
     waves = [phase for phase in result["phases"] if phase["name"] != PRESSED]
     pressed = [phase for phase in result["phases"] if phase["name"] == PRESSED]
     return [_summed(f"{len(waves)} waves", waves), *pressed]
@@ -71,7 +73,7 @@ COMPARED = {
     "moved by a SYN": ("moved", "moved"),
     "disowned": ("resets", "disowned"),
 }
-"""What the observer, or the clients, and the switch count: their names there."""
+"""Names of the same count at the observer or the clients, and at the switch."""
 
 
 def _row(phase: Mapping[str, Any]) -> list[str]:
@@ -88,7 +90,7 @@ def _row(phase: Mapping[str, Any]) -> list[str]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The last run."""
+    """Report the last run."""
     result = records[-1].result
     summed = rows(result)
     heading = [
@@ -120,7 +122,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """What is seen and what the switch counts, side by side."""
+    """Draw the observer's and the switch's counts side by side."""
     axes = figure.subplots()
     summed = rows(records[-1].result)
     names = [f"{wave['name']}:\n{text}" for wave in summed for text in COMPARED]

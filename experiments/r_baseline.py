@@ -1,4 +1,4 @@
-"""Why sluice's equal split loses more than kernel DNAT's: what a hop in user space costs a loaded server."""
+"""Why sluice's equal split loses more SYNs than kernel DNAT: the cost of a user-space hop for a loaded server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ COMPARED: Sequence[Variant] = (IPTABLES, BEHIND_HOP, EQUAL)
 RATE_PER_S, LOAD_S, QUICK_LOAD_S, GIVEN_UP_S = 160.0, 40.0, 15.0, 5.0
 REPETITIONS = 5
 OPENED, OVERFLOWS = "TcpPassiveOpens", "TcpExtListenOverflows"
-"""Counters of a network namespace: handshakes that were completed; SYNs and ACKs that found the queue full."""
+"""Counters of a network namespace: completed handshakes; SYNs and ACKs that found the accept queue full."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way in turn: all meet the same moods of the machine."""
+    """Return points of every variant in turn, so that drift of the machine affects all variants alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     shorter: Values = {"seconds": seconds} if quick else {}
     return [
@@ -107,7 +107,7 @@ FIGURES: Mapping[str, tuple[tuple[str, ...], int]] = {
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A table, and whether the hop explains the gap."""
+    """Report a table, and whether the hop explains the gap."""
     known = [variant for variant in COMPARED if _values(records, variant, "connect", "mean_ms")]
     rows = [
         [variant.title, *(_mean(records, variant, *path).text(digits) for path, digits in FIGURES.values())]
@@ -148,7 +148,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Connect time, and sleeps of an idle server's workers for a connection; every run a point."""
+    """Draw connect times, and sleeps of an idle server's workers per connection; every run is a point."""
     left, right = figure.subplots(1, 2)
     for place, variant in enumerate(COMPARED):
         for axes, path in ((left, ("connect", "mean_ms")), (right, ("servers", IDLE, "sleeps"))):

@@ -1,4 +1,4 @@
-"""Established connections broken by weight changes: long downloads and pages while the weights never rest."""
+"""Established connections broken by weight changes: long downloads and pages while the weights change constantly."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 RATE_PER_S = 40.0
 GIVEN_UP_S = 5.0
 CHANGE_S = 0.25
-"""Between two changes by hand: each drains a server, or gives it connections again."""
+"""Seconds between two manual changes; each drains a server, or gives it connections again."""
 READERS = 6
 READER_BYTES_PER_S = 200_000.0
-"""A download takes 15 s."""
+"""Rate of a download's reader; a download takes 15 s."""
 MODES = ("paper", "production")
 LOAD_S, QUICK_LOAD_S = 120.0, 20.0
 REPETITIONS = 3
@@ -40,7 +40,7 @@ READY_S = 30.0
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Both modes of R; in turn in the full form."""
+    """Return points of both modes of R, in turn in the full form."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
@@ -55,19 +55,22 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 class Changing:
-    """Drains the servers in turn and takes each back, until it is stopped; R decides beside it."""
+    """Drains the servers in turn and takes each back until it is stopped; R decides at the same time."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._ending = threading.Event()
         self._failure: Exception | None = None
         self.moments: list[float] = []
-        """When a change was in force, on the clock of time.time()."""
+        """Times at which a change took effect, on the clock of time.time()."""
         self._thread = threading.Thread(target=self._run, name="changes")
         self._thread.start()
 
     def stop(self) -> None:
-        """Return once every server has its share again; raise what a change failed with."""
+        """Return once every server has its share again.
+
+        Raises the exception with which a change failed.
+        """
         self._ending.set()
         self._thread.join()
         if self._failure is not None:
@@ -87,7 +90,7 @@ class Changing:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab whose last server is loaded, so that R has something to move as well."""
+    """Open a lab whose last server is loaded, so that R changes weights as well."""
     mode = group.split("/", maxsplit=1)[0]
     with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
         original = (web_pool.lab.files / LONG).read_bytes()
@@ -134,7 +137,7 @@ def _weight_changes(lab: Lab) -> int:
 
 
 def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str, Any]:
-    """Return what became of the downloads, and how many changes by hand each lived through."""
+    """Return the outcomes of the downloads, and how many manual changes each of them survived."""
     lived = [
         sum(connection.established <= moment <= connection.ended for moment in moments) for connection in downloads
     ]
@@ -162,7 +165,7 @@ def _row(mode: str, runs: Sequence[Record]) -> list[str]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row a mode; counts are of all its runs."""
+    """Report a row for each mode; counts are sums over its runs."""
     by_mode = grouped(records, lambda record: record.parameters["mode"])
     changes = sum(record.result["changes"] for record in records)
     downloads = sum(record.result["downloads"] for record in records)
@@ -193,7 +196,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Ratios of a run of each mode against time."""
+    """Draw the ratios of one run of each mode against time."""
     modes = [mode for mode in MODES if any(record.parameters["mode"] == mode for record in records)]
     for axes, mode in zip(figure.subplots(len(modes), 1, sharex=True, squeeze=False)[:, 0], modes, strict=True):
         rows = next(record.result["ratios"] for record in records if record.parameters["mode"] == mode)

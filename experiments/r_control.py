@@ -1,4 +1,4 @@
-"""The control run: the same client and server without the switch, to see what of a time is the switch's own."""
+"""The control run: the same client and server without the switch, to separate the switch's share of a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ WAYS: Mapping[str, Callable[[Say], Lab]] = {DIRECT: DirectLab, ROUTED: RoutedLab
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way at every rate; repetitions go round: all meet the same moods of the machine."""
+    """Return points of every path at every rate; repetitions are interleaved, so that drift of the machine affects all
+    alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -63,12 +64,12 @@ def _of(records: Sequence[Record], path: str, rate: float) -> list[Record]:
 
 
 def figure_of(records: Sequence[Record], path: str, rate: float, kind: str, figure: str) -> Mean:
-    """Return a figure (`mean_ms`, `median_ms`, `p99_ms`) of the connect or transfer times of a way at a rate."""
+    """Return a figure (`mean_ms`, `median_ms`, `p99_ms`) of the connect or transfer times of a path at a rate."""
     return mean_of([record.result[kind][figure] for record in _of(records, path, rate)])
 
 
 def answered_per_s(record: Record) -> float:
-    """Return the replies that httperf had, by the time that the load was made."""
+    """Return the replies per second that httperf received while the load was made."""
     return record.result["httperf"]["replies"] / record.result["httperf"]["duration_s"]
 
 
@@ -96,7 +97,7 @@ def _answers(records: Sequence[Record]) -> Goal:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each way and rate."""
+    """Report a row for each path and rate."""
     heading = ["between client and server", "requests/s", "answered/s"]
     heading += [f"{kind}, {figure} (ms)" for kind in ("connect", "transfer") for figure in ("median", "mean", "p99")]
     rows = [_row(records, path, rate) for path in WAYS for rate in _rates(records) if _of(records, path, rate)]
@@ -110,7 +111,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Median and p99 of connecting, against the rate."""
+    """Draw median and p99 of the connect time against the rate."""
     rates = _rates(records)
     for axes, what in zip(figure.subplots(1, 2), ("median_ms", "p99_ms"), strict=True):
         for path in WAYS:

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 SERVER = SERVER_NAMES[0]
 BACKLOG = 4
-"""Of the accept queue: it overflows at rates at which the server keeps up on the whole, and the loss of one SYN says
-little of the next. The longer one of the other experiments overflows where the server falls behind for seconds: then a
-connection loses one SYN after the other."""
+"""Length of the accept queue. It overflows at rates that the server sustains on average, so SYN losses are nearly
+independent. The longer queue of the other experiments overflows only when the server falls behind for seconds; then one
+connection loses several SYNs in a row."""
 RATES_PER_S: Mapping[int, Sequence[float]] = {
     BACKLOG: (10.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 20.0, 24.0),
     webservers.BACKLOG: (20.0, 22.0, 24.0),
 }
-"""By accept queue."""
+"""Request rates by length of the accept queue."""
 QUICK_RATES_PER_S: Mapping[int, Sequence[float]] = {BACKLOG: (12.0, 14.0, 16.0, 20.0)}
 REPETITIONS = 3
 LOAD_S = 60.0
 QUICK_LOAD_S = 20.0
 GIVEN_UP_S = 20.0
-"""httperf gives a connection up after this: behind most of the SYN timers."""
+"""Seconds after which httperf gives a connection up: later than most of the SYN timers."""
 
 PREDICTED_ABOVE_R, PREDICTED_BELOW_R = 0.02, 0.5
 AGREEMENT = 0.1
@@ -44,7 +44,7 @@ CORRELATION = 0.98
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every rate, and every rate again in the full form."""
+    """Return points of every rate, repeated in the full form."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -67,7 +67,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab with one server in use, which is loaded: its overload then is no trouble to the client."""
+    """Open the lab with one server in use, the loaded one, whose overload does not slow the client."""
     backlog = int(group.split(maxsplit=1)[0])
     with pool(Lab(switch_kind(), Balance("fixed", 1.0, 10.0), say=quiet(say), backlog=backlog)) as web_pool:
         for name in SERVER_NAMES:
@@ -85,7 +85,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def r_of(record: Record, *, every: bool = False) -> float:
-    """Return R of a run; with `every` SYN-ACK counted, also those that the server repeats."""
+    """Return R of a run; with `every`, repeated SYN-ACKs of the server count too."""
     counts = record.result["servers"][SERVER]
     answers = counts["synack"] + (counts["synack_again"] if every else 0)
     return (counts["syn"] - answers) / answers
@@ -102,7 +102,7 @@ def predicted_s(record: Record) -> float:
 
 
 def error_of(record: Record) -> float:
-    """Return by which part the measured mean connect time is above the predicted one."""
+    """Return the relative excess of the measured mean connect time over the predicted one."""
     return connect_s(record) / predicted_s(record) - 1
 
 
@@ -134,12 +134,12 @@ def _table(records: Sequence[Record]) -> Table:
 
 
 def _low(records: Sequence[Record]) -> list[Record]:
-    """Return the runs whose R is held against the prediction."""
+    """Return the runs whose R is compared with the prediction."""
     return [record for record in records if PREDICTED_ABOVE_R <= r_of(record) <= PREDICTED_BELOW_R]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Hold the connect time against R."""
+    """Compare the connect time with R."""
     standard = [record for record in records if record.parameters["backlog"] == BACKLOG]
     longer = [record for record in records if record.parameters["backlog"] != BACKLOG]
     rs, connects = [r_of(record) for record in standard], [connect_s(record) for record in standard]
@@ -172,7 +172,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Connect time and R against the rate, and one against the other."""
+    """Draw connect time and R against the rate, and against each other."""
     left, right = figure.subplots(1, 2)
     standard = [record for record in records if record.parameters["backlog"] == BACKLOG]
     ordered = sorted(standard, key=lambda record: record.parameters["rate_per_s"])

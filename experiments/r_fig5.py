@@ -31,7 +31,7 @@ LOADED = SERVER_NAMES[-1]
 RATES_PER_S = (30.0, 60.0, 90.0, 120.0, 160.0)
 QUICK_RATES_PER_S = (120.0,)
 QUICK = tuple(name for name in VARIANTS if name not in (WITHOUT.name, ROUND_ROBIN.name))
-"""Without what is between two that are there, and the proxy that looks at no connections."""
+"""Variants of the quick form: all but the mode between two others, and the proxy that ignores open connections."""
 REPETITIONS = 3
 LOAD_S = 40.0
 QUICK_LOAD_S = 15.0
@@ -39,13 +39,14 @@ GIVEN_UP_S = 5.0
 HURTS_MS = 100.0
 SHARE_OF_EQUAL = 0.25
 NO_LOSS_MS = 1.0
-"""A connect time below is a handshake's; the first repeated SYN comes after 1,000 ms."""
+"""A connect time below this many ms is a handshake's; the first repeated SYN follows after 1,000 ms."""
 MEDIAN_DIGITS = 2
-"""A median is a millisecond or two: half of the requests meet nobody."""
+"""Digits of a median in ms: it is a millisecond or two, since half of the requests do not have to wait."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way to balance at every rate; repetitions go round: all meet the same moods of the machine."""
+    """Return points of every variant at every rate; repetitions are interleaved, so that drift of the machine affects
+    all alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -90,7 +91,7 @@ def figure_of(records: Sequence[Record], name: str, rate: float, kind: str, figu
 
 
 def _known(records: Sequence[Record]) -> list[Variant]:
-    """Return the ways to balance that were run."""
+    """Return the variants that were run."""
     names = {record.parameters["variant"] for record in records}
     return [variant for variant in VARIANTS.values() if variant.name in names]
 
@@ -106,7 +107,8 @@ def _table(records: Sequence[Record], kind: str, figure: str, what: str, digits:
 
 
 def _shares(records: Sequence[Record], above_ms: float = 0.0) -> dict[float, float]:
-    """Paper mode's mean connect time in parts of an equal split's, by rate, where that is above a time."""
+    """Return paper mode's mean connect time relative to an equal split's, by rate, where the latter is above a
+    limit."""
     shares: dict[float, float] = {}
     for rate in sorted({record.parameters["rate_per_s"] for record in records}):
         equal, paper = (figure_of(records, name, rate, "connect", "mean_ms").value for name in (EQUAL.name, PAPER.name))
@@ -126,7 +128,8 @@ def _quarter(records: Sequence[Record]) -> Goal:
 
 
 def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
-    """Hold production mode's mean or p99 against the alternatives': of connecting, only against who is no proxy."""
+    """Compare production mode's mean or p99 with the alternatives'; of connect times, only with alternatives that are
+    no proxy."""
     what = figure.removesuffix("_ms")
     text = {
         "connect": f"production mode at or below {IPTABLES.title}, {what} of the connect time",
@@ -157,13 +160,13 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
 
 
 def _everywhere(close: Mapping[str, Sequence[str]]) -> str:
-    """Say so, and at which rates the means of whom are no further apart than chance."""
+    """Report whether the goal holds at every rate, and where means do not differ by more than chance."""
     whom = "; ".join(f"{title} at {', '.join(rates)}" for title, rates in close.items())
     return "everywhere" + (f"{BY_CHANCE} from {whom}" if close else "")
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Tables of mean, p99 and median, and the goals."""
+    """Report tables of mean, p99 and median, and the goals."""
     return Report(
         tables=[
             _table(records, "connect", "mean_ms", "connect time, mean (ms)"),
@@ -190,7 +193,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean connect time, mean and p99 of the transfers, against the rate."""
+    """Draw mean connect time, and mean and p99 of transfers, against the rate."""
     plots = (
         ("connect", "mean_ms", "connect, mean"),
         ("transfer", "mean_ms", "transfer, mean"),

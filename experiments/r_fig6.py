@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RATE_PER_S = 120.0
-"""Of the run that is made both in the lab and by simulation."""
+"""Requests per second of the run that is made both in the lab and by simulation."""
 
 LAB_S, QUICK_LAB_S = 90.0, 45.0
 REPETITIONS, SIMULATIONS = 6, 30
-"""Of that run, in the full form: its connect time hangs on the few seconds in which a queue is full."""
+"""Repetitions of that run in the full form; its connect time depends on the few seconds in which a queue is full."""
 CPU = "quota, EEVDF, clients that close"
-"""How the simulation grants CPU time: a run made otherwise is another run."""
+"""How the simulation grants CPU time. It is part of a point's parameters, so that runs made otherwise are made
+again."""
 
 MAP_PERIOD_S = 10.0
 MAP_S, QUICK_MAP_S = 1800.0, 600.0
@@ -41,15 +42,15 @@ WINDOWS_S = (20.0, 50.0, 100.0, 200.0, 400.0)
 QUICK_DELTAS = (0.05, 0.1, 0.4, 0.9)
 QUICK_WINDOWS_S = (20.0, 200.0)
 TOLD_DELTAS, TOLD_WINDOWS_S = (0.02, 0.1, 0.4, 0.9), (20.0, 100.0, 400.0)
-"""Of the map, as rows of the page's tables; the figure has every cell."""
+"""Rows of the map in the page's tables; the figure has every cell."""
 QUICK_SEEDS, SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
 HALVED = 0.5
-"""A ratio below so much of an equal split's has clearly fallen."""
+"""A ratio below this share of an equal split's has clearly fallen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load of the map: requests a second, and the CPU time of each in seconds."""
+    """A load of the map: requests per second, and the CPU seconds of each."""
 
     rate_per_s: float
     work_s: float
@@ -57,12 +58,12 @@ class Case:
 
 ROOM, SCARCE = "room to spare", "near capacity"
 CASES = {ROOM: Case(RATE_PER_S, PAGE_S), SCARCE: Case(70.0, 15 * PAGE_S)}
-"""Near capacity the healthy servers are just not enough, so that one overflows when the traffic moves to it.  Requests
-of fifteen times the cost, so that this takes a fifteenth of them."""
+"""Near capacity the healthy servers just do not suffice, so that one overflows when traffic moves to it. Requests cost
+fifteen times as much there, so that a fifteenth of them is enough."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The lab, repeated in the full form; the same by simulation, with its arrivals; the map. Both repeated."""
+    """Return points of the lab, of the same run simulated with the lab's arrivals, and of the map; all repeated."""
     seconds = QUICK_LAB_S if quick else LAB_S
     both: dict[str, Any] = {
         "rate_per_s": RATE_PER_S,
@@ -118,7 +119,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def compute(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     return simulated(point.parameters)
 
 
@@ -135,23 +136,23 @@ def _of(records: Sequence[Record], where: str) -> list[Record]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What repeated runs showed of the ratios and of the clients; times in s, connect times in ms."""
+    """Results of repeated runs, for ratios and clients; times in s, connect times in ms."""
 
     settled: Sequence[float]
-    """From when on every ratio stays near its level."""
+    """Seconds from which on every ratio stays near its level, for each run."""
     level: Mean
-    """Of the loaded server."""
+    """Level of the loaded server's ratio."""
     swing: Mean
-    """Of the ratio that swings most."""
+    """Swing of the ratio that swings most."""
     reversals: Mean
-    """Of the ratio that turns round most often, in parts of the decisions."""
+    """Share of decisions in which the ratio that reverses most often reverses."""
     connect: Mean
     late: Mean
-    """The last third's connect time; NaN where it was not measured."""
+    """Connect time in the last third; NaN where it was not measured."""
 
     @property
     def cells(self) -> list[str]:
-        """As cells of a table."""
+        """Return the results as cells of a table."""
         never = sum(map(math.isinf, self.settled))
         settled = f"never in {never} of {len(self.settled)}" if never else mean_of(self.settled).text(0)
         turns = mean_of([100 * self.reversals.value]).text(0) + " %"
@@ -182,11 +183,11 @@ def seen(records: Sequence[Record]) -> Seen:
 
 
 Cells = Mapping[tuple[float, float], Seen]
-"""By Delta and window."""
+"""Results by Delta and window."""
 
 
 def cells_of_map(records: Sequence[Record], case: str) -> Cells:
-    """Return what was seen in each cell of a case's map."""
+    """Return the results of each cell of a case's map."""
     cells: dict[tuple[float, float], list[Record]] = {}
     for record in _of(records, "map"):
         if record.parameters["case"] == case:
@@ -195,7 +196,7 @@ def cells_of_map(records: Sequence[Record], case: str) -> Cells:
 
 
 def _agreement(records: Sequence[Record]) -> list[Goal]:
-    """Hold the simulation's ratio and connect time against the lab's: one may agree without the other."""
+    """Compare the simulation's ratio and connect time with the lab's in separate goals."""
     ratio = "the simulation agrees with the lab: the loaded server's ratio within 0.05"
     time = f"the simulation agrees with the lab: the mean connect time within {PART:.0%} of the lab's"
     lab, simulated_too = _of(records, "lab"), _of(records, "sim")
@@ -216,7 +217,7 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
 
 
 def _falls(lab: Sequence[Record]) -> list[Goal]:
-    """Hold the loaded server's ratio against Ohta & Andou's figure, which begins at an equal split's."""
+    """Compare the loaded server's ratio with Ohta & Andou's figure, which begins at an equal split."""
     if not lab:
         return []
     level, equal = seen(lab).level, 1 / len(SERVER_NAMES)
@@ -225,7 +226,7 @@ def _falls(lab: Sequence[Record]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Lab beside simulation, and the maps."""
+    """Report lab beside simulation, and the maps."""
     sides = {"lab": _of(records, "lab"), "simulated": _of(records, "sim")}
     rows = [
         [f"{name}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}", *seen(runs).cells]
@@ -253,7 +254,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Ratios against time, in lab and simulation and where they oscillate; the maps, by Delta and window."""
+    """Draw ratios against time (lab, simulation, and where they oscillate), and the maps by Delta and window."""
     (ratios, *connects), (oscillation, *swings) = figure.subplots(2, 1 + len(CASES))
     for where, style in (("lab", "-"), ("sim", ":")):
         for record in _of(records, where)[:1]:
@@ -289,7 +290,7 @@ def _draw_ratios(axes: Axes, record: Record, style: str, where: str) -> None:
 
 
 def _draw_map(above: Axes, below: Axes, cells: Cells, case: str) -> None:
-    """Connect times of the whole run and (dashed) of its last third; largest swings and (dotted) reversals."""
+    """Draw connect times of the whole run and (dashed) of its last third, and largest swings and (dotted) reversals."""
     for number, window in enumerate(sorted({place[1] for place in cells})):
         of_window = {delta: cell for (delta, other), cell in cells.items() if other == window}
         deltas, colour = list(of_window), f"C{number}"

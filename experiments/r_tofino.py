@@ -1,4 +1,4 @@
-"""Ohta & Andou's balancing in the lab whose switch is Tofino's model: the demo, its check list and its ratios."""
+"""Ohta & Andou's balancing in the lab whose switch is Tofino's model: the demo, its checks and its ratios."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 TOFINO = "tofino"
 REPETITIONS = 3
 DEMO_S, READ_S = 600.0, 0.1
-"""Seconds, about: a demo, and to read what it left."""
+"""Approximate seconds of a demo, and of reading its records."""
 PHASES = {"equal": "equal split", "r": "R decides"}
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Demos."""
+    """Return points of repeated demos."""
     return [
         Point(
             f"demo #{number}",
@@ -41,12 +41,12 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether the demo is on disk."""
+    """Return whether the demo's records are on disk."""
     return demoruns.is_there(labs.at(point.lab_run), labs.since)
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """A demo's summary and the ratios that the controller decided."""
+    """Return a demo's summary and the ratios that the controller decided."""
     directory = labs.at(point.lab_run)
     if not demoruns.is_there(directory, labs.since):
         demoruns.make(directory, say)
@@ -56,7 +56,7 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def _ratios(trace: Path) -> list[tuple[float, dict[str, float]]]:
-    """Each decision under R: seconds since the first one, and the servers' ratios."""
+    """Return each decision under R: seconds since the first one, and the servers' ratios."""
     decisions = [json.loads(line) for line in trace.read_text().splitlines()]
     made = [decision for decision in decisions if decision.get("mode") == "paper" and "servers" in decision]
     return [
@@ -80,12 +80,12 @@ def _row(records: Sequence[Record], phase: str) -> list[str]:
 
 
 def _goal(check: str, outcomes: Sequence[bool]) -> Goal:
-    """A check of the demo, by its outcome in each run."""
+    """Return the goal of one check of the demo, by its outcome in each run."""
     return Goal(check.replace("_", " "), all(outcomes), f"{sum(outcomes)} of {len(outcomes)}")
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each phase, and the demo's checks."""
+    """Report a row for each phase, and the demo's checks."""
     heading = ["", *(f"connect time, {figure} (ms)" for figure in ("mean", "median", "p99")), f"R of {LOADED}", "SYNs"]
     final = [record.result["ratios_final"][LOADED] for record in records]
     checks = records[0].result["checks"] if records else ()
@@ -110,7 +110,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """The servers' ratios against time, of each run."""
+    """Draw the servers' ratios of each run against time."""
     axes = figure.subplots()
     for color, name in enumerate(SERVER_NAMES):
         for number, record in enumerate(records):

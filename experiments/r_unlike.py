@@ -1,4 +1,4 @@
-"""What Ohta & Andou does not try, in the lab: ten servers of unlike capacity, and requests of unlike cost."""
+"""Ten servers of unequal capacity, and requests of unequal cost, in the lab: cases that Ohta & Andou do not measure."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ if TYPE_CHECKING:
 CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
 CASES = (CAPACITY, COST)
 CPUS = {CAPACITY: (0.0125,) * 4 + (0.025,) * 3 + (0.05,) * 3, COST: (0.025,) * 10}
-"""In the proportions of `sim-unlike`, and so little that ten servers leave the machine most of a core."""
+"""CPU shares in the proportions of `sim-unlike`, small enough that ten servers leave most of a core free."""
 RATES_PER_S = {CAPACITY: 80.0, COST: 32.0}
-"""At some 3 ms of CPU time for a request both would ask for about 0.8 of what there is: no overload."""
+"""With some 3 ms of CPU time per request both loads need about 0.8 of the servers' CPU time: no overload."""
 HEAVY_SHARE, HEAVY_FACTOR = 0.05, HEAVY_BYTES / WORK_BYTES
-"""Of the requests of unlike cost.  A heavy one costs 21 times as much: half of the work is in a twentieth of them."""
+"""Share and cost factor of heavy requests: each costs 21 times as much, so that a twentieth of the requests has half of
+the work."""
 COMPARED = tuple(name for name in VARIANTS if name != ROUND_ROBIN.name)
 QUICK = (PRODUCTION.name, LEAST.name, NGINX.name)
 REPETITIONS = 3
 LOAD_S, QUICK_LOAD_S = 60.0, 20.0
 GIVEN_UP_S = 5.0
 COST_REQUESTS = 20
-"""Requests that are made of a server without load, to see what one costs on a machine that does little else."""
+"""Requests to an idle server, which measure a request's cost on an otherwise idle machine."""
 SEED = 1
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way to balance in both cases; repetitions go round: all meet the same moods of the machine."""
+    """Return points of every variant in both cases; repetitions are interleaved, so that drift of the machine affects
+    all alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
@@ -75,7 +77,7 @@ def key_of(case: str, name: str, seconds: float, number: int) -> str:
 
 
 def asked_for(count: int, heavy_share: float) -> list[str]:
-    """Return what `count` requests ask for: that share of heavy ones, in an order drawn once for everybody."""
+    """Return the paths of `count` requests with their share of heavy ones, in an order drawn once for all variants."""
     heavy = round(count * heavy_share)
     paths = [HEAVY] * heavy + [WORK] * (count - heavy)
     random.Random(SEED).shuffle(paths)
@@ -102,11 +104,12 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def costs(plan: PoolPlan, load: Load, paths: Sequence[str], httperf: Values, used_s: float) -> dict[str, float]:
-    """Return what a request has cost that is not heavy (`cost_ms`), and which share of all servers' CPU time the load
-    has taken (`used`). `used_s`: CPU seconds of all servers.
+    """Return the CPU cost of a request that is not heavy (`cost_ms`), and the share of all servers' CPU time that the
+    load used (`used`).
 
-    Measured under the load. Before it a request took a fifth more CPU time behind a proxy than behind sluice, whose
-    controller never lets the machine rest; on a busy machine it is the same for all, before the load and under it.
+    ``used_s``: CPU seconds of all servers. The cost is measured under load: on an idle machine, a request behind a
+    proxy took a fifth more CPU time than behind sluice, whose controller keeps the machine busy. Under load the cost is
+    the same for all variants.
     """
     units = sum(HEAVY_FACTOR if path == HEAVY else 1.0 for path in paths) * httperf["replies"] / httperf["connections"]
     return {"cost_ms": 1000 * used_s / max(1.0, units), "used": used_s / (load.seconds * sum(plan.cpus))}
@@ -122,8 +125,10 @@ def _of(records: Sequence[Record], case: str, name: str) -> list[Record]:
 
 
 def _used(records: Sequence[Record], case: str, name: str) -> Mean:
-    """Return what a variant's load took in a case, in percent of the servers' CPU time; NaN of runs before that was
-    measured, whose `cost_ms` is without load."""
+    """Return the CPU time that a variant's load used in a case, in percent of the servers'.
+
+    NaN for runs made before this was measured, whose `cost_ms` is without load.
+    """
     return mean_of([100 * record.result["used"] for record in _of(records, case, name) if "used" in record.result])
 
 
@@ -152,7 +157,8 @@ def _known(records: Sequence[Record], case: str) -> list[Variant]:
 
 
 def _best(records: Sequence[Record], case: str, figure: str) -> tuple[Variant, Mean] | None:
-    """Return the alternative with the least of a figure of the whole transfer in a case; None without any."""
+    """Return the alternative with the lowest figure of the whole transfer in a case; None if there is no
+    alternative."""
     means = [(variant, figure_of(records, case, variant.name, "transfer", figure)) for variant in _known(records, case)]
     return min(means, key=lambda entry: entry[1].value, default=None)
 
@@ -174,7 +180,7 @@ def _at_or_below(records: Sequence[Record], case: str, figure: str, what: str) -
 
 
 def _loaded_otherwise(records: Sequence[Record], case: str) -> list[Variant]:
-    """Return the alternatives whose load took another part of the servers' CPU time than production mode's."""
+    """Return the alternatives whose load used another share of the servers' CPU time than production mode's."""
     ours = _used(records, case, PRODUCTION.name)
     theirs = {variant: _used(records, case, variant.name) for variant in _known(records, case)}
     known = {variant: mean for variant, mean in theirs.items() if mean.runs and ours.runs}
@@ -182,7 +188,7 @@ def _loaded_otherwise(records: Sequence[Record], case: str) -> list[Variant]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A table a case, and whether production mode is at or below the alternatives."""
+    """Report a table for each case, and whether production mode is at or below the alternatives."""
     cases = [case for case in CASES if any(record.parameters["case"] == case for record in records)]
     goals = [
         _at_or_below(records, case, figure, what)
@@ -197,7 +203,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean and p99 of the whole transfers, a bar for each way to balance."""
+    """Draw mean and p99 of whole transfers, a bar for each variant."""
     for axes, case in zip(figure.subplots(1, 2, sharey=True), CASES, strict=True):
         names = [name for name in COMPARED if _of(records, case, name)]
         for place_at, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""The experiments by name.  A new one is a module and a line here."""
+"""The experiments by name. A new experiment needs a module and a line here."""
 
 from __future__ import annotations
 
@@ -82,12 +82,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 class UnknownError(Exception):
-    """There is no experiment of that name."""
+    """No experiment has this name."""
 
 
 def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
-    """Return experiments by name, all that a kind of switch has without names; raise UnknownError naming what there is,
-    or the kind that an experiment is about."""
+    """Return experiments by name; without names, all that a kind of switch has.
+
+    Raises UnknownError, which lists the existing names or the kind of switch that an experiment needs.
+    """
     for name in names:
         if name not in EXPERIMENTS:
             raise UnknownError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")

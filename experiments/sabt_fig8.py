@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))
-"""The slow ones share an Ethernet of 10 Mbit/s."""
+"""Paths of the connections; the slow ones share an Ethernet of 10 Mbit/s."""
 BUDGET = 256_000
 PLAIN, EQ, ABT, STEADY, SABT, PAPER, SMALL, LARGE = (
     "plain Linux",
@@ -43,7 +43,7 @@ KEPT, FAR_BELOW = 0.9, 0.5
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way to share, with no slow connection and with some."""
+    """Return points of every way to share, with and without slow connections."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
@@ -68,7 +68,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Return a row for each way to share."""
+    """Report a row for each way to share."""
     runs = grouped(records, lambda record: (record.parameters["how"], record.parameters["slow"]))
     fast = {key: mean_of([record.result["mbit_s"][0] for record in members]).value for key, members in runs.items()}
     slow = {key: mean_of([record.result["mbit_s"][1] for record in members]).value for key, members in runs.items()}
@@ -99,7 +99,7 @@ def _goals(fast: Mapping[tuple[str, int], float], most: int) -> Sequence[Goal]:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the fast one's rate over the number of slow ones."""
+    """Draw the fast connection's rate over the number of slow ones."""
     axes = figure.subplots()
     for how in SENDS:
         mine = sorted(

@@ -1,4 +1,4 @@
-"""What the switch measures of transfers, against TCP_INFO of their sender and a capture beside it."""
+"""The switch's measurements of transfers, compared with TCP_INFO of their sender and with a capture beside it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ DISTANCES = (
     Distance("10.103.0.1", 0.1, 6),
     Distance("10.104.0.1", 0.3, 12),
 )
-"""The farther, the fewer segments a second a connection with losses has."""
+"""Distances of the clients; a longer path with losses carries fewer segments per second and connection."""
 CONGESTION = ("reno", "cubic")
 LOSSES = (0.0, 0.005, 0.02, 0.05)
 SECONDS, QUICK_SECONDS, LOSSLESS_SECONDS = 120.0, 20.0, 10.0
 STARTING_S = 7.0
 SHARE, SLACK_S = 0.1, 0.0002
-"""A round trip agrees that differs by at most so much of it, and so many seconds."""
+"""Round trips agree that differ by at most this share and this many seconds."""
 LEAST_EVENTS = 50
 MARKS = {"reno": "o", "cubic": "^"}
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The transfers of one congestion control, loss and distance, those that the switch has measured."""
+    """The transfers of one congestion control, loss rate and distance that the switch has measured."""
 
     congestion: str
     loss: float
@@ -43,16 +43,16 @@ class Path:
     transfers: Sequence[Values]
 
     def total(self, *names: str) -> int:
-        """Return a count of all of them."""
+        """Return the sum of a count over all transfers."""
         return sum(_named(transfer, names) for transfer in self.transfers)
 
     def mean_s(self, *names: str) -> float:
-        """Return the mean of their times."""
+        """Return the mean over transfers of a time in seconds."""
         return statistics.fmean(_named(transfer, names) for transfer in self.transfers)
 
     @property
     def name(self) -> str:
-        """Return it as text."""
+        """Return the path in words."""
         return f"{self.congestion}, {self.loss:.1%}, {1e3 * self.delay_s:g} ms"
 
 
@@ -64,7 +64,7 @@ def _named(transfer: Values, names: Sequence[str]) -> Any:
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every congestion control with every loss, all distances at a time."""
+    """Return points of every congestion control with every loss rate, over all distances at a time."""
     chosen: list[Point] = []
     for congestion in CONGESTION:
         for loss in LOSSES:
@@ -83,7 +83,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def paths(records: Sequence[Record]) -> Iterator[Path]:
-    """Tell the paths of some records, without transfers that shared a slot with others."""
+    """Yield the paths of records, without transfers that shared a slot with others."""
     for record in records:
         for distance in DISTANCES:
             mine = [
@@ -125,7 +125,7 @@ HEADING = (
 
 
 def _goal(text: str, values: Sequence[tuple[str, float, bool]]) -> Goal:
-    """All of them, with the worst."""
+    """Return a goal over all paths that names the worst one."""
     if not values:
         return Goal(text, None, "not measured")
     worst = max(values, key=lambda entry: abs(entry[1]))
@@ -147,7 +147,7 @@ def _counts(
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Return the table and the goals."""
+    """Report the table and the goals."""
     again = _counts(records, ("switch", "again"), ("again",), 1)
     traced = _counts(records, ("switch", "again"), ("tcptrace", "again"), 1)
     events = _counts(records, ("switch", "losses"), ("captured", "events"), LEAST_EVENTS)
@@ -179,7 +179,7 @@ _OURS = ("timeouts", "probes", "holes")
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the switch's round trips and shares of losses over the kernel's and the capture's."""
+    """Draw the switch's round trips and loss shares over the kernel's and the capture's."""
     times, shares = figure.subplots(1, 2)
     known_paths = list(paths(records))
     _scatter(

@@ -1,4 +1,4 @@
-"""Shares over time of equal flows, simulated: how much they swing, and whether they are fair."""
+"""Shares of equal flows over time, simulated: how much they swing, and whether they are fair."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 FLOWS, RTT_S, RTO_S = 4, 0.1, 0.5
 ROUNDS = 10
-"""Of an interval of one second."""
+"""Round trips in an interval of one second."""
 LOSSES = (0.002, 0.005, 0.01)
 BUDGETS = (0.75, 1.0, 1.5)
-"""Of what the flows need together by the model."""
+"""Budgets relative to what the flows need together by the model."""
 SECONDS, BEGIN_S = 600, 60
 SEEDS, QUICK_SEEDS = tuple(range(1, 11)), (1, 2, 3)
 SWING, FAIR = 1 / 3, 0.98
@@ -40,7 +40,7 @@ HOW: Mapping[str, tuple[Sharing, Needs]] = {
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every loss with every way to share."""
+    """Return points of every loss rate and way to share."""
     return [
         Point(f"{how} {loss:g} {budget:g} #{seed}", {"how": how, "loss": loss, "part": budget, "seed": seed}, 0.8)
         for seed in (QUICK_SEEDS if quick else SEEDS)
@@ -51,13 +51,13 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def needed(loss: float) -> float:
-    """What a flow needs by the model, in bytes: the mean flight of a window without a limit."""
+    """Return the bytes that a flow needs by the model: the mean flight of an unlimited window."""
     flow = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
     return float(segments_per_s(*flow, each=COUNTED)[0]) * RTT_S * MSS
 
 
 def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Column]:
-    """What gives each flow its bytes at an interval's end, as the controller does it."""
+    """Return a function that assigns each flow its bytes at an interval's end, as the controller does."""
     sharing, needs = HOW[how]
     estimator, turns = Estimator(len(flows)), iter([True])
     server = np.zeros(len(flows), np.int64)
@@ -73,7 +73,7 @@ def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Colu
 
 
 def measure(point: Point) -> Values:
-    """Simulate; shares in parts of an equal one, after the beginning."""
+    """Simulate a point; shares are relative to an equal share, without the beginning."""
     loss, seed = point.parameters["loss"], point.parameters["seed"]
     budget = point.parameters["part"] * FLOWS * needed(loss)
     flows = [Flow(loss, round(RTO_S / RTT_S), 1000 * seed + number) for number in range(FLOWS)]
@@ -98,18 +98,18 @@ def measure(point: Point) -> Values:
 
 
 def jain(values: Column) -> float:
-    """Jain's index of fairness: 1 where all are equal."""
+    """Return Jain's index of fairness: 1 if all shares are equal."""
     return float(values.sum() ** 2 / (len(values) * (values**2).sum()))
 
 
 # -- the report
 
 Place = tuple[float, float]
-"""Loss, and the budget's part of the needs."""
+"""Loss rate, and the budget relative to the flows' needs."""
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each loss, budget and way to share."""
+    """Report a row for each loss rate, budget and way to share."""
     runs = grouped(
         records, lambda record: (record.parameters["loss"], record.parameters["part"], record.parameters["how"])
     )

@@ -1,4 +1,5 @@
-"""Measured transfers held against TCP itself: what the switch, the kernel and a capture have of every connection."""
+"""Measured transfers compared with TCP itself: the records of the switch, the kernel and a capture for each
+connection."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class CapturedPlace(TransfersLab):
     """The lab of measured transfers with a capture at the server."""
 
     def captured(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
-        """Return what switch, kernel and capture have of every connection; and the kernel's counts of all."""
+        """Return the records of switch, kernel and capture for each connection, and the kernel's total counts."""
         capture = self.directory / "sent.pcap"
         options = ["-i", "eth0", "-s", "96", "-B", "16384", "-w", str(capture)]
         recorder = self.start("tcpdump", ["tcpdump", *options, f"tcp and host {SERVER.address}"], SERVER.name)

@@ -1,8 +1,8 @@
-"""What the slow server's CPU takes beside the cost of its turns: for a request, and for a turn.
+"""CPU time of the slow server beyond the configured cost of turns: per request, and per turn.
 
-`python -m experiments.servercost` as root.  Requests of one size at a time come at a rate that the server can answer,
-through the lab and its switch without any control; its CPU time beyond the cost of the turns is solved for both from a
-short and a long answer.  The simulation has the result (`sim.lab`).
+Run `python -m experiments.servercost` as root. Requests of one size at a time arrive at a rate that the server
+sustains, through the lab and its switch without any control. Both costs are solved from the CPU times of a short and a
+long answer. The simulation uses the result (`sim.lab`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from topo.testbed.interrupts import run_command
 from topo.testbed.nodes import switch_kind
 
 LOADS = ((1, 200.0), (8, 60.0))
-"""Turns of an answer, and requests per second: a third and a half of the CPU time that the server may have."""
+"""Turns of an answer, and requests per second: a third and a half of the server's CPU limit."""
 SECONDS = 10.0
 LEAD_S, END_S = 2.0, 1.0
 REPETITIONS = 5
@@ -34,21 +34,24 @@ REPETITIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """CPU time beside the cost of the turns, in microseconds."""
+    """CPU time beyond the cost of turns, in microseconds."""
 
     request_us: float
     turn_us: float
 
 
 def beside(loads: Sequence[tuple[int, float]], turn_cost_us: float) -> Beside:
-    """Solve for both from two pairs of turns and microseconds of CPU time of a request."""
+    """Solve for both costs from two pairs of turns and CPU microseconds of a request."""
     (few, short_us), (many, long_us) = loads
     each_us = (long_us - short_us) / (many - few)
     return Beside(short_us - few * each_us, each_us - turn_cost_us)
 
 
 def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> float:
-    """Load the slow server and return the CPU time of a request; raise SetupError unless it answered all of them."""
+    """Load the slow server and return the CPU microseconds of a request.
+
+    Raises SetupError unless the server answered all requests.
+    """
     host = CROWD[0]
     count = round(rate_per_s * SECONDS)
     log, output = (lab.directory / f"cost-{turns}-{number}{end}" for end in (".log.csv", ".csv"))
@@ -72,7 +75,7 @@ def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> flo
 
 
 def measure(kind: str) -> list[Beside]:
-    """Measure both, repeatedly, in one lab."""
+    """Measure both costs repeatedly in one lab."""
     settings = SERVER.settle(Settings())
 
     costs: list[Beside] = []

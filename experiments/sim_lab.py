@@ -1,4 +1,4 @@
-"""The simulation held against the lab at the lab's size: the demo, Fig. 5, production mode, crowds."""
+"""The simulation compared with the lab at the lab's size: the demo, Fig. 5, production mode, crowds."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS_A_RUN = 5
-"""Of the demo's simulations; every run of the lab has its own."""
+"""Simulations for each run of the lab's demo; each run has seeds of its own."""
 REPETITIONS, DEMO_REPETITIONS = 3, 6
-"""Of what is borrowed, and of the demo: what it has under R hangs on the few seconds in which a queue is full."""
+"""Repetitions of borrowed runs and of the demo, whose figures under R depend on the few seconds in which a queue is
+full."""
 KINDS = {"crowd": "scenario", "fig5": "fig5", "unlike": "unlike"}
-"""Of points beside the demo's, and what only they have among their parameters."""
+"""Kinds of points beside the demo's, and the parameter that only they have."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
-"""Seconds, about: a demo and its simulations."""
+"""Approximate seconds of a demo and of its simulations."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The demo; the full form makes it, Fig. 5, production mode and every crowd, each repeatedly."""
+    """Return points of the demo; in the full form also of Fig. 5, production mode and every crowd, each repeated."""
     made: list[Point] = []
     for number in range(1 if quick else DEMO_REPETITIONS):
         parameters: dict[str, Any] = {"seeds": list(demo_seeds(number)), "run": number}
@@ -62,12 +63,12 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def demo_seeds(number: int) -> Sequence[int]:
-    """Return the seeds of the simulations beside a run of the lab's demo."""
+    """Return the seeds of the simulations that belong to a run of the lab's demo."""
     return range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1)
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether the lab's run is there: a point is then only simulated."""
+    """Return whether the lab's run exists, so that a point is only simulated."""
     match _kind(point.parameters):
         case "crowd":
             return crowds.is_there(point, labs)
@@ -82,7 +83,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Run the lab (unless this very run is there), then the simulation."""
+    """Run the lab (unless this run exists), then the simulation."""
     match _kind(point.parameters):
         case "crowd":
             return crowds.measure(point, labs, say)
@@ -95,7 +96,7 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def _kind(parameters: Mapping[str, Any]) -> str:
-    """Return what a point or a record is of: each kind has a parameter that no other has."""
+    """Return the kind of a point or a record: each kind has a parameter that no other has."""
     return next((kind for kind, parameter in KINDS.items() if parameter in parameters), "demo")
 
 
@@ -103,7 +104,7 @@ def _kind(parameters: Mapping[str, Any]) -> str:
 
 
 def demo(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Run the demo, or take the run that is there, and simulate it at its rate."""
+    """Run the demo, or read the existing run, and simulate it at its rate."""
     directory = labs.at(point.lab_run)
     if not is_there(point, labs):
         demoruns.make(directory, say)
@@ -128,7 +129,7 @@ def demo(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def demo_figures(phases: Phases) -> dict[str, float]:
-    """The demo's figures of a simulated run."""
+    """Return the demo's figures of a simulated run."""
     return {
         "equal_ms": _connect_ms(phases, "equal"),
         "r_ms": _connect_ms(phases, "by_r"),
@@ -144,7 +145,7 @@ def demo_figures(phases: Phases) -> dict[str, float]:
 
 
 def _answers(trace: Path) -> list[int]:
-    """Read what the loaded server answered in each interval of the equal split, between the bursts before it and R."""
+    """Return the loaded server's answers in each interval of the equal split, without its transients."""
     rows = [json.loads(line) for line in trace.read_text().splitlines()]
     fixed = list(takewhile(lambda row: row["mode"] == "fixed", rows))
     answers = [row["servers"]["s3"]["interval"]["synack"] for row in fixed]
@@ -154,7 +155,7 @@ def _answers(trace: Path) -> list[int]:
 
 
 def bursts(answers: Sequence[int]) -> dict[str, float]:
-    """Return the mean and the spread of answers a second, from the tenth second on (before, a queue fills)."""
+    """Return mean and spread of answers per second from the tenth second on; before, a queue fills."""
     return {"answers_per_s": statistics.fmean(answers[10:]), "answers_spread": statistics.pstdev(answers[10:])}
 
 
@@ -193,7 +194,7 @@ TO_REACH_RATIO = f"R decides: the loaded server's ratio at the end within {NEAR:
 
 
 def _near(demos: Sequence[Record], name: str, title: str) -> Goal:
-    """Hold a phase's connect time against the lab's."""
+    """Compare a phase's connect time with the lab's."""
     lab, simulated = (mean_of(_each(demos, side, name)) for side in DEMO_SIDES)
     off = simulated.value / lab.value - 1
     seen = f"{percent(off)}{chance(lab, simulated)}"
@@ -207,13 +208,13 @@ def _ratio(demos: Sequence[Record]) -> Goal:
 
 
 def _sides(demos: Sequence[Record], name: str) -> tuple[float, float]:
-    """Return a figure's means, in the lab and simulated."""
+    """Return a figure's means in the lab and in the simulation."""
     lab, simulated = (statistics.fmean(_each(demos, side, name)) for side in DEMO_SIDES)
     return lab, simulated
 
 
 def _goals(of: Mapping[str, Sequence[Record]]) -> list[Goal]:
-    """Hold the demo, Fig. 5, unlike servers and crowds against the lab, in this order."""
+    """Compare the demo, Fig. 5, unequal servers and crowds with the lab, in this order."""
     demos, figure = of["demo"], of["fig5"]
     return [
         *([_near(demos, "equal_ms", "equal split")] if demos else []),
@@ -230,7 +231,7 @@ def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Side by side."""
+    """Report lab and simulation side by side."""
     of = _by_kind(records)
     return Report(
         tables=[
@@ -254,7 +255,7 @@ def _each(demos: Sequence[Record], side: str, name: str) -> list[float]:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Connect times of the demo, AR of the crowds: lab next to simulation."""
+    """Draw connect times of the demo and AR of the crowds, lab next to simulation."""
     left, right = figure.subplots(1, 2)
     of = _by_kind(records)
     demos, flash = of["demo"], of["crowd"]

@@ -28,11 +28,11 @@ CONNECT, TRANSFER = "connect_ms", "transfer_ms"
 SIDES = ("lab", "simulated")
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
-"""What of each is held to a goal: with a second look no SYN is lost, and connecting takes no time."""
+"""Figure of each variant that has a goal: with a second look no SYN is lost, so the connect time is negligible."""
 
 
 def points(number: int) -> list[Point]:
-    """Every way to balance through the switch at every rate, once."""
+    """Return points of every variant through the switch at every rate, once."""
     runs = {point.key: point for point in r_fig5.EXPERIMENT.points(False)}
     seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
@@ -51,17 +51,17 @@ def points(number: int) -> list[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether `r-fig5` has the lab's run."""
+    """Return whether the lab's run of `r-fig5` exists."""
     return kept(r_fig5.EXPERIMENT, _own(point), labs) is not None
 
 
 def _own(point: Point) -> Point:
-    """Return the point of `r-fig5`."""
+    """Return the corresponding point of `r-fig5`."""
     return point_of(r_fig5.EXPERIMENT, point.parameters["fig5"])
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Take the lab's run of `r-fig5`, or make it, and simulate the same."""
+    """Take the lab's run of `r-fig5`, or make it, and simulate the same load."""
     run = kept_or_made(r_fig5.EXPERIMENT, _own(point), labs, say)
     asked = {
         **point.parameters,
@@ -91,7 +91,7 @@ def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
 
 
 def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
-    """A variant's records by rate."""
+    """Return a variant's records by rate."""
     return {
         rate: runs
         for rate in r_fig5.RATES_PER_S
@@ -106,7 +106,7 @@ def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
 
 
 def tables(records: Sequence[Record]) -> list[Table]:
-    """What is held to a goal: lab and simulation of each way to balance, one below the other."""
+    """Return tables of the figures with goals: lab and simulation of each variant, one below the other."""
     rates = [rate for rate in r_fig5.RATES_PER_S if any(record.parameters["rate_per_s"] == rate for record in records)]
     return [
         Table(
@@ -126,7 +126,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
 
 
 def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
-    """The mean over the rates, of each run of the lab or simulated run."""
+    """Return the mean over the rates, for each run of the lab or simulated run."""
     return mean_of(
         [
             sum(runs) / len(runs)
@@ -136,7 +136,7 @@ def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) ->
 
 
 def goals(records: Sequence[Record], name: str) -> list[Goal]:
-    """Hold a way to balance against the lab's: the mean over all rates."""
+    """Compare a variant's mean over all rates with the lab's."""
     of = _of(records, name)
     if not of:
         return []

@@ -1,4 +1,5 @@
-"""R where no lab reaches: up to 1,000 servers and a million connections, and several switches that share a pool."""
+"""R at sizes that no lab reaches: up to 1,000 servers and a million connections, and several switches that share a
+pool."""
 
 from __future__ import annotations
 
@@ -26,12 +27,14 @@ QUICK_SERVERS = (3, 30, 300)
 SWITCHES = (2, 4, 8)
 FEW = 16
 TOLD = ((3, 1), (30, 1), (1000, 1), (30, 8))
-"""Servers and switches of the rows of the page's table, where there are more; the kept runs have every pool."""
+"""Servers and switches of the rows that the page's table shows if there are more pools; the stored runs have every
+pool."""
 SHARED = 30
 """Servers of the pool that several switches share."""
 WORK_S = 7e-3
 RATE_PER_SERVER = 5.6
-"""Requests a second: a tenth of the demo's, of ten times its cost, so that a run of 1,000 servers has a million."""
+"""Requests per second and server: a tenth of the demo's at ten times the cost, so that a run of 1,000 servers has a
+million."""
 LOADED_SHARE = 0.1
 END_S, GIVEN_UP_S = 180.0, 5.0
 
@@ -43,7 +46,7 @@ class Variant:
     title: str
     mode: Mode
     connections_per_s: float
-    """Simulated in a second of one core, about, for the estimate of the time left."""
+    """Connections simulated per second on one core, roughly, to estimate the time left."""
     second_look: type[SecondLook] | None = None
 
 
@@ -58,15 +61,16 @@ QUICK = (FIXED, PAPER, PRODUCTION)
 DECIDING = (PAPER, FIRST, PRODUCTION)
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 LARGE, LARGE_SEEDS = 300, (1, 2, 3)
-"""From so many servers on a run is not cheap: fewer of them."""
+"""From this number of servers on a run takes long, and has only these seeds."""
 DECIDED_MS = 100.0
 OF_THE_WAY = 0.1
-"""The loaded servers' share has settled within this part of the way from an equal split to where it ends; it still
-falls if it falls by more than this part in the last quarter of a run."""
+"""The loaded servers' share has settled within this share of the distance from an equal split to its final level. It
+still falls if it falls by more than this share in the last quarter of a run."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size in every mode, then several switches; with other arrivals again, large pools less often."""
+    """Return points of every size in every mode, then of several switches; repeated with other arrivals, large pools
+    less often."""
     made: list[Point] = []
     seeds, variants = (QUICK_SEEDS, QUICK) if quick else (SEEDS, tuple(VARIANTS))
     large = LARGE_SEEDS[:1] if quick else LARGE_SEEDS
@@ -86,7 +90,8 @@ def _point(servers: int, variant: str, switches: int, seed: int) -> Point:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """A tenth of the servers (at least one) is loaded; T = 1 s, mT = 10 s, as in the demo."""
+    """Return the plan of a pool of which a tenth (at least one server) is loaded; T = 1 s, mT = 10 s, as in the
+    demo."""
     count, variant = parameters["servers"], VARIANTS[parameters["variant"]]
     healthy = ServerPlan(work_s=WORK_S)
     loaded = max(1, round(count * LOADED_SHARE))
@@ -102,14 +107,15 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Connect times of the second half, what the loaded servers still get and when that settled, what deciding cost.
+    """Return connect times of the second half, the loaded servers' final share, when it settled, and the cost of
+    decisions.
 
-    Their share is the mean over the switches, in parts of an equal split's.
+    The share is the mean over the switches, relative to an equal split's.
     """
     late = [connection for connection in run.connections if connection.begun_s >= run.plan.end_s / 2]
     answered = sorted(connection.connect_s for connection in late if connection.connect_s is not None)
@@ -143,16 +149,17 @@ def values(run: PoolRun) -> Values:
 
 
 def settled_s(times: Sequence[float], shares: Sequence[float]) -> float:
-    """Return from when on a share that began at 1 stays near its mean over the last third; infinite if it never does.
+    """Return the seconds from which on a share that began at 1 stays near its mean over the last third; infinite if it
+    never does.
 
-    What falls a little and goes on falling has not settled: how near is a part of the way there.
+    A share that falls slowly has not settled, so nearness is measured relative to the whole distance of the fall.
     """
     way = 1 - course(times, shares).level
     return course(times, shares, near=OF_THE_WAY * way).settled_s if way > 0 else math.inf
 
 
 Place = tuple[int, int, str]
-"""Servers, switches, way to balance."""
+"""Servers, switches and variant."""
 
 
 def _place(record: Record) -> Place:
@@ -192,7 +199,7 @@ Pools = Mapping[Place, Sequence[Record]]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each pool; repeated runs are one."""
+    """Report a row for each pool; repeated runs share a row."""
     pools = grouped(records, _place)
     goals: list[Goal] = []
     if deciding := [place for place in pools if place[2] == PRODUCTION]:
@@ -223,7 +230,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """What the loaded servers get, of their fair share, against time; CPU to decide against size."""
+    """Draw the loaded servers' connections relative to their fair share against time, and CPU time of decisions against
+    size."""
     left, right = figure.subplots(1, 2)
     labelled = set[int]()
     styles = {PAPER: ":", FIRST: "--", PRODUCTION: "-"}

@@ -1,4 +1,4 @@
-"""What Ohta & Andou does not try: ten servers of unlike capacity, and requests of unlike cost; simulated."""
+"""Ten servers of unequal capacity, and requests of unequal cost, simulated: cases that Ohta & Andou do not measure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CPUS = {
 }
 RATES_PER_S = {CAPACITY: 385.0, COST: 200.0, SMALL: 80.0}
 HEAVY_SHARE, HEAVY_FACTOR = 0.05, 21.0
-"""Of the requests of unlike cost: half of the work is in a twentieth of them."""
+"""Share and cost factor of heavy requests: a twentieth of the requests has half of the work."""
 
 
 def asked(case: str) -> float:
-    """Return what part of the servers' CPU time a case asks for."""
+    """Return the share of the servers' CPU time that a case's load needs."""
     heavy_share = _heavy_share(case)
     each_s = WORK_S[case] * (1 + heavy_share * (HEAVY_FACTOR - 1))
     return RATES_PER_S[case] * each_s / sum(CPUS[case])
@@ -50,7 +50,7 @@ class Variant:
     mode: Mode
     second_look: type[SecondLook] | None = None
     capacity_configured: bool = False
-    """Whether the servers' capacities are configured as they are."""
+    """Whether the servers' true capacities are configured."""
 
 
 EQUAL, PAPER, WITHOUT = "equal split", "R, paper mode", "R, production mode without the second look"
@@ -68,11 +68,11 @@ VARIANTS = {
 }
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 CONNECTIONS_PER_S = 20_000.0
-"""Simulated in a second of this machine, about, for the estimate of the time left."""
+"""Connections simulated per second of computing, roughly, to estimate the time left."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Each way to balance in each case."""
+    """Return points of each variant in each case."""
     end_s = 60.0 if quick else 300.0
     return [
         Point(
@@ -88,7 +88,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """Nobody tells the balancer who is large, but where the variant says so: all capacities are configured alike."""
+    """Return a plan in which the balancer is configured with equal capacities, unless the variant configures the true
+    ones."""
     case, variant = parameters["case"], VARIANTS[parameters["variant"]]
     smallest = min(CPUS[case])
     return PoolPlan(
@@ -112,12 +113,12 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Return times of the second half, and each server's share of the SYNs there was and of the CPU time there is."""
+    """Return times of the second half, and each server's share of the SYNs and of the CPU time available."""
     start, end = run.plan.end_s / 2, run.plan.end_s - GIVEN_UP_S
     return {
         **times_between(run, start, end),
@@ -144,7 +145,7 @@ def _row(variant: str, runs: Sequence[Record]) -> list[str]:
 
 
 def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, what: str) -> Goal | None:
-    """Hold production mode against the best of the others, seed by seed."""
+    """Compare production mode with the best of the others, seed by seed."""
     means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].capacity_configured}
     ours = means.pop(PRODUCTION, None)
     if ours is None or not means:
@@ -161,7 +162,7 @@ def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, wh
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A table a case, and whether production mode is at or below the others."""
+    """Report a table for each case, and whether production mode is at or below the others."""
     tables: list[Table] = []
     goals: list[Goal] = []
     for case in CPUS:
@@ -183,7 +184,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean transfer times, and the ratios that the servers of unlike capacity end with."""
+    """Draw mean transfer times, and the final ratios of the servers of unequal capacity."""
     left, right = figure.subplots(1, 2)
     for place, case in enumerate(CPUS):
         for number, variant in enumerate(VARIANTS):

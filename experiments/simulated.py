@@ -1,4 +1,4 @@
-"""What simulated flash crowds share as experiments: the published plans, and their figures as JSON has them."""
+"""Common parts of experiments with simulated flash crowds: the published plans, and their figures as JSON."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ AR, OFFERED, ADMITTED, LIMIT, ALARM = 1, 2, 3, 4, 5
 """Columns of a run's rows, behind the time."""
 
 SECONDS_PER_REQUEST = 1 / 4000
-"""Of this machine, about, for the estimate of the time left."""
+"""Approximate seconds to simulate a request, to estimate the time left."""
 QUICK_TIMES = {"onset_s": 340.0, "end_s": 760.0}
-"""The phase of the onset in its interval is Chen & Heidemann's, the times before and after it are not."""
+"""Seconds of the quick form. The phase of the onset in its interval is Chen & Heidemann's; the times before and after
+it are shorter."""
 
 
 def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any) -> Point:
@@ -41,18 +42,18 @@ def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any)
 
 
 def dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
-    """Return what parameters say: a variant by name, and fields of Dumbbell."""
+    """Return the simulation that a point's parameters describe: a variant by name, and fields of Dumbbell."""
     rest = {name: value for name, value in parameters.items() if name != "variant"}
     return replace(Dumbbell(VARIANTS[parameters["variant"]]), **rest)
 
 
 def planned(point: Point) -> CrowdPlan:
-    """Return what a point simulates."""
+    """Return the plan that a point simulates."""
     return plan(dumbbell(point.parameters))
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     return values(simulate_dumbbell(dumbbell(point.parameters)))
 
 
@@ -81,7 +82,8 @@ def values(records: Records) -> Values:
 
 
 def _hot_spot(records: Records) -> dict[str, int]:
-    """Return how many decisions behind the onset named a hot spot while the alarm was set, and how many the target."""
+    """Return how many decisions after the onset named a hot spot while the alarm was set, and how many of them the
+    target."""
     named = [
         decision.hot_spot
         for decision in records.rows
@@ -91,7 +93,7 @@ def _hot_spot(records: Records) -> dict[str, int]:
 
 
 def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Key, list[Record]]:
-    """Return records by a name, in the order they come in: repeated runs have the same."""
+    """Group records by a key, in the order of their first occurrence; repeated runs have the same key."""
     by_key: dict[Key, list[Record]] = {}
     for record in records:
         by_key.setdefault(name(record), []).append(record)
@@ -124,7 +126,7 @@ def mean(records: Sequence[Record], name: str, window: str = "crowd") -> float:
 
 
 def detections_s(records: Sequence[Record]) -> list[float]:
-    """Return each run's seconds from the onset to the alarm; infinite where none came."""
+    """Return each run's seconds from the onset to the alarm; infinite for runs without an alarm."""
     intervals = [record.result["crowd"]["detected_after_intervals"] for record in records]
     return [
         math.inf if count is None else count * record.result["period_s"]
@@ -133,7 +135,7 @@ def detections_s(records: Sequence[Record]) -> list[float]:
 
 
 def detection(records: Sequence[Record]) -> str:
-    """Return seconds from the onset to the alarm, and in how many runs none came."""
+    """Return the mean seconds from the onset to the alarm, and the number of runs without an alarm."""
     known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     never = len(records) - len(known)
     said = [mean_of(known).text(0)] if known else []
@@ -141,7 +143,7 @@ def detection(records: Sequence[Record]) -> str:
 
 
 def alarm(records: Sequence[Record]) -> str:
-    """Return the same in words."""
+    """Return the result of `detection` in words."""
     known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     if not known:
         return "no alarm"
@@ -152,7 +154,7 @@ def alarm(records: Sequence[Record]) -> str:
 
 
 def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
-    """Return the times of a run's intervals, and what stands in a column of its rows."""
+    """Return the times of a run's intervals, and the values of a column of its rows."""
     rows = record.result["rows"]
     return [row[0] for row in rows], [number(row[index]) * scale for row in rows]
 
@@ -169,5 +171,5 @@ def above_and_below(figure: Figure, upper_label: str, lower_label: str) -> tuple
 
 
 def number(value: float | None) -> float:
-    """Return what JSON could not hold as what it was."""
+    """Return a number that was stored as JSON, with null as NaN."""
     return math.nan if value is None else value

@@ -1,4 +1,4 @@
-"""What is said of labelled runs, simulated or in the lab: right or wrong, and what was done for the wrong cause."""
+"""Report on labelled runs, simulated or in the lab: right and wrong verdicts, and actions for a wrong cause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RIGHT = 0.95
 
 
 def values(run: Judged) -> Values:
-    """A run, as JSON has it."""
+    """Return a run's figures for JSON."""
     return {
         "cause": run.cause,
         "held": run.causes[run.cause],
@@ -29,21 +29,21 @@ def values(run: Judged) -> Values:
 
 
 def right(record: Record) -> bool:
-    """The verdict that held longest is the label's, and names the failing server and no other."""
+    """Return whether the verdict that held longest is the label's and names exactly the failing server."""
     label, result = Label(record.parameters["label"]), record.result
     names = [SICK_NAME] if label in FAILING else []
     return result["cause"] == CAUSES[label] and result["named"] == names
 
 
 def wronged(record: Record) -> list[str]:
-    """What the controller did that the cause is no reason for."""
+    """Return the controller's actions that the true cause does not justify."""
     label, result = Label(record.parameters["label"]), record.result
     limit = ["a limit"] if result["limited"] and label not in CROWDS else []
     return limit + (["weights"] if result["moved"] and label not in FAILING else [])
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The confusion matrix, and whether nearly all are right and nothing was done for the wrong cause."""
+    """Report the confusion matrix, whether nearly all verdicts are right, and whether no action had a wrong cause."""
     causes, rows, shares = list(Cause), list[list[str]](), list[tuple[float, str]]()
     for label in Label:
         runs = [record for record in records if record.parameters["label"] == label]

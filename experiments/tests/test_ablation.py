@@ -1,4 +1,4 @@
-"""Production mode's mechanisms, switched off in turn."""
+"""Tests of the ablation of production mode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWS = {
     "slow start": "a server silent for a while",
     "silence": "a server silent for a while",
 }
-"""A case in which each mechanism does something."""
+"""For each mechanism, a case in which it has an effect."""
 
 
 def point(case: str, without: str, *, second_look: bool) -> Point:

@@ -1,4 +1,4 @@
-"""Production mode's mechanisms against crowds, switched off in turn."""
+"""Tests of the ablation of production mode's mechanisms against crowds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT = Case([Surge(50.0, 70.0, 80.0, 5.0)], {"web": 8.0})
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cases of a minute or two."""
+    """Return the cases, shortened to a minute or two."""
     both = [Surge(40.0, 70.0, 60.0, 5.0), Surge(40.0, 90.0, 40.0, 5.0, "other")]
     short = {
         NOTHING: Case((), {"web": 8.0}, quiet_s=120.0),
@@ -52,7 +52,7 @@ SHOWS = {
     "a limit for each crowd": BOTH,
     ablation_crowds.NONE: SUDDEN,
 }
-"""A short case in which a mechanism does something."""
+"""For each mechanism, a short case in which it has an effect."""
 
 
 def _places() -> list[object]:
@@ -107,7 +107,7 @@ def test_nothing_is_refused_or_alarmed_without_a_crowd() -> None:
 
 
 def test_a_restarted_controller_goes_on_from_the_limit_and_knows_what_was_usual() -> None:
-    """It decides again at once, under the limit; without its file it knows no usual rate."""
+    """The restarted controller decides at once under the old limit; without its baseline file it has no usual rate."""
     case = ablation_crowds.CASES[DURING]
     for keeps in (True, False):
         plan = crowd_cases.plan(case, crowd_cases.configuration(case), 1, Busy(), keeps_usual=keeps)

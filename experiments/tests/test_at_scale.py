@@ -1,4 +1,4 @@
-"""The simulations at scale: pools of servers, and crowds with many destinations."""
+"""Tests of the simulations at scale: pools of servers, and crowds with many destinations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_share_has_settled_when_it_stays_to_a_tenth_of_its_way() -> None:
 def pool_run(
     servers: int, variant: str, share: float, *, switches: int = 1, falling: bool = False, **changes: Any
 ) -> Record:
-    """A run at scale whose figures are known."""
+    """Return a run at scale with known figures."""
     shares = [[float(second), share * (2 - second / 20 if falling else 1)] for second in range(21)]
     result = {
         "connections": 9,
@@ -118,7 +118,7 @@ def scaled(
     period_s: float = news_scale.NEVER_S,
     **changes: float | None,
 ) -> Record:
-    """A crowd of some size whose figures are known."""
+    """Return a crowd of a given size with known figures."""
     base = crowd("news", 1)
     result = {
         **base.result,

@@ -1,4 +1,4 @@
-"""The command: what it keeps, who may write, and what it says when it cannot go on."""
+"""Tests of the command: which runs it stores, locking, and its messages when it cannot continue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Run = Callable[..., int]
 
 
 def squares(measure_point: Measure) -> Experiment:
-    """Return an experiment that squares numbers, one in its quick form."""
+    """Return an experiment that squares numbers; its quick form has one number."""
 
     def points(quick: bool) -> Sequence[Point]:
         return [Point(f"n={n}", {"n": n}, 1.0, "lab") for n in ((2,) if quick else (2, 3, 4))]
@@ -57,13 +57,13 @@ def square(point: Point) -> Values:
 
 
 def stopped(point: Point) -> Values:
-    """Somebody presses Ctrl-C."""
+    """Raise the exception of Ctrl-C."""
     os.kill(os.getpid(), signal.SIGINT)
     return square(point)
 
 
 def killed(point: Point) -> Values:
-    """The kernel needs the memory."""
+    """Kill this process, as the kernel does when memory runs out."""
     del point
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
@@ -71,7 +71,7 @@ def killed(point: Point) -> Values:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Return what runs the command of an experiment in a directory."""
+    """Return a function that runs an experiment's command in a directory."""
 
     def run(experiment: Experiment, *arguments: str) -> int:
         def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
@@ -131,7 +131,7 @@ def test_who_waited_knows_what_the_other_run_has_made(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_leaves_nobody_who_keeps_others_out(tmp_path: Path) -> None:
-    """Not even processes that computed for it."""
+    """No process remains that holds the lock, not even one that computed points."""
     program = f"""
 import time
 from pathlib import Path
@@ -203,7 +203,7 @@ def test_runs_that_were_not_unpacked_are_named_in_a_line(
 def test_runs_without_what_is_reported_of_them_are_named(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As those of another program may be."""
+    """Runs of another program may lack fields that the report needs."""
     assert run(squares(lambda point: {"root": point.parameters["n"]})) == 1
     assert "squares/runs.json: its runs have no 'square'" in capsys.readouterr().err
     assert run(squares(square)) == 1, "they count as made"

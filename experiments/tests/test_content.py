@@ -1,4 +1,5 @@
-"""Content switching's figures: what is asked, what the load says, what rivals go by, and what is said of known runs."""
+"""Tests of content switching's figures: requests, the load generator's output, the rivals' rules, and reports on known
+runs."""
 
 from __future__ import annotations
 

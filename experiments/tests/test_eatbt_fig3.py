@@ -1,4 +1,4 @@
-"""The figure of idle connections: what it keeps of a run, and what it says of a goal."""
+"""Tests of the figure of idle connections: the stored part of a run, and the goals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 10.0
 
 
 def record(variant: Variant, users: int, pages: int, page_s: float, **more: Any) -> Record:
-    """A run."""
+    """Return a record of a run."""
     none = dict.fromkeys(("asked", "closed", "taken_back", "raced", "lapsed"), 0) if variant.idle else {}
     result = {"ended": 100, "raced": 1, "races_expected": 1.0, "lost": 0, "closings": none}
     parameters = {"variant": variant.name, "users": users, "seconds": SECONDS, "seed": 1}
@@ -25,7 +25,7 @@ def record(variant: Variant, users: int, pages: int, page_s: float, **more: Any)
 
 
 def runs(**closed: Any) -> list[Record]:
-    """What reaches every goal, but for what is given of closing with most users."""
+    """Return runs that reach every goal, except for the given figures of closing with most users."""
     most: dict[str, Any] = {"pages": 200, "page_s": 0.2, **closed}
     return [
         record(PLAIN, 40, 100, 3.0),

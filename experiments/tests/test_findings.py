@@ -1,4 +1,4 @@
-"""When a figure agrees with a published number, and what is said where it does not."""
+"""Tests of when a figure agrees with a published number, and of the reasons given where it does not."""
 
 from __future__ import annotations
 

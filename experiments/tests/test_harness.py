@@ -1,4 +1,4 @@
-"""The harness: what is there is kept, what is missing is measured, the document keeps what it has no results for."""
+"""Tests of the harness: stored runs are kept, missing ones are measured, and pages without results stay as they are."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ README = (REPOSITORY / "docs/results/README.md").read_text()
 
 
 class Interruption(Exception):
-    """Somebody presses Ctrl-C."""
+    """Stands for Ctrl-C."""
 
 
 def doubling(measured: list[str], *, fails_at: str = "") -> Experiment:
-    """Return an experiment that doubles numbers, and notes which."""
+    """Return an experiment that doubles numbers, and records which."""
 
     def points(quick: bool) -> Sequence[Point]:
         return [
@@ -193,7 +193,7 @@ def test_computed_points_share_the_cores_and_correct_only_their_own_estimate() -
 
 
 def in_a_process(point: Point) -> Values:
-    """Square a number; the last one takes for ever."""
+    """Square a number; the last one takes forever."""
     n = point.parameters["n"]
     if n == FOR_EVER:
         time.sleep(600)
@@ -241,7 +241,8 @@ def test_a_point_that_cannot_be_computed_ends_the_others(tmp_path: Path) -> None
 
 
 def lab_points(name: str, count: int, *, read_s: float = 0.1) -> Experiment:
-    """Return an experiment whose points read runs of the lab that others may have made; the first run is on disk."""
+    """Return an experiment whose points read runs of the lab that other experiments share; only the first run is on
+    disk."""
 
     def points(quick: bool) -> Sequence[Point]:
         del quick
@@ -262,7 +263,7 @@ def test_runs_that_are_only_read_do_not_shorten_the_estimate_for_the_others(tmp_
 
 
 def test_a_run_that_several_experiments_take_is_counted_once(tmp_path: Path) -> None:
-    """The first of them makes it; one that reads no runs makes its own."""
+    """The first experiment makes the run; an experiment that reads no runs makes its own."""
     experiments = [lab_points("first", 2), lab_points("second", 3), lab_points("own", 2, read_s=0.0)]
     stores = {experiment.name: Store(tmp_path, experiment.name) for experiment in experiments}
     work = plan(experiments, stores, LABS, quick=False, again=False)
@@ -337,7 +338,7 @@ def test_a_page_has_two_short_sentences() -> None:
 
 @contextmanager
 def files_of_at_most(size: int) -> Generator[None]:
-    """As where a disk fills: a file takes no more bytes."""
+    """Limit the size of files, to simulate a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:

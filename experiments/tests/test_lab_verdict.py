@@ -1,4 +1,4 @@
-"""Labelled runs of the lab: which there are, how a run is judged, and what is said of all."""
+"""Tests of labelled runs of the lab: the points, the judgement of a run, and the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the experiments compute: predictions, intervals, times."""
+"""Tests of the experiments' computations: predictions, intervals, times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flash crowds of the lab: which runs are made, and what is said of them."""
+"""Tests of the lab's flash crowds: the runs that are made, and the report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
 
 
 def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) -> Records:
-    """A run whose window holds these figures throughout; the quiet time is the same in all."""
+    """Write a run whose window has these figures throughout; the quiet time is the same in all runs."""
 
     def web(due: float) -> Outcome:
         took = 0.02 if due < ONSET_S else latency_s
@@ -63,7 +63,7 @@ def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) 
 
 
 def of(point: Point) -> Records:
-    """What a run would leave behind: NEWS restores the rates of the fast, best at T = 128 s."""
+    """Return figures as a run would have them: NEWS restores the rates of the fast, best at T = 128 s."""
     variant, period_s = point.parameters["variant"], point.parameters["period_s"]
     if point.parameters["switch"] == KERNEL:
         return replace(records(ar_bps=2e5, limit_per_s=math.nan, latency_s=1.0, drops=700), rows=[])
@@ -120,7 +120,7 @@ def measured(points: Sequence[Point]) -> list[Record]:
 
 
 def once() -> list[Point]:
-    """The points of the first series."""
+    """Return the points of the first series."""
     return [point for point in EXPERIMENT.points(False) if point.key.endswith("#0")]
 
 
@@ -168,7 +168,7 @@ SEEN = {
     ("server-limited", "news"): (553, 32, 32, 67, 0.1, 121, 69, 327, 4.0, 0.23, 54),
     ("server-limited", "news-hsi"): (565, 30, 29, 69, 0.1, 124, 70, 327, 0.3, 0.23, 53),
 }
-"""What one series of runs showed, in Chen & Heidemann's scale: FIGURES, shares in percent, latencies in seconds."""
+"""Figures of one series of runs in Chen & Heidemann's scale: FIGURES, shares in percent, latencies in seconds."""
 SWEEP = {
     16.0: (26, 34, 126, 59, 491, 3.6),
     32.0: (52, 61, 49, 35, 390, 4.6),
@@ -176,11 +176,11 @@ SWEEP = {
     128.0: (77, 46, 112, 52, 489, 3.8),
     256.0: (154, 58, 64, 42, 426, 4.2),
 }
-"""By T: alarm, connected, AR, rejected (%), offered, the controller's CPU in the crowd (%)."""
+"""Figures by T: alarm, connected, AR, rejected (%), offered, the controller's CPU time in the crowd (%)."""
 
 
 def seen(point: Point) -> Record | None:
-    """Return the record of a point as it was seen, before compression by k; None if it is none of SEEN or SWEEP."""
+    """Return a point's record with the figures of SEEN or SWEEP, compressed by k; None for other points."""
     parameters = point.parameters
     k, period_s = parameters["k"], parameters["period_s"]
 
@@ -300,7 +300,7 @@ def test_what_is_not_reached_is_said() -> None:
 
 
 class Kept:
-    """Stands for the lab: which runs were made, and where."""
+    """A substitute for the lab that records which runs were made, and where."""
 
     def __init__(self) -> None:
         self.runs: dict[Path, Run] = {}

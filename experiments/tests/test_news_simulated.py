@@ -1,4 +1,5 @@
-"""Chen & Heidemann's topology by simulation, made small: what is measured can be kept as JSON, reported and drawn."""
+"""Tests of the simulation on Chen & Heidemann's topology at a small size: its results can be stored as JSON, reported
+and drawn."""
 
 from __future__ import annotations
 
@@ -146,7 +147,7 @@ def test_fig15_says_that_production_mode_does_not_depend_on_the_interval() -> No
 
 
 def bystanders(name: str, **changes: float) -> Record:
-    """A run of Fig. 16 whose figures are known."""
+    """Return a run of Fig. 16 with known figures."""
     known = next(point for point in news_fig16.points(False) if point.key in (f"{name} #1", f"{name} quick #1"))
     base = crowd("news", 1)
     figures = {
@@ -181,7 +182,7 @@ def test_fig16_holds_half_and_double_of_delta_and_p_against_the_papers_values() 
 
 
 def full_fig16(**changed: dict[str, Any]) -> list[Record]:
-    """Every run of the full form; by name, what is not the same in all."""
+    """Return every run of the full form; the argument gives, by name, the figures that differ."""
     made: list[Record] = []
     for point in news_fig16.points(False):
         name = point.key.rpartition(" #")[0].removesuffix(" quick")

@@ -1,4 +1,4 @@
-"""What the reports say of runs whose figures are known."""
+"""Tests of reports on runs with known figures."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def mapped(
     window: float = 20.0,
     level: float = 0.1,
 ) -> Record:
-    """A run of a map whose figures are known."""
+    """Return a run of a map with known figures."""
     ratios = [[float(second), 0.3, 0.3, level + swing * (-1) ** second] for second in range(90)]
     parameters = {"where": "map", "case": case, "seconds": 90.0, "delta": delta, "window_s": window}
     return record(parameters, mean_ms, ratios=ratios, late={"mean_ms": mean_ms / 2})
@@ -317,7 +317,7 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
 
 
 def repaired(mode: str, before: float, end: float, happened_s: float = 20.4) -> Record:
-    """A run in which the server is repaired whose ratio was falling until then, and rises from then on."""
+    """Return a run whose server is repaired: its ratio falls until then, and rises afterwards."""
     ratios = [
         [float(second), 0.3, 0.3, before + 0.01 * (20 - second) if second <= 20 else end - 0.001 * (59 - second)]
         for second in range(60)

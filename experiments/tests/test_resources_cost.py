@@ -1,4 +1,4 @@
-"""What sharing buffers costs: its report, and that what is measured is what it says."""
+"""Tests of the cost of sharing buffers: the report, and that the load is the documented one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of shared buffers: what is said of runs that are known, and the simulated flows."""
+"""Tests of the figures of shared buffers: reports on known runs, and the simulated flows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from experiments.tests.small import goal_of, measured, report_text
 
 
 def run(result: dict[str, Any], **parameters: Any) -> Record:
-    """A run with this result."""
+    """Return a run with this result."""
     return Record(str(parameters), parameters, result, 0.0, 1.0, 0.0)
 
 
@@ -50,7 +50,7 @@ def test_equal_shares_do_not_swing_and_others_are_reported() -> None:
 
 
 def got(how: str, kb: int, seconds: int = 40) -> list[float]:
-    """Segments of twelve flows of 20 ms, four of each loss, that the controller's shares bound."""
+    """Return the segments of twelve flows of 20 ms round trip, four of each loss rate, with the controller's shares."""
     flows = [Flow(loss, 11, seed) for seed, loss in enumerate(np.repeat(sabt_fig5.LOSSES, sabt_fig5.EACH))]
     many = len(flows)
     given = sabt_fig5.SENDS[how]
@@ -71,7 +71,8 @@ def got(how: str, kb: int, seconds: int = 40) -> list[float]:
 
 
 def test_unlike_losses_get_more_by_their_needs_than_by_equal_shares_or_present_flights() -> None:
-    """Matsuo et al., Figure 5, in virtual time. SABT shared like EQ when needs followed the largest flight."""
+    """Simulates Figure 5 of Matsuo et al. in virtual time. SABT shared like EQ when needs followed the largest
+    flight."""
     sabt, abt, eq, most = got("SABT", 230), got("ABT", 230), got("EQ", 230), got("EQ", 10_000)
     assert sum(sabt) > 1.02 * sum(eq) and sum(sabt) > sum(abt)
     parts = [rate / best for rate, best in zip(sabt, most, strict=True)]
@@ -101,7 +102,7 @@ def test_a_third_of_abts_deviation_is_the_limit(swing: float, holds: bool) -> No
 
 
 def beside(fast: dict[str, float]) -> list[Record]:
-    """Runs in which the fast one has 40 Mbit/s alone, and this beside others."""
+    """Return runs in which the fast connection has 40 Mbit/s alone, and the given rates beside slow ones."""
     rates = {0: dict.fromkeys(sabt_fig8.SENDS, 40.0), 15: fast}
     return [run({"mbit_s": [rates[slow][how], 9.0]}, how=how, slow=slow) for slow in rates for how in sabt_fig8.SENDS]
 
@@ -128,7 +129,8 @@ def test_the_least_budget_is_that_of_the_curve_through_what_was_measured() -> No
 
 
 def budgets(sabt: float, abt: float) -> list[Record]:
-    """Runs without noise: EQ needs 500 KB, SABT and ABT so many; equation 1 reaches 90 % of EQ's sum at half."""
+    """Return runs without noise: EQ needs 500 KB, SABT and ABT the given budgets; equation 1 reaches 90 % of EQ's sum
+    at half."""
     most = (40.0, 30.0, 20.0)
     known = [run({"mbit_s": list(most)}, how="plain Linux", kb=0)]
     half = sabt_fig5.HALF

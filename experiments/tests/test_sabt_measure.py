@@ -1,4 +1,4 @@
-"""Measured transfers held against TCP itself."""
+"""Tests of measured transfers against TCP itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MSS = 1000
 
 
 def sent(*segments: tuple[float, int]) -> Any:
-    """Times and places of one connection's segments, just below 2^32."""
+    """Return the loss record of one connection's segments, given by times and positions just below 2^32."""
     return losses((time_s, 7, (place * MSS - 2500) % (1 << 32), MSS) for time_s, place in segments)[7]
 
 
@@ -33,7 +33,7 @@ def test_a_retransmission_that_is_lost_is_no_event_of_its_own() -> None:
 
 
 def transfer(client: str, **switch: float) -> dict[str, Any]:
-    """A transfer of which everybody says the same, but for what is given."""
+    """Return a transfer on which all sources agree, except for the given values."""
     mine = {"segments": 1000, "again": 70, "losses": 60, "timeouts": 0, "probes": 0, "holes": 0}
     return {
         "client": client,
@@ -47,7 +47,7 @@ def transfer(client: str, **switch: float) -> dict[str, Any]:
 
 
 def record(**switch: float) -> Record:
-    """A run whose first distance differs."""
+    """Return a run whose first distance differs."""
     transfers = [
         transfer(distance.address, **(switch if number == 0 else {})) for number, distance in enumerate(DISTANCES)
     ]

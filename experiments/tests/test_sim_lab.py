@@ -1,4 +1,4 @@
-"""What the simulation is held against: runs of the lab, made or taken, and what is said of both."""
+"""Tests of the comparison of the simulation with runs of the lab, made or taken, and of its report."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_runs_on_another_switch_are_not_the_embedded_ones(monkeypatch: pytest.Mo
 
 
 def demo_record(lab: dict[str, float], simulated: dict[str, float]) -> Record:
-    """A demo whose figures are known; what is not named is the same everywhere."""
+    """Return a demo with known figures; figures that are not given are the same in lab and simulation."""
     base = {**dict.fromkeys(sim_lab.DEMO_ROWS, 0.1), "equal_ms": 400.0, "r_ms": 25.0}
     return Record("demo #0", {"run": 0}, {"lab": base | lab, "simulated": [base | simulated]}, 0.0, 1.0, 0.0)
 
@@ -116,7 +116,7 @@ def test_a_figure_that_is_not_near_enough_is_not_said_to_be() -> None:
 
 
 def rate_record(variant: str, rate: float, number: int, lab_ms: float, simulated_ms: float) -> Record:
-    """A run of Fig. 5 whose figures are known."""
+    """Return a run of Fig. 5 with known figures."""
     lab, simulated_too = ({"connect_ms": ms, "transfer_ms": ms} for ms in (lab_ms, simulated_ms))
     parameters = {"fig5": "", "variant": variant, "rate_per_s": rate}
     result = {"lab": lab, "simulated": [simulated_too]}
@@ -140,7 +140,7 @@ def test_a_simulated_load_ends_as_the_labs_and_all_of_it_is_counted() -> None:
 def flash_record(
     scenario: str, variant: str, number: int = 0, *, lab: dict[str, Any] | None = None, **simulated: float | None
 ) -> Record:
-    """A crowd in the lab and simulated; what is not named is the same in both."""
+    """Return a crowd in the lab and simulated; figures that are not given are the same in both."""
     figures: dict[str, Any] = {**dict.fromkeys(sim_lab_crowds.FIGURES, 0.5), "ar_kbps": 800.0, "admitted_per_s": 320.0}
     sides = {"lab": figures | (lab or {}), "simulated": figures | simulated}
     parameters = {"scenario": scenario, "variant": variant, "k": 8.0}

@@ -1,4 +1,4 @@
-"""Servers and requests that are not alike, simulated."""
+"""Tests of the simulation of unequal servers and requests."""
 
 from __future__ import annotations
 

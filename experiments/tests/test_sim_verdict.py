@@ -1,4 +1,4 @@
-"""Labelled runs: what is said of them, and that the verdict's figure tells right from wrong."""
+"""Tests of labelled runs: the report, and that the figure of a verdict distinguishes right from wrong."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from topo.plan.causes import CAUSES, Label
 
 @pytest.mark.parametrize("label", [Label.UNANSWERED, Label.SLOW, Label.SERVERS])
 def test_what_was_once_taken_for_a_crowd_or_a_sick_server_is_told_apart(label: Label) -> None:
-    """An unanswered flood, the retransmissions of one slow server's clients, and a queue that was full first."""
+    """Covers an unanswered flood, retransmissions of one slow server's clients, and a queue that was full first."""
     (point,) = [point for point in sim_verdict.EXPERIMENT.points(True) if point.key == f"{label} #1"]
     result = sim_verdict.measure(point)
     assert result["cause"] == CAUSES[label]
