@@ -135,10 +135,10 @@ class _Client:
         self._run.servers[server].ack(
             Handshake(self._run.plan.servers[server].work_s * self._factor, self._done),
             lambda: self._switch.synack(server, again=True),
-            self._wants,
+            self._is_waiting,
         )
 
-    def _wants(self) -> bool:
+    def _is_waiting(self) -> bool:
         return self._run.clock.now - self.record.begun_s <= self._run.plan.timeout_s
 
     def _done(self) -> None:
@@ -146,7 +146,7 @@ class _Client:
         way_s = self._run.plan.page_way_s
         if self._switch.looks:
             self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True, by_fin=True))
-        if self._wants():
+        if self._is_waiting():
             self.record.done_s = self._run.clock.now - self.record.begun_s + way_s
 
     def _give_up(self) -> None:

@@ -106,7 +106,7 @@ def test_nothing_is_refused_or_alarmed_without_a_crowd() -> None:
     assert quiet["alarm_s"] is None and quiet["normal_s"] is None
 
 
-def test_a_restarted_controller_goes_on_from_the_limit_and_knows_what_was_usual() -> None:
+def test_a_restarted_controller_continues_from_the_limit_with_its_baseline() -> None:
     """The restarted controller decides at once under the old limit; without its baseline file it has no usual rate."""
     case = ablation_crowds.CASES[DURING]
     for keeps in (True, False):

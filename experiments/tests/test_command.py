@@ -121,7 +121,7 @@ def test_another_run_of_the_same_experiment_is_refused(
     assert run(squares(square)) == 0
 
 
-def test_who_waited_knows_what_the_other_run_has_made(tmp_path: Path) -> None:
+def test_a_run_that_waited_reads_the_results_of_the_other_run(tmp_path: Path) -> None:
     early, other = Store(tmp_path, "squares"), Store(tmp_path, "squares")
     with other.alone():
         other.add(Record("n=2", {"n": 2}, {"square": 4}, 0.0, 1.0, 0.0))
@@ -130,7 +130,7 @@ def test_who_waited_knows_what_the_other_run_has_made(tmp_path: Path) -> None:
     assert squared(tmp_path) == {"n=2": 4, "n=3": 9}
 
 
-def test_a_killed_run_leaves_nobody_who_keeps_others_out(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_process_that_holds_the_lock(tmp_path: Path) -> None:
     """No process remains that holds the lock, not even one that computed points."""
     program = f"""
 import time
@@ -210,7 +210,7 @@ def test_runs_without_what_is_reported_of_them_are_named(
     assert run(squares(square), "--again") == 0
 
 
-def test_a_killed_process_is_said(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_process_is_reported(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def points(quick: bool) -> Sequence[Point]:
         del quick
         return [Point("n=2", {"n": 2}, 1.0)]
@@ -221,7 +221,7 @@ def test_a_killed_process_is_said(run: Run, tmp_path: Path, capsys: pytest.Captu
     assert squared(tmp_path) == {"n=2": 4}
 
 
-def test_a_missing_switch_is_said(
+def test_a_missing_switch_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SLUICE_SWITCH", "/nowhere/sluice-switch")

@@ -178,7 +178,7 @@ def test_first_bytes_and_cpu_are_held_against_haproxy() -> None:
     assert report.tables[0].rows[0][-2:] == ["-", "100"], "nobody is in the way of plain service"
 
 
-def test_nothing_is_said_of_hits_that_were_not_measured() -> None:
+def test_hits_that_were_not_measured_are_not_reported() -> None:
     report = content_ttfb.report(PAGES)
     assert goal_of(report, "pre-allocated, hit, p50").reached is None
     assert goal_of(report, "within one agent pass").seen == "not measured"
@@ -202,7 +202,7 @@ def test_a_hit_is_held_against_one_agent_pass_at_every_size_by_pairs_of_a_round(
     assert goal(1.4, 1.9, 1.4)[0], "no more apart than chance"
 
 
-def test_the_shapes_of_figure_7_are_told_with_all_four_series() -> None:
+def test_the_shapes_of_figure_7_are_reported_with_all_four_series() -> None:
     grow = {PLAIN: (1.0, 1.5), AGENT: (1.5, 3.0), HIT: (1.2, 1.6), MISS: (2.0, 9.0)}
     records = [
         document(series, size, ms)
@@ -220,7 +220,7 @@ def test_the_shapes_of_figure_7_are_told_with_all_four_series() -> None:
     )
 
 
-def test_a_failed_request_is_said() -> None:
+def test_a_failed_request_is_reported() -> None:
     report = content_ttfb.report([document(AGENT, 1_000_000, 2.0, failed=18)])
     assert goal_of(report, "every request").reached is False
     assert goal_of(report, "every request").seen == "82 of 100"
@@ -305,7 +305,7 @@ def test_bodies_are_held_to_their_slowest_size() -> None:
     assert goal_of(report, "JSON: at least").reached is False and goal_of(report, "JSON: ends").reached is False
 
 
-def test_the_shapes_of_figures_6a_and_6c_are_told() -> None:
+def test_the_shapes_of_figures_6a_and_6c_are_reported() -> None:
     flat = decisions("prefix", (1, 600.0, 700.0, 500.0), (10_000, 900.0, 1000.0, 900.0))
     scan = decisions("regex without a literal", *((n, 9.0, 300.0 * n, 400.0 * n) for n in (1, 10, 100)))
     xml = body("xml", *((size, w, size * 5.0) for size in (1000, 10_000) for w in ("early", "late", "absent")))

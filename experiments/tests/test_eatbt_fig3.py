@@ -57,7 +57,7 @@ def test_what_was_not_measured_is_not_judged() -> None:
     EXPERIMENT.draw([], Figure())
 
 
-def test_a_run_is_told_and_drawn() -> None:
+def test_a_run_is_reported_and_drawn() -> None:
     text = report_text(EXPERIMENT, runs())
     assert f"| {DEFAULT.name} | 1.0 (200) | 20.0 (200) |" in text
     assert f"| {VARIANTS[-1].name} | - | - |" in text

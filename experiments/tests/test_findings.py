@@ -43,7 +43,7 @@ def test_what_was_not_measured_is_no_point() -> None:
     assert near("", "", 1, nothing) == times("", "", 1, nothing) == at_most("", "", 1, nothing, unit="") == []
 
 
-def test_a_figure_that_agrees_in_one_point_of_two_is_not_said_to_agree() -> None:
+def test_a_figure_that_agrees_in_one_point_of_two_does_not_agree() -> None:
     findings = [
         *near("Fig. 1", "rejected", 49, one(50.0)),
         *near("Fig. 1", "admitted", 49, mean_of([28.0, 32.0]), below="The limit is low."),

@@ -73,7 +73,7 @@ def test_a_series_that_is_gone_on_with_on_another_machine_names_both(
     assert f"|{other.sentence()}|" in page(experiment, "full", Report([]), again), "all is made again"
 
 
-def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
+def test_repeated_runs_days_commits_and_losses_are_distinguished() -> None:
     def runs(*keys: str, program: str = "abc", began: float = 1.8e9) -> list[Record]:
         return [Record(key, {}, {}, began, 1.0, None, program) for key in keys]
 
@@ -372,13 +372,13 @@ def test_experiments_are_known_by_name() -> None:
 
 
 @pytest.mark.parametrize(("cores", "minutes"), [(1, 112), (2, 100)])
-def test_the_whole_set_in_its_quick_form_takes_as_long_as_is_said(cores: int, minutes: float) -> None:
+def test_the_whole_set_in_its_quick_form_takes_as_long_as_documented(cores: int, minutes: float) -> None:
     points = [point for experiment in chosen([], "embedded") for point in experiment.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
     assert f"under {minutes} minutes" in README or cores == 1
 
 
-def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
+def test_the_documented_time_of_the_whole_set_in_full_is_right(tmp_path: Path) -> None:
     experiments = chosen([], "embedded")
     stores = {experiment.name: Store(tmp_path, experiment.name) for experiment in experiments}
     work = plan(experiments, stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)

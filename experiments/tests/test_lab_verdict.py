@@ -25,7 +25,7 @@ def test_each_label_is_run_as_often(quick: bool, times: int) -> None:
     assert runs == dict.fromkeys(Label, times)
 
 
-def test_a_run_is_what_was_said_longest_once_there_was_time_to_know() -> None:
+def test_a_run_is_judged_by_the_verdict_that_held_longest_after_a_settling_time() -> None:
     decisions = [
         decision(9.9, "flood", limited=True),
         decision(10.0, "normal"),

@@ -54,7 +54,7 @@ def test_means_that_differ_by_no_more_than_chance_say_so() -> None:
     assert chance(mean_of([10.0]), mean_of([10.1])) == "", "one run each tells nothing"
 
 
-def test_who_gave_up_counts_with_the_time_it_took() -> None:
+def test_a_client_that_gave_up_counts_with_the_time_it_took() -> None:
     seen = times(ConnectTimes(4, [0.1, 0.1, 0.2]), limit_s=5.0)
     assert seen["given_up"] == 1 and seen["p99_ms"] == 5000.0
     assert seen["mean_ms"] == pytest.approx(1350.0) and seen["answered_mean_ms"] == pytest.approx(400 / 3)

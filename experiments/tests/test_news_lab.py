@@ -33,7 +33,7 @@ QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
 
 
 def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) -> Records:
-    """Write a run whose window has these figures throughout; the quiet time is the same in all runs."""
+    """Return the records of a run whose window has these figures throughout; the quiet time is the same in all runs."""
 
     def web(due: float) -> Outcome:
         took = 0.02 if due < ONSET_S else latency_s
@@ -288,7 +288,7 @@ def test_the_papers_news_is_held_against_news_without_identification() -> None:
     assert gain.seen == f"{128 / 27:.2f} times"
 
 
-def test_what_is_not_reached_is_said() -> None:
+def test_goals_that_are_not_reached_are_reported() -> None:
     made = measured(EXPERIMENT.points(True))
     crowd, quiet = dict(made[1].result["crowd"]), dict(made[1].result["quiet"])
     crowd |= {"response_loss": 0.05, "ar_kbps": 300.0, "bystander_goodput_kbps": 0.5 * quiet["bystander_goodput_kbps"]}

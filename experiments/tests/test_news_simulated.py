@@ -247,7 +247,7 @@ def test_what_fig16_changes_reaches_the_simulated_controller_and_server() -> Non
     assert taken == 1 + 1001, "one is served, and as with Linux one more waits than the buffer has room for"
 
 
-def test_points_are_told_apart_by_their_keys() -> None:
+def test_points_are_distinguished_by_their_keys() -> None:
     for experiment in (news_table1, news_fig15, news_fig16, news_scale, sim_scale, sim_unlike, sim_lab):
         for quick in (True, False):
             keys = [point.key for point in experiment.EXPERIMENT.points(quick)]

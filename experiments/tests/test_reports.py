@@ -82,7 +82,7 @@ def test_fig5_holds_connect_times_against_the_alternative_that_is_no_proxy() -> 
     assert "connect time" in r_fig5.report(five(dict.fromkeys(VARIANTS, 50.0))).goals[3].text
 
 
-def test_fig5_says_where_two_ways_are_compared_and_nobodys_losses() -> None:
+def test_fig5_reports_where_two_variants_without_losses_are_compared() -> None:
 
     seen = r_fig5.report(five({"production": 0.054, "iptables": 0.021})).goals[3].seen
     assert seen == "120/s: 0.05 ms against 0.02 ms of kernel DNAT, equal probability"
@@ -267,7 +267,7 @@ def test_fig6_answers_which_delta_is_best_from_both_maps() -> None:
     r_fig6.EXPERIMENT.draw([*room, *scarce], Figure())
 
 
-def test_beyond_tells_who_recovers() -> None:
+def test_beyond_reports_which_server_recovers() -> None:
     def run(case: str, mode: str, end: float) -> Record:
         ratios = [[float(second), 0.3, 0.3, 0.1 if second <= 20 else end] for second in range(60)]
         return record({"case": case, "mode": mode, "seconds": 60.0}, 10.0, ratios=ratios, at_s=20.0)
@@ -333,7 +333,7 @@ def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> Non
     assert late.tables[0].rows[0][2] == "0.292", "the last sample before it was repaired, not before it was planned"
 
 
-def test_beyond_takes_nobody_for_starved_who_has_most_of_his_share() -> None:
+def test_beyond_takes_no_server_for_starved_that_has_most_of_its_share() -> None:
     ends = (0.045, 0.25, 0.33)
     paper, production = (
         [r_beyond.report([repaired(mode, 0.1, end)]).goals[0].reached for end in ends]
@@ -382,7 +382,7 @@ def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
     ]
 
 
-def test_unlike_knows_no_load_of_runs_whose_cost_is_without_it() -> None:
+def test_unlike_reports_no_load_of_runs_whose_cost_was_measured_without_load() -> None:
     old = [
         replace(
             record, result={**{key: value for key, value in record.result.items() if key not in ("used", "idle_ms")}}
@@ -537,7 +537,7 @@ def test_dnat_gives_each_server_the_same_probability() -> None:
     assert seen == pytest.approx([1 / 10] * 10, abs=1e-5)
 
 
-def test_haproxy_knows_every_server() -> None:
+def test_haproxy_is_configured_with_every_server() -> None:
     pool = pool_of((0.1,) * 10)
     text = haproxy_configuration("leastconn", pool)
     assert "balance leastconn" in text and all(f"server {name} " in text for name in pool.names)

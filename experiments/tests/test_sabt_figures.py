@@ -107,7 +107,7 @@ def beside(fast: dict[str, float]) -> list[Record]:
     return [run({"mbit_s": [rates[slow][how], 9.0]}, how=how, slow=slow) for slow in rates for how in sabt_fig8.SENDS]
 
 
-def test_a_fast_one_that_loses_a_tenth_is_said() -> None:
+def test_a_fast_connection_that_loses_a_tenth_is_reported() -> None:
     fast = dict.fromkeys(sabt_fig8.SENDS, 36.0) | {"EQ": 10.0, "fixed 16 KB": 9.0}
     report = sabt_fig8.EXPERIMENT.report(beside(fast))
     assert [goal.reached for goal in report.goals] == [True] * 5

@@ -69,7 +69,7 @@ def record(**switch: float) -> Record:
         ("a capture", {"losses": 53}, False),
     ],
 )
-def test_what_differs_too_much_is_said(words: str, switch: dict[str, float], holds: bool) -> None:
+def test_figures_that_differ_too_much_are_reported(words: str, switch: dict[str, float], holds: bool) -> None:
     goal = goal_of(EXPERIMENT.report([record(**switch)]), words)
     assert goal.reached is holds
     assert ("4 of 4" if holds else "3 of 4") in goal.seen
@@ -81,7 +81,7 @@ def test_what_tcptrace_says_is_read_by_direction() -> None:
     assert parsed(["#1 arg remaining", "", head, "", *rows], 80) == {4000: Traced(4, 0.0025), 4001: Traced(5, 0.02)}
 
 
-def test_transfers_that_share_a_slot_are_left_out_and_told() -> None:
+def test_transfers_that_share_a_slot_are_left_out_and_counted() -> None:
     first = record()
     for each in first.result["transfers"]:
         each["switch"] = None
@@ -91,7 +91,7 @@ def test_transfers_that_share_a_slot_are_left_out_and_told() -> None:
     EXPERIMENT.draw([first], Figure())
 
 
-def test_a_run_is_told_and_drawn() -> None:
+def test_a_run_is_reported_and_drawn() -> None:
     assert (
         "| reno | 5.0% | 1 | 1 | 100.00 | 100.00 | 90.00 | 90.00 | 1,000 | 70 | 70 | 60 | 60 | 6.000% |"
         in report_text(EXPERIMENT, [record()])

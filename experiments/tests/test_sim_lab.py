@@ -103,7 +103,7 @@ def test_the_simulation_is_held_against_both_phases_of_the_demo() -> None:
     assert ratio.reached is False and ratio.seen == "-0.065; 0.102 in the lab"
 
 
-def test_a_figure_that_is_not_near_enough_is_not_said_to_be() -> None:
+def test_a_figure_that_deviates_too_much_misses_its_goal() -> None:
     assert [percent(off) for off in (0.14, -0.15, 0.1506, -0.150004, 0.32)] == [
         "+14%",
         "-15%",
@@ -147,7 +147,7 @@ def flash_record(
     return Record(f"crowd {scenario} {variant} #{number}", parameters, sides, 0.0, 1.0, 0.0)
 
 
-def test_crowds_are_held_against_the_labs_by_scenario_and_name_who_is_off() -> None:
+def test_crowds_are_compared_with_the_labs_by_scenario_and_name_the_deviating_one() -> None:
     runs = [
         flash_record("network-limited", "none", 0, ar_kbps=900.0),
         flash_record("network-limited", "none", 1, ar_kbps=1000.0),

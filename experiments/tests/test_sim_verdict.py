@@ -11,7 +11,7 @@ from topo.plan.causes import CAUSES, Label
 
 
 @pytest.mark.parametrize("label", [Label.UNANSWERED, Label.SLOW, Label.SERVERS])
-def test_what_was_once_taken_for_a_crowd_or_a_sick_server_is_told_apart(label: Label) -> None:
+def test_cases_once_taken_for_a_crowd_or_a_sick_server_are_distinguished(label: Label) -> None:
     """Covers an unanswered flood, retransmissions of one slow server's clients, and a queue that was full first."""
     (point,) = [point for point in sim_verdict.EXPERIMENT.points(True) if point.key == f"{label} #1"]
     result = sim_verdict.measure(point)

@@ -82,7 +82,7 @@ def test_a_quota_is_spent_at_full_speed_and_overdrawn_until_a_tick() -> None:
     assert ends[1:] == [("second", pytest.approx(0.101)), ("third", pytest.approx(0.106))]
 
 
-def test_whoever_never_rests_has_its_share_and_all_no_more_than_the_quota() -> None:
+def test_a_task_that_never_sleeps_gets_its_share_and_all_tasks_no_more_than_the_quota() -> None:
     clock = Clock()
     cpu, worker = Cpu(clock, 0.1, 4), Task()
     served = [0]
@@ -101,7 +101,7 @@ def test_whoever_never_rests_has_its_share_and_all_no_more_than_the_quota() -> N
     assert (served[0] - before) * 1.1e-3 == pytest.approx(10.0, rel=0.02)
 
 
-def test_who_has_another_job_goes_on_in_its_turn_until_that_ends() -> None:
+def test_a_task_with_another_job_continues_in_its_turn_until_the_turn_ends() -> None:
     clock = Clock()
     ends, end = finishing(clock)
     cpu, worker = Cpu(clock, 1.0, 1), Task()
@@ -112,7 +112,7 @@ def test_who_has_another_job_goes_on_in_its_turn_until_that_ends() -> None:
 
 
 @pytest.mark.parametrize(("wakes_s", "runs_s"), [(0.9 * SLICE_S, TICK_S), (1.1 * SLICE_S, 1.1 * SLICE_S)])
-def test_who_wakes_interrupts_nobody_before_a_slice_is_used_up(wakes_s: float, runs_s: float) -> None:
+def test_a_task_that_wakes_preempts_no_task_before_its_slice_is_used_up(wakes_s: float, runs_s: float) -> None:
     clock = Clock()
     ends, end = finishing(clock)
     cpu = Cpu(clock, 1.0, 1)
@@ -121,7 +121,7 @@ def test_who_wakes_interrupts_nobody_before_a_slice_is_used_up(wakes_s: float, r
     assert ends == [("woken", pytest.approx(runs_s + 1e-4))]
 
 
-def test_who_has_taken_more_than_its_share_waits_for_the_others_after_its_sleep() -> None:
+def test_a_task_that_took_more_than_its_share_waits_for_the_others_after_its_sleep() -> None:
     def waited(worked_s: float) -> float:
         clock = Clock()
         ends, end = finishing(clock)
@@ -133,7 +133,7 @@ def test_who_has_taken_more_than_its_share_waits_for_the_others_after_its_sleep(
     assert waited(4 * TICK_S) > waited(1e-4) + 20 * SLICE_S
 
 
-def test_who_wakes_without_quota_comes_behind_all_others() -> None:
+def test_a_task_that_wakes_while_throttled_runs_after_all_others() -> None:
     def ended(wakes_s: float) -> float:
         clock = Clock()
         ends, end = finishing(clock)
@@ -180,7 +180,7 @@ def test_a_worker_that_waits_for_its_client_to_close_needs_another_turn() -> Non
     assert 10 < served(24) < 100
 
 
-def test_a_full_accept_queue_drops_syns_and_leaves_acks_unheard() -> None:
+def test_a_full_accept_queue_drops_syns_and_ignores_acks() -> None:
     clock = Clock()
     server = WebServer(clock, workers=1, backlog=1, cpus=1.0)
     done: list[float] = []
@@ -236,7 +236,7 @@ def test_a_bucket_is_full_when_set_and_refills() -> None:
     assert [bucket.take(1.0) for _ in range(3)] == [True, True, False]
 
 
-def test_admission_offers_every_request_admits_connections_and_knows_whose() -> None:
+def test_admission_counts_every_request_admits_connections_and_remembers_clients() -> None:
     admission = Admission(remember_s=30.0)
     admission.set(0.0, (1.0, 1.0), (1.0, 1.0))
     assert admission.request(0.0, client=1)

@@ -131,7 +131,7 @@ def test_a_pages_way_is_in_the_transfer_only() -> None:
     assert connect_ms(far) == connect_ms(near)
 
 
-def test_least_connections_knows_every_server() -> None:
+def test_least_connections_compares_all_servers() -> None:
     servers = [ServerPlan(cpus=cpus, work_s=2e-3) for cpus in (0.05, 0.05, 0.05, 0.05, 0.2)]
     plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 180.0, 30.0, second_look=LeastConnections)
     of_all, of_two, of_four = (
