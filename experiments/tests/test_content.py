@@ -323,7 +323,7 @@ def test_the_chain_stands_beside_the_agent() -> None:
     assert "| agent pass | last | - | 60 |" in text and "| HAProxy, chain | last | 200 | 5,000 |" in text
 
 
-@pytest.mark.parametrize("one", [content_rules.EXPERIMENT, content_ttfb.EXPERIMENT, content_agent.EXPERIMENT])
+@pytest.mark.parametrize("experiment", [content_rules.EXPERIMENT, content_ttfb.EXPERIMENT, content_agent.EXPERIMENT])
 def test_a_picture_is_drawn_of_whatever_there_is(experiment: Experiment, tmp_path: Path) -> None:
     figure = Figure()
     experiment.draw([], figure)
@@ -343,6 +343,6 @@ def test_the_engine_is_held_to_100_000_a_second() -> None:
     content_agent.EXPERIMENT.draw([*engine, lab], Figure())
 
 
-@pytest.mark.parametrize("one", [content_ttfb, content_splice, content_rules, content_agent])
+@pytest.mark.parametrize("module", [content_ttfb, content_splice, content_rules, content_agent])
 def test_the_quick_form_of_each_takes_less_than_ten_minutes(module: Any) -> None:
     assert sum(point.seconds for point in module.points(True)) < 600

@@ -95,7 +95,7 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
     assert sum(connection.connect_s is not None for connection in late) > 0.98 * len(late)
 
 
-@pytest.mark.parametrize("look", [SecondLook, TwoLooks])
+@pytest.mark.parametrize("second_look", [SecondLook, TwoLooks])
 def test_a_server_that_refuses_gets_no_more_than_its_share_until_it_is_ejected(second_look: type[SecondLook]) -> None:
     """The server's process ends; its host answers SYNs with RSTs, so that the server never has open connections."""
 

@@ -34,7 +34,7 @@ def draws(weights: Mapping[int, int]) -> Draws:
     return Draws(weights, others, sum(weights.values()), MOST_LOOKS)
 
 
-@pytest.mark.parametrize("some", [(5, 8, 10), (10, 11)], ids=["unlike", "alike"])
+@pytest.mark.parametrize("weight_choices", [(5, 8, 10), (10, 11)], ids=["unlike", "alike"])
 @pytest.mark.parametrize("servers", [1, 2, 3, 5, 16, 17, 40])
 def test_connections_go_where_the_data_plane_sends_them(servers: int, weight_choices: tuple[int, ...]) -> None:
     source = random.Random(servers)
