@@ -285,7 +285,7 @@ def test_other_sections_make_what_sim_lab_holds_against_the_simulation(tmp_path:
     shared = {
         point.key: point.read_s for point, other in zip(together, alone, strict=True) if point.seconds != other.seconds
     }
-    borrowed = [record.key for record in alone if {"fig5", "unlike", "scenario"} & set(record.parameters)]
+    borrowed = [point.key for point in alone if {"fig5", "unlike", "scenario"} & set(point.parameters)]
     assert list(shared) == borrowed and len(alone) > len(borrowed)
     assert all(point.seconds == shared[point.key] for point in together if point.key in shared)
 
@@ -355,10 +355,10 @@ def test_a_picture_survives_a_disk_that_fills_while_a_new_one_is_written(tmp_pat
     assert written is not None
     reports = {"doubling": (experiment, *written, store)}
     write_pages(docs, reports)
-    before = {page: page.read_bytes() for page in (docs / "results").iterdir()}
+    before = {path: path.read_bytes() for path in (docs / "results").iterdir()}
     with files_of_at_most(100), pytest.raises(StoreError, match=r"doubling\.part: File too large: make room"):
         write_pages(docs, reports)
-    assert {page: page.read_bytes() for page in before} == before
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_experiments_are_known_by_name() -> None:
