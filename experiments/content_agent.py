@@ -44,13 +44,13 @@ def points(quick: bool) -> Sequence[Point]:
     engine = [Point(f"{ENGINE} #{number}", {}, 5.0, ENGINE) for number in range(QUICK_ROUNDS if quick else ROUNDS)]
     lab = [
         Point(
-            f"{variant.name}, {seconds:g} s #{number}",
-            {"series": variant.name, "seconds": seconds},
+            f"{series.name}, {seconds:g} s #{number}",
+            {"series": series.name, "seconds": seconds},
             seconds + 1,
             f"place {number}",
         )
         for number in range(1 if quick else REPETITIONS)
-        for variant in ASKED
+        for series in ASKED
     ]
     return [*engine, *lab]
 
@@ -98,7 +98,7 @@ def _row(records: Sequence[Record], series: Series) -> list[str]:
 
 
 def _known(records: Sequence[Record]) -> list[Series]:
-    return [variant for variant in ASKED if per_s(records, variant).runs]
+    return [series for series in ASKED if per_s(records, series).runs]
 
 
 def report(records: Sequence[Record]) -> Report:
@@ -114,7 +114,7 @@ def report(records: Sequence[Record]) -> Report:
     heading = ["16 at a time", "connections/s", "CPU of agent or proxy (us)", "of the switch (us)"]
     rows = [
         ["the agent's engine alone", engine.text(0), "-", "-"],
-        *(_row(records, variant) for variant in _known(records)),
+        *(_row(records, series) for series in _known(records)),
     ]
     summary = {record.key: {**record.parameters, **record.result} for record in records}
     return Report([Table(heading, rows)], goals, summary)
@@ -124,8 +124,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the rates in the lab as bars."""
     axes = figure.subplots()
     known = _known(records)
-    means = [per_s(records, variant) for variant in known]
-    axes.bar([variant.title for variant in known], [mean.value for mean in means], yerr=[mean.bar for mean in means])
+    means = [per_s(records, series) for series in known]
+    axes.bar([series.title for series in known], [mean.value for mean in means], yerr=[mean.bar for mean in means])
     axes.tick_params("x", rotation=30)
     axes.set_ylabel("connections/s in the lab, a 1 KB page each")
     axes.grid(axis="y", alpha=0.3)

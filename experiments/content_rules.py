@@ -54,15 +54,15 @@ def points(quick: bool) -> Sequence[Point]:
     ]
     lab = [
         Point(
-            f"{variant.name}, {count} rules, {where} #{number}",
-            {"series": variant.name, "rules": count, "place": where, "rate_per_s": RATE_PER_S, "seconds": SECONDS},
+            f"{series.name}, {count} rules, {where} #{number}",
+            {"series": series.name, "rules": count, "place": where, "rate_per_s": RATE_PER_S, "seconds": SECONDS},
             SECONDS + 3,
             f"{count} {number}",
         )
         for number in rounds
         for count in (QUICK_COUNTS if quick else COUNTS)
         for where in (PLACES[1:] if quick else PLACES)
-        for variant in ASKED
+        for series in ASKED
     ]
     return [*bench, *lab]
 
@@ -157,10 +157,10 @@ def _bodies_table(records: Sequence[Record]) -> Table:
 def _lab_table(records: Sequence[Record]) -> Table:
     counts = sorted({record.parameters["rules"] for record in records if "rules" in record.parameters})
     rows = [
-        [variant.title, where, *(request_us(records, variant, count, where).text(0) for count in counts)]
-        for variant in ASKED
+        [series.title, where, *(request_us(records, series, count, where).text(0) for count in counts)]
+        for series in ASKED
         for where in PLACES
-        if any(request_us(records, variant, count, where).runs for count in counts)
+        if any(request_us(records, series, count, where).runs for count in counts)
     ]
     return Table(["CPU of a request (us)", "matches", *(f"{count:,} rules" for count in counts)], rows)
 
@@ -263,9 +263,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
         known = {count: mean.value for count in COUNTS if (mean := decision_us(records, kind, count, "last")).runs}
         decisions.plot(list(known), list(known.values()), "o-", label=kind, ms=3)
     decisions.set_title("decision, last rule (us)", fontsize="medium")
-    for variant in ASKED:
-        requests = {count: mean.value for count in COUNTS if (mean := request_us(records, variant, count, "last")).runs}
-        lab.plot(list(requests), list(requests.values()), "o-", label=variant.title, ms=3)
+    for series in ASKED:
+        requests = {count: mean.value for count in COUNTS if (mean := request_us(records, series, count, "last")).runs}
+        lab.plot(list(requests), list(requests.values()), "o-", label=series.title, ms=3)
     lab.set_title("CPU of a request, last rule (us)", fontsize="medium")
     for kind in BODIES:
         for where, style in zip(WHERE, ("o:", "o-", "o--"), strict=True):

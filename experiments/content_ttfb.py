@@ -80,7 +80,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def _compared() -> tuple[tuple[str, dict[str, Any]], ...]:
-    names = {variant.name for variant in COMPARED}
+    names = {series.name for series in COMPARED}
     return tuple(post for post in _posts() if post[1]["series"] in names and post[1]["by"] == DOCUMENT)
 
 
@@ -161,13 +161,13 @@ def _known(records: Sequence[Record], key: str) -> list[Series]:
 
 def _pages_table(records: Sequence[Record], page: str) -> Table:
     rows: list[list[str]] = []
-    for variant in _known(records, "page"):
-        runs = _of(records, variant, page=page)
-        times = [first_ms(records, variant, figure, page=page).text(2) for figure in ("p50_ms", "p99_ms")]
+    for series in _known(records, "page"):
+        runs = _of(records, series, page=page)
+        times = [first_ms(records, series, figure, page=page).text(2) for figure in ("p50_ms", "p99_ms")]
         whole = mean_of([run.result["whole"]["p50_ms"] for run in runs]).text(2)
-        own, both = (cpu_us(records, variant, page, switch=switch).text(0) for switch in (False, True))
+        own, both = (cpu_us(records, series, page, switch=switch).text(0) for switch in (False, True))
         rate = mean_of([run.result["rate_per_s"] for run in runs]).text(0)
-        rows.append([variant.title, rate, *times, whole, own if variant.process else "-", both])
+        rows.append([series.title, rate, *times, whole, own if series.process else "-", both])
     size = {KILO: "1 KB", MEGA: "1 MB"}[page]
     heading = ["requests/s", "first byte, p50 (ms)", "p99", "last byte, p50 (ms)", "its CPU (us)"]
     return Table([f"pages of {size}", *heading, "with the switch's (us)"], rows)
@@ -175,11 +175,11 @@ def _pages_table(records: Sequence[Record], page: str) -> Table:
 
 def _posts_table(records: Sequence[Record]) -> Table:
     rows: list[list[str]] = []
-    for variant in _known(records, "document"):
+    for series in _known(records, "document"):
         for by in (BOUND, DOCUMENT):
-            means = [first_ms(records, variant, document=size, by=by) for size in DOCUMENTS]
+            means = [first_ms(records, series, document=size, by=by) for size in DOCUMENTS]
             if any(mean.runs for mean in means):
-                rows.append([_titled(variant, by), *(mean.text(2) for mean in means)])
+                rows.append([_titled(series, by), *(mean.text(2) for mean in means)])
     return Table(["first byte, p50 (ms), of", *(f"{size:,} bytes" for size in DOCUMENTS)], rows)
 
 
@@ -299,19 +299,19 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     _bars(
         times,
         known,
-        {what: [first_ms(records, variant, f"{what}_ms", page=KILO) for variant in known] for what in _WHAT},
+        {what: [first_ms(records, series, f"{what}_ms", page=KILO) for series in known] for what in _WHAT},
     )
     times.set_title("1 KB page, first byte (ms)", fontsize="medium")
     pages = {"1 KB": KILO, "1 MB": MEGA}
-    _bars(cpu, known, {what: [cpu_us(records, variant, page) for variant in known] for what, page in pages.items()})
+    _bars(cpu, known, {what: [cpu_us(records, series, page) for series in known] for what, page in pages.items()})
     cpu.set_title("CPU of agent or proxy (us)", fontsize="medium")
     if known:
         cpu.set_yscale("log")
-    for variant in _known(records, "document"):
+    for series in _known(records, "document"):
         for by, style in ((BOUND, "o--"), (DOCUMENT, "o-")):
-            sizes, means = _by_size(records, variant, by)
+            sizes, means = _by_size(records, series, by)
             if sizes:
-                posts.plot(sizes, [mean.value for mean in means], style, label=_titled(variant, by), ms=3)
+                posts.plot(sizes, [mean.value for mean in means], style, label=_titled(series, by), ms=3)
     posts.set_xlabel("bytes posted")
     posts.set_title("documents, first byte (ms)", fontsize="medium")
     posts.grid(alpha=0.3)
@@ -329,7 +329,7 @@ def _bars(axes: Axes, known: Sequence[Series], values: dict[str, list[Mean]]) ->
     for number, (what, means) in enumerate(values.items()):
         places = [place + number * width for place in range(len(known))]
         axes.bar(places, [mean.value for mean in means], width, yerr=[mean.bar for mean in means], label=what)
-    axes.set_xticks(range(len(known)), [variant.name for variant in known], rotation=60)
+    axes.set_xticks(range(len(known)), [series.name for series in known], rotation=60)
     axes.legend(fontsize="x-small")
     axes.grid(axis="y", alpha=0.3)
 

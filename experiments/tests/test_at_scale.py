@@ -29,7 +29,7 @@ def test_pools_are_measured_reported_and_drawn() -> None:
     records = measured(sim_scale.EXPERIMENT, points)
     text = report_text(sim_scale.EXPERIMENT, records)
     assert "| 4 | 2 | production |" in text and text.count("\n") == 5, "repeated runs are one row"
-    plans = [sim_scale.plan(record.parameters) for record in points[2:4]]
+    plans = [sim_scale.plan(point.parameters) for point in points[2:4]]
     assert [plan_of_pool.second_look for plan_of_pool in plans] == [None, SecondLook] and plans[0].options == plans[
         1
     ].options

@@ -80,14 +80,14 @@ def test_the_full_form_is_the_news_programme_and_the_sweep_of_t_several_times() 
     assert all(point.parameters["k"] == 8 for point in points)
     first, second = points[:22], points[22:44]
     assert {"news/runs/server-limited/static-40", "overhead/runs/T256"} < {
-        record.parameters["directory"] for record in first
+        point.parameters["directory"] for point in first
     }
-    assert all(record.parameters["directory"].startswith("experiments/news-lab/series-2/") for record in second)
-    assert {record.parameters["seed"] for record in first} == {Settings().seed}, "as `make news` has it"
+    assert all(point.parameters["directory"].startswith("experiments/news-lab/series-2/") for point in second)
+    assert {point.parameters["seed"] for point in first} == {Settings().seed}, "as `make news` has it"
     assert len({point.parameters["seed"] for point in points}) == news_lab.REPETITIONS
     assert [point.key.rpartition(" #")[0] for point in first] == [point.key.rpartition(" #")[0] for point in second]
     assert times(measured(points)) == "3"
-    (without,) = [record for record in first if record.parameters["switch"] == KERNEL]
+    (without,) = [point for point in first if point.parameters["switch"] == KERNEL]
     assert (without.parameters["scenario"], without.parameters["variant"]) == ("network-limited", "none")
 
 

@@ -240,7 +240,7 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
 
     monkeypatch.setattr(sim_lab_fig5.r_fig5, "EXPERIMENT", replace(sim_lab_fig5.r_fig5.EXPERIMENT, place=place))
     points = [point for point in sim_lab_fig5.points(0) if point.parameters["rate_per_s"] in (30.0, 120.0)]
-    assert [record.parameters["variant"] for record in points[::2]] == list(sim_lab_fig5.MODES)
+    assert [point.parameters["variant"] for point in points[::2]] == list(sim_lab_fig5.MODES)
     store = Store(tmp_path, "r-fig5")
     known = next(
         point for point in sim_lab_fig5.r_fig5.EXPERIMENT.points(False) if point.key == points[0].parameters["fig5"]
@@ -253,7 +253,7 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
         short = replace(point, parameters={**point.parameters, "seconds": 10.0, "seeds": [1, 2]})
         record = recorded(lambda point_taken: sim_lab.take(point_taken, labs, lambda _: None), short, "now")
         records.append(replace(record, parameters=point.parameters, result=json.loads(json.dumps(record.result))))
-    assert made == [f"{record.parameters['variant']} {record.parameters['rate_per_s']:g} 0" for record in points[1:]]
+    assert made == [f"{point.parameters['variant']} {point.parameters['rate_per_s']:g} 0" for point in points[1:]]
     assert (records[0].result["lab"]["connect_ms"], records[0].result["lab"]["transfer_ms"]) == (7.0, 200.0)
     assert all(set(figures) == set(sim_lab_fig5.TITLES) for run in records for figures in run.result["simulated"])
     assert [records[0].began, records[0].load, records[0].program] == [5.0, 0.7, "now"]

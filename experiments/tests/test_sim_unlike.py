@@ -14,7 +14,7 @@ from experiments.tests.small import measured, report_text
 
 def test_servers_and_requests_that_are_not_alike() -> None:
     chosen = [point for point in sim_unlike.EXPERIMENT.points(True) if point.parameters["seed"] == 1]
-    short = [replace(record, parameters={**record.parameters, "end_s": 20.0}) for record in chosen]
+    short = [replace(point, parameters={**point.parameters, "end_s": 20.0}) for point in chosen]
     records = measured(sim_unlike.EXPERIMENT, short)
     text = report_text(sim_unlike.EXPERIMENT, records)
     assert text.count("R, production mode |") == text.count("least connections of all, as a proxy |") == 3
