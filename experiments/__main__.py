@@ -42,19 +42,23 @@ def run(options: argparse.Namespace) -> int:
     """Do what the command line says; return the exit code."""
     experiments = chosen(options.names, switch_kind())
     labs = places(options)
-    stores = {one.name: Store(labs.experiments, one.name) for one in experiments}
+    stores = {experiment.name: Store(labs.experiments, experiment.name) for experiment in experiments}
     if not options.report:
         measure_missing(experiments, stores, labs, quick=options.quick, again=options.again)
     made = {
-        one.name: (one, written, stores[one.name]) for one in experiments if (written := write(one, stores[one.name]))
+        experiment.name: (experiment, written, stores[experiment.name])
+        for experiment in experiments
+        if (written := write(experiment, stores[experiment.name]))
     }
-    if absent := [one.name for one in experiments if one.name not in made]:
+    if absent := [experiment.name for experiment in experiments if experiment.name not in made]:
         none = f"no runs of {', '.join(absent)} in {labs.experiments}"
         if not made:
             raise StoreError(none)
         say(none)
     docs = options.docs or docs_of(labs.experiments, experiments)
-    write_pages(docs, {name: (one, form, report, store) for name, (one, (form, report), store) in made.items()})
+    write_pages(
+        docs, {name: (experiment, form, report, store) for name, (experiment, (form, report), store) in made.items()}
+    )
     for name, (_, (form, report), _) in made.items():
         say(f"{name} ({form})")
         for goal in report.goals:
@@ -77,7 +81,7 @@ def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
     It is `docs` for runs in the embedded switch's own results, and for experiments that are about one kind of switch in
     that kind's; otherwise pages lie beside the runs.
     """
-    (switch, *others) = {one.switch for one in experiments}
+    (switch, *others) = {experiment.switch for experiment in experiments}
     ours = [] if others else [results_directory(RUNS, switch)] if switch else [RESULTS / RUNS]
     return REPOSITORY / "docs" if output.absolute() in ours else output
 
@@ -90,13 +94,15 @@ def measure_missing(
         for store in stores.values():
             locks.enter_context(store.alone())
         work = plan(experiments, stores, labs, quick=quick, again=again)
-        if os.geteuid() != 0 and (rooted := [one.name for one in experiments if one.needs_root and work[one.name]]):
+        if os.geteuid() != 0 and (
+            rooted := [experiment.name for experiment in experiments if experiment.needs_root and work[experiment.name]]
+        ):
             raise SetupError(f"{', '.join(rooted)}: this makes network namespaces and needs root: run it with sudo")
         progress = Progress([point for points in work.values() for point in points], this_machine().cores)
         program()  # as it is loaded now, whatever is checked out while it runs
         say(f"{sum(map(len, work.values()))} runs to make, about {duration(progress.left_s())}")
-        for one in experiments:
-            measure(one, work[one.name], stores[one.name], progress, say, labs=labs)
+        for experiment in experiments:
+            measure(experiment, work[experiment.name], stores[experiment.name], progress, say, labs=labs)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""Which of production mode's mechanisms pay: each switched off in turn, over pools and causes; simulated."""
+"""An ablation of production mode: each mechanism is switched off in turn, over pools and causes; simulated."""
 
 from __future__ import annotations
 
@@ -26,44 +26,46 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GIVEN_UP_S = 5.0
-"""After this long a client gives up (httperf's); such a connection counts with this time."""
+"""Seconds after which a client gives up (httperf's timeout); such a connection counts with this time."""
 PERIOD_S, WINDOW_S = 1.0, 10.0
 BEGINS_S, ENDS_S, END_S = 60.0, 120.0, 180.0
-"""When a case's cause begins and ends, and its run."""
+"""Seconds at which a case's cause begins and ends, and at which its run ends."""
 POOL, LOADED = 10, 1
 WORK_S, RATE_PER_SERVER = 7e-3, 5.6
-"""CPU time of a request, and requests a second for each server: two fifths of what a server can do."""
+"""CPU seconds of a request, and requests per second for each server: two fifths of a server's capacity."""
 OVERLOAD = 6.0
-"""Times the usual rate: more than twice what all servers can do, so that each loses most SYNs."""
+"""Factor of the usual rate under overload: more than twice the capacity of all servers, so that each loses most
+SYNs."""
 LOST_SHARE = 0.01
-"""Of the SYNs, between switch and servers, where stray ones are lost."""
+"""Share of the SYNs lost between switch and servers in the case of stray losses."""
 FLOOD_PER_S = 500.0
-"""SYNs a second that never complete: nine for each of the clients'."""
+"""SYNs per second that never complete a handshake: nine for each SYN of the clients."""
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 MARGIN, LEAST_MS = 0.05, 1.0
-"""A mechanism pays where its absence surely costs more than this part of the mean, and more than this time in ms."""
+"""A mechanism pays where its absence costs more than this share of the mean and more than this time in ms, with 95 %
+confidence."""
 CONNECTIONS_PER_S = 18_000.0
-"""Simulated in a second of this machine, about, for the estimate of the time left."""
+"""Connections simulated per second of computing, roughly, to estimate the time left."""
 
 
 class WithoutIdleQueue(SecondLook):
-    """Compares the servers that are drawn, and seeks no idle server."""
+    """Compares only the drawn servers, and seeks no idle server."""
 
     seeks_idle = False
 
 
 class ForgetfulCeilings(Ceilings):
-    """Remembers no share at which a server lost SYNs."""
+    """Forgets the shares at which a server lost SYNs."""
 
     def lost(self, server: int, share: float, intervals: int) -> None:
-        """See Ceilings."""
+        """Ignore the loss."""
 
 
 class NeverClearedWindow(Window):
-    """Keeps its intervals, so that losses that have moved weight move it again while they are in the window."""
+    """Keeps its intervals, so that losses that have already moved weight move it again while they are in the window."""
 
     def clear(self) -> None:
-        """See Window."""
+        """Keep the intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +76,20 @@ class Variant:
     options: Mapping[str, float] = field(default_factory=dict[str, float])
     """Production options that switch the mechanism off."""
     parts: Sequence[Part] = ()
-    """Module, name and substitute of what has no option."""
-    look: type[SecondLook] | None = SecondLook
+    """Substitutes for mechanisms that no option switches off: module, name and substitute."""
+    second_look: type[SecondLook] | None = SecondLook
 
 
 def _first(find: Callable[..., dict[int, float]], *arguments: Any, **options: Any) -> dict[int, float]:
-    """The first of the servers that ``find`` returns."""
+    """Return the first of the servers that ``find`` returns."""
     return dict(list(find(*arguments, **options).items())[:1])
 
 
 WHOLE = "production mode"
 PAPER, FIXED = "paper mode", "fixed weights"
 DELETED = Variant()
-"""Stands for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run of it is the
-whole mode."""
+"""Placeholder for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run with it
+simulates the complete mode."""
 MECHANISMS: Mapping[str, Variant] = {
     WHOLE: Variant(),
     "confidence": Variant(options={"confidence_z": 1e-6}),
@@ -129,7 +131,7 @@ def _overloads(simulation: Simulation, times: float) -> None:
 
 
 def _floods(simulation: Simulation) -> None:
-    """Send a SYN that its sender does not complete, and the next one later."""
+    """Send a SYN whose handshake is never completed, and schedule the next one."""
     (switch,) = simulation.switches
     pin = Pin()
     server = switch.syn(pin)
@@ -170,40 +172,41 @@ WITHOUT_PRODUCTION = (PAPER, FIXED)
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Each mechanism switched off in each case, with and without the second look; the idle queue where there is one."""
+    """Return a point for each mechanism, case and seed, with and without the second look; the idle queue needs the
+    second look."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, CASES)
     return [
-        _point(case, without, look=look, seed=seed)
+        _point(case, without, second_look=second_look, seed=seed)
         for seed in seeds
         for case in cases
-        for look in LOOKS
-        for without in [*MECHANISMS, *([NO_IDLE_QUEUE] if look else [])]
+        for second_look in LOOKS
+        for without in [*MECHANISMS, *([NO_IDLE_QUEUE] if second_look else [])]
     ]
 
 
-def _point(case: str, without: str, *, look: bool, seed: int) -> Point:
-    parameters = {"case": case, "without": without, "look": look, "seed": seed}
+def _point(case: str, without: str, *, second_look: bool, seed: int) -> Point:
+    parameters = {"case": case, "without": without, "look": second_look, "seed": seed}
     pool = plan(parameters)
     floods = FLOOD_PER_S * (ENDS_S - BEGINS_S) if _floods in pool.events.values() else 0.0
     seconds = (pool.rate_per_s * pool.end_s + floods) / CONNECTIONS_PER_S
-    return Point(f"{case}, without {without}, {LOOKS[look]} #{seed}", parameters, seconds)
+    return Point(f"{case}, without {without}, {LOOKS[second_look]} #{seed}", parameters, seconds)
 
 
 def _variant(parameters: Mapping[str, Any]) -> Variant:
     if parameters["without"] == NO_IDLE_QUEUE:
-        return Variant(look=WithoutIdleQueue)
+        return Variant(second_look=WithoutIdleQueue)
     variant = MECHANISMS[parameters["without"]]
-    return variant if parameters["look"] else replace(variant, look=None)
+    return variant if parameters["look"] else replace(variant, second_look=None)
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """A case's pool and events; T = 1 s, mT = 10 s, as in the demo."""
+    """Return a case's pool and events; T = 1 s, mT = 10 s, as in the demo."""
     case, variant = parameters["case"], _variant(parameters)
     options = BalanceOptions(mode=variant.mode, period_s=PERIOD_S, window_s=WINDOW_S)
     options = replace(options, production=replace(options.production, **variant.options))
     if case in sim_unlike.CPUS:
         named = {"case": case, "variant": sim_unlike.EQUAL, "end_s": END_S, "seed": parameters["seed"]}
-        return replace(sim_unlike.plan(named), options=options, look=variant.look)
+        return replace(sim_unlike.plan(named), options=options, second_look=variant.second_look)
     healthy = ServerPlan(work_s=WORK_S)
     count, loaded = LOADED_POOLS.get(case, POOL), 0
     if case in LOADED_POOLS:
@@ -215,20 +218,20 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
         end_s=END_S,
         timeout_s=GIVEN_UP_S,
         lost_share=LOST_SHARE if case == STRAY else 0.0,
-        look=variant.look,
+        second_look=variant.second_look,
         events=CAUSES.get(case, {}),
         seed=parameters["seed"],
     )
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     with substituted(_variant(point.parameters).parts):
         return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """The mean time to the end of the answer, and the part of the connections that were given up."""
+    """Return the mean time to the end of the answer, and the share of connections that were given up."""
     begun = [connection for connection in run.connections if connection.begun_s < run.plan.end_s - GIVEN_UP_S]
     waits = [GIVEN_UP_S if each.done_s is None else min(each.done_s, GIVEN_UP_S) for each in begun]
     return {
@@ -238,8 +241,8 @@ def values(run: PoolRun) -> Values:
     }
 
 
-def _means(records: Sequence[Record], case: str, without: str, *, look: bool) -> dict[int, float]:
-    wanted = {"case": case, "without": without, "look": look}
+def _means(records: Sequence[Record], case: str, without: str, *, second_look: bool) -> dict[int, float]:
+    wanted = {"case": case, "without": without, "look": second_look}
     return {
         number_of(record): record.result["mean_ms"] for record in records if wanted.items() <= record.parameters.items()
     }
@@ -247,7 +250,7 @@ def _means(records: Sequence[Record], case: str, without: str, *, look: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the absence of a mechanism costs in a case, by pairs of runs with the same arrivals."""
+    """The cost of a mechanism's absence in a case, from pairs of runs with the same arrivals."""
 
     whole_ms: Mean
     more_ms: Mean
@@ -259,12 +262,12 @@ class Cost:
 
     @property
     def pays(self) -> bool:
-        """Whether its absence surely costs."""
+        """Whether the mechanism's absence costs more than the margin, by its whole interval."""
         return self.more_ms.value - self.more_ms.half > self.margin_ms
 
     @property
     def harms(self) -> bool:
-        """Whether its absence surely saves."""
+        """Whether the mechanism's absence saves more than the margin, by its whole interval."""
         return -self.more_ms.value - self.more_ms.half > self.margin_ms
 
     @property
@@ -274,11 +277,11 @@ class Cost:
         return f"**{plain}**" if self.pays or self.harms else plain
 
 
-def _costs(records: Sequence[Record], without: str, *, look: bool) -> dict[str, Cost]:
-    """By case."""
+def _costs(records: Sequence[Record], without: str, *, second_look: bool) -> dict[str, Cost]:
+    """Return the cost in each case."""
     costs: dict[str, Cost] = {}
     for case in CASES:
-        whole, other = (_means(records, case, name, look=look) for name in (WHOLE, without))
+        whole, other = (_means(records, case, name, second_look=second_look) for name in (WHOLE, without))
         if whole and other:
             costs[case] = Cost(mean_of(list(whole.values())), difference(other, whole))
     return costs
@@ -290,46 +293,46 @@ def _verdict(costs: Mapping[str, Cost]) -> str:
     return "makes no difference" if not pays + harms else f"pays in {pays}, harms in {harms}"
 
 
-def _table(records: Sequence[Record], *, look: bool) -> Table:
-    """A row for each mechanism, a column for each case."""
-    names = [*MECHANISMS, NO_IDLE_QUEUE] if look else list(MECHANISMS)
-    whole = {case: mean_of(list(_means(records, case, WHOLE, look=look).values())) for case in CASES}
+def _table(records: Sequence[Record], *, second_look: bool) -> Table:
+    """Return a table with a row for each mechanism and a column for each case."""
+    names = [*MECHANISMS, NO_IDLE_QUEUE] if second_look else list(MECHANISMS)
+    whole = {case: mean_of(list(_means(records, case, WHOLE, second_look=second_look).values())) for case in CASES}
     rows = [[WHOLE, *(whole[case].text(0) for case in CASES), ""]]
     for name in names:
-        if name == WHOLE or not (costs := _costs(records, name, look=look)):
+        if name == WHOLE or not (costs := _costs(records, name, second_look=second_look)):
             continue
         title = name if name in WITHOUT_PRODUCTION else f"without {name}"
         rows.append([title, *(costs[case].text if case in costs else "-" for case in CASES), _verdict(costs)])
-    return Table([f"{LOOKS[look]}, ms", *CASES, "the mechanism"], rows)
+    return Table([f"{LOOKS[second_look]}, ms", *CASES, "the mechanism"], rows)
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Two tables: with the second look and without."""
+    """Report two tables: with and without the second look."""
     return Report(
-        tables=[_table(records, look=look) for look in LOOKS],
+        tables=[_table(records, second_look=second_look) for second_look in LOOKS],
         summary={
-            LOOKS[look]: {
+            LOOKS[second_look]: {
                 name: {case: [cost.more_ms.value, cost.more_ms.half] for case, cost in costs.items()}
                 for name in (*MECHANISMS, NO_IDLE_QUEUE)
-                if (costs := _costs(records, name, look=look))
+                if (costs := _costs(records, name, second_look=second_look))
             }
-            for look in LOOKS
+            for second_look in LOOKS
         },
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean times without each mechanism, in parts of production mode's: in colour where the difference counts."""
+    """Draw mean times without each mechanism relative to production mode's, in colour where the difference counts."""
     panels = figure.subplots(1, 2, sharey=True)
     names = [name for name in (*MECHANISMS, NO_IDLE_QUEUE) if name != WHOLE]
-    for axes, look in zip(panels, LOOKS, strict=True):
+    for axes, second_look in zip(panels, LOOKS, strict=True):
         for place, name in enumerate(names):
-            for cost in _costs(records, name, look=look).values():
+            for cost in _costs(records, name, second_look=second_look).values():
                 times = (cost.whole_ms.value + cost.more_ms.value) / cost.whole_ms.value
                 axes.plot([times], [place], "o", ms=4, color="C3" if cost.pays else "C2" if cost.harms else "0.8")
         axes.axvline(1.0, color="black", lw=0.5)
         axes.set_xscale("log")
-        axes.set_xlabel(f"mean time, of production mode's ({LOOKS[look]})", fontsize="small")
+        axes.set_xlabel(f"mean time, of production mode's ({LOOKS[second_look]})", fontsize="small")
     panels[0].set_yticks(range(len(names)), names, fontsize="small")
 
 

@@ -1,7 +1,7 @@
-"""Which of production mode's mechanisms against crowds pay: each switched off in turn, over causes; simulated.
+"""An ablation of production mode's mechanisms against crowds: each is switched off in turn, over causes; simulated.
 
-Mechanisms are judged by the share of the bytes asked for that come, as whole answers, within ten seconds: requests that
-are refused, lost or slow fail alike. By the number of requests, a full link that starves large answers would be best.
+The measure is the share of the requested bytes that arrive in whole answers within ten seconds, so that refused, lost
+and slow requests all count as failed. By the number of requests, a full link that starves large answers would be best.
 """
 
 from __future__ import annotations
@@ -53,39 +53,39 @@ if TYPE_CHECKING:
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 QUICK_CASES = (NOTHING, SUDDEN, SERVER, SMALL)
 NEVER = 10**9
-"""More intervals than any run has."""
+"""A number of intervals that no run reaches."""
 ADDED = 0.02
-"""Part of the first limit by which the simple search goes up at a time."""
+"""Step by which the additive search raises the limit, as a share of the first limit."""
 
 
 class WithoutKnee(Knee):
-    """Sees no responses, and so reports nothing of them."""
+    """Sees no responses, and so reports no degradation of them."""
 
     def add(self, portion: Portion | None, *, degraded: bool) -> None:
-        """See Knee."""
+        """Ignore the response."""
 
 
 class WithoutLongMean(LongMean):
-    """Never holds enough for a mean: every degradation counts."""
+    """Never holds enough values for a mean, so that every degradation counts."""
 
     def fold(self, ar_share: float) -> None:
-        """See LongMean."""
+        """Ignore the value."""
 
 
 class Unmoved(CapacitySearch):
     """Keeps the limit that a crowd's first degradation sets."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """See CapacitySearch."""
+        """Leave the limit as it is."""
 
     def strained(self, extra: NewsProductionOptions) -> None:
-        """See CapacitySearch."""
+        """Leave the limit as it is."""
 
     def trim(self, above: float, room: float) -> None:
-        """See CapacitySearch."""
+        """Leave the limit as it is."""
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
-        """Only the first lowers it."""
+        """Lower the limit at the first degradation only."""
         if self.ar_share is None:
             super().degraded(ar_share, extra)
 
@@ -94,16 +94,16 @@ class AddingSearch(CapacitySearch):
     """Additive increase, multiplicative decrease, from the same first limit."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """Up by a part of the first limit."""
+        """Raise the limit by a share of the first limit."""
         self.full = self.full or self.limit
         self.limit += ADDED * self.full
 
     def strained(self, extra: NewsProductionOptions) -> None:
-        """Down by a part of the limit."""
+        """Lower the limit by a share of it."""
         self.limit *= 1 - 2 * extra.back_off
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
-        """The first time as in the search, then by a part of the limit."""
+        """Lower the limit as the original search does the first time, and by a share of it later."""
         if self.ar_share is None:
             super().degraded(ar_share, extra)
         else:
@@ -118,14 +118,14 @@ class OneWindow(BaselineDetector):
 
 
 class WithoutSlowAverages(BaselineDetector):
-    """Compares with the baseline only, which a slow crowd takes along."""
+    """Compares with the baseline only, which follows a slowly growing crowd."""
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
         return False
 
 
 class LearnsAlways(BaselineDetector):
-    """Learns from every window, crowds and limits included."""
+    """Learns from every window, even during crowds and limits."""
 
     def observe(
         self,
@@ -137,7 +137,7 @@ class LearnsAlways(BaselineDetector):
         evident: bool = True,
         seconds: float = 0.0,
     ) -> Detection:
-        """See BaselineDetector."""
+        """Learn from the observation even during a crowd."""
         detection = super().observe(ar, offered, limiting=limiting, sick=sick, evident=evident, seconds=seconds)
         if ar is not None and not self.learned:
             self._ar.fold(ar)
@@ -151,7 +151,7 @@ class OneLimit(ProductionMode):
     several = False
 
     def start(self, candidate: Candidate, spot: Identification) -> bool:
-        """A further hot spot takes the limit over."""
+        """Move the limit to a further hot spot."""
         self._crowds = {target: crowd for target, crowd in self._crowds.items() if target == candidate.target}
         return super().start(candidate, spot)
 
@@ -164,13 +164,13 @@ class Variant:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Production options that switch the mechanism off."""
     identify: bool = True
-    """Limit the hot spot only."""
+    """Whether the limit applies to the hot spot only."""
     parts: Sequence[Part] = ()
-    """Module or class, name and substitute of what has no option."""
+    """Substitutes for mechanisms that no option switches off: module or class, name and substitute."""
     keeps_usual: bool = True
-    """A restarted controller takes over what was usual."""
+    """Whether a restarted controller takes over the baselines."""
     cases: Collection[str] = tuple(CASES)
-    """Where the mechanism can matter."""
+    """Names of the cases in which the mechanism can matter."""
 
 
 def _no_chance(_: float) -> float:
@@ -191,8 +191,8 @@ BY_AR, BY_LASTING = "additive increase, by AR", "additive increase, by what last
 _NO_KNEE, _NO_MEAN = (production, "Knee", WithoutKnee), (production, "LongMean", WithoutLongMean)
 _ADDING = (production, "CapacitySearch", AddingSearch)
 DELETED = Variant()
-"""Stands for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run of it is the
-whole mode."""
+"""Placeholder for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run with it
+simulates the complete mode."""
 MECHANISMS: Mapping[str, Variant] = {
     WHOLE: Variant(),
     "knee": Variant(parts=[_NO_KNEE]),
@@ -224,11 +224,11 @@ MECHANISMS: Mapping[str, Variant] = {
     NONE: Variant(NewsMode.STATIC),
 }
 NOT_WITHOUT = (BY_AR, BY_LASTING, PAPER, NONE)
-"""Rows that have another mechanism or mode, and not one less."""
+"""Rows that substitute another mechanism or mode, instead of removing one."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Each mechanism switched off in each case in which it can matter."""
+    """Return a point for each mechanism and each case in which it can matter."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, tuple(CASES))
     return [
         Point(
@@ -244,7 +244,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def planned(parameters: Mapping[str, Any], busy: Busy) -> CrowdPlan:
-    """A case's run, with a mechanism's options."""
+    """Return the plan of a case with a mechanism's options."""
     case, variant = CASES[parameters["case"]], MECHANISMS[parameters["without"]]
     config = _with_options(configuration(case), variant)
     return plan(case, config, parameters["seed"], busy, keeps_usual=variant.keeps_usual)
@@ -258,7 +258,7 @@ def _with_options(config: Config, variant: Variant) -> Config:
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     case, busy = CASES[point.parameters["case"]], Busy()
     with substituted(MECHANISMS[point.parameters["without"]].parts):
         run = simulate(planned(point.parameters, busy))
@@ -267,13 +267,13 @@ def measure(point: Point) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A figure of a run, and from where on a difference of it counts."""
+    """A figure of a run, and the least difference of it that counts."""
 
     name: str
     title: str
     digits: int
     least: float
-    """A difference counts above so much, and above MARGIN of the whole mode's value."""
+    """The least absolute difference that counts; it must also be above MARGIN of the complete mode's value."""
     scale: float = 1.0
     more_is_better: bool = False
 
@@ -296,7 +296,7 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the absence of a mechanism changes in a case, by pairs of runs with the same arrivals."""
+    """The effect of a mechanism's absence in a case, from pairs of runs with the same arrivals."""
 
     figure: Measured
     whole: Mean
@@ -304,7 +304,7 @@ class Cost:
 
     @property
     def _sure(self) -> bool:
-        """The difference is above the margin by its whole interval."""
+        """Return whether the difference is above the margin by its whole interval."""
         margin = max(self.figure.least, MARGIN * abs(self.whole.value))
         return abs(self.more.value) - self.more.half > margin
 
@@ -335,7 +335,7 @@ def _by_seed(records: Sequence[Record], figure: Measured, case: str, without: st
 
 
 def _costs(records: Sequence[Record], figure: Measured, without: str) -> dict[str, Cost]:
-    """By case."""
+    """Return the costs in each case."""
     costs: dict[str, Cost] = {}
     for case in CASES:
         whole, other = (_by_seed(records, figure, case, name) for name in (WHOLE, without))
@@ -355,7 +355,7 @@ def _title(name: str) -> str:
 
 
 def _table(records: Sequence[Record], figure: Measured) -> Table:
-    """A row for each mechanism, a column for each case."""
+    """Return a table with a row for each mechanism and a column for each case."""
     whole = {case: mean_of(list(_by_seed(records, figure, case, WHOLE).values())) for case in CASES}
     rows = [[WHOLE, *(whole[case].text(figure.digits) for case in CASES), ""]]
     for name in MECHANISMS:
@@ -367,7 +367,7 @@ def _table(records: Sequence[Record], figure: Measured) -> Table:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A table for each figure."""
+    """Report a table for each figure."""
     return Report(
         tables=[_table(records, figure) for figure in FIGURES],
         summary={
@@ -382,7 +382,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Bytes and requests answered without each mechanism, against production mode's: in colour where it counts."""
+    """Draw bytes and requests answered without each mechanism against production mode's, in colour where the difference
+    counts."""
     panels = figure.subplots(1, 2, sharey=True)
     names = [name for name in MECHANISMS if name != WHOLE]
     for axes, shown in zip(panels, FIGURES[:2], strict=True):

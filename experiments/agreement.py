@@ -7,6 +7,6 @@ PART = 0.15
 
 
 def percent(off: float) -> str:
-    """Return how far off a figure is, in parts of the lab's, with enough digits to see whether it agrees."""
+    """Return the relative difference of a figure from the lab's, with enough digits to see whether it agrees."""
     digits = next((n for n in range(6) if (round(abs(off), n + 2) <= PART) is (abs(off) <= PART)), 6)
     return f"{off:+.{digits}%}"

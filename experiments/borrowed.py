@@ -1,4 +1,4 @@
-"""A run that another experiment has made: taken from its results, or made as it makes it."""
+"""Runs that belong to another experiment: read from its results, or made in the same way."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from topo.results import program
 
 def point_of(experiment: Experiment, key: str) -> Point:
     """Return a point of another experiment's full form by its key."""
-    return next(one for one in experiment.points(False) if one.key == key)
+    return next(point for point in experiment.points(False) if point.key == key)
 
 
 def kept(experiment: Experiment, point: Point, labs: LabRuns) -> Record | None:
-    """Return it from the results; None if it is not there, or older than what counts."""
-    found = Store(labs.experiments, experiment.name).of([point])
-    return found[0] if found and found[0].began >= labs.since else None
+    """Return the run's record from the results; None if there is none, or if it is older than `labs.since`."""
+    records = Store(labs.experiments, experiment.name).of([point])
+    return records[0] if records and records[0].began >= labs.since else None
 
 
 def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) -> Record:
-    """Return it from the results, or make it; what is made is not put there."""
+    """Return the run's record from the results, or make the run without storing it there."""
     if known := kept(experiment, point, labs):
         return known
     with place(experiment, point.group, labs, say) as measure_point:

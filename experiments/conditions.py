@@ -1,4 +1,4 @@
-"""What a figure's runs are to be seen with: form, days, commits, machine, its load, and the switch's own losses."""
+"""The conditions of a figure's runs: form, days, commits, machine, its load, and packets lost by the switch itself."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from experiments.repetitions import set_up
 
 
 def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> Table:
-    """Return a row for each condition that is known of the records."""
+    """Return a table with a row for each condition that the records hold."""
     known = {
         "form": form,
         "runs each": times(records),
         "days (UTC)": days(records),
-        "commits": commits(one.program for one in records),
+        "commits": commits(record.program for record in records),
         "commits of the lab's runs": commits(
-            one.result["lab_program"] for one in records if "lab_program" in one.result
+            record.result["lab_program"] for record in records if "lab_program" in record.result
         ),
-        "machine": " and ".join(one.sentence() for one in machines),
+        "machine": " and ".join(machine.sentence() for machine in machines),
         "load average": load(records),
         "packets that the switch itself lost": lost(records),
         "packets/s through the switch, at most": most_per_s(records),
@@ -30,7 +30,7 @@ def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> 
 
 
 def times(records: Sequence[Record]) -> str:
-    """Return how many runs there are of each set-up."""
+    """Return how many runs each set-up has."""
     counts = Counter(map(set_up, records)).values()
     if not counts:
         return ""
@@ -39,39 +39,40 @@ def times(records: Sequence[Record]) -> str:
 
 
 def days(records: Sequence[Record]) -> str:
-    """Return on which days runs were made (UTC)."""
-    made = sorted({datetime.fromtimestamp(one.began, UTC).date() for one in records})
+    """Return the days on which the runs were made (UTC)."""
+    made = sorted({datetime.fromtimestamp(record.began, UTC).date() for record in records})
     return " to ".join(dict.fromkeys(f"{day}" for day in (*made[:1], *made[-1:])))
 
 
 def commits(programs: Iterable[str]) -> str:
     """Return each commit once."""
-    return "; ".join(dict.fromkeys(one or "not noted" for one in programs))
+    return "; ".join(dict.fromkeys(program or "not noted" for program in programs))
 
 
 def load(records: Sequence[Record]) -> str:
-    """Return the machine's load averages, where they were noted."""
-    known = [one.load for one in records if one.load is not None]
+    """Return the machine's load averages of the runs that recorded them."""
+    known = [record.load for record in records if record.load is not None]
     return f"{min(known):.0f} to {max(known):.0f}{of_some(len(known), records)}" if known else ""
 
 
 def lost(records: Sequence[Record]) -> str:
-    """Return what the switch lost in all runs that counted it (conservation: interfaces against verdicts)."""
-    passed = [one.result["switch"] for one in records if one.result.get("switch")]
-    count = sum(one["lost_before"] + one["lost_after"] for one in passed)
+    """Return the packets that the switch lost in all runs that counted them (interfaces' counters against the
+    pipeline's)."""
+    passed = [record.result["switch"] for record in records if record.result.get("switch")]
+    count = sum(counts["lost_before"] + counts["lost_after"] for counts in passed)
     return f"{count}{of_some(len(passed), records)}" if passed else ""
 
 
 def of_some(known: int, records: Sequence[Record]) -> str:
-    """Return of how many runs something is known; "" when it is of all."""
+    """Return for how many runs a condition is known; "" if for all."""
     return f", known of {known} of {len(records)} runs" if known < len(records) else ""
 
 
 def most_per_s(records: Sequence[Record]) -> str:
-    """Return the packets that passed the switch in a mean second of the busiest load."""
+    """Return the packets per second through the switch in the run with the highest mean rate."""
     rates = [
-        one.result["switch"]["received"] / one.parameters["seconds"]
-        for one in records
-        if one.result.get("switch") and "seconds" in one.parameters
+        record.result["switch"]["received"] / record.parameters["seconds"]
+        for record in records
+        if record.result.get("switch") and "seconds" in record.parameters
     ]
     return f"{max(rates):,.0f}" if rates else ""

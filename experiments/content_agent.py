@@ -1,4 +1,4 @@
-"""Connections a second: of an agent's engine alone, and of what the lab carries."""
+"""Connections per second: of an agent's engine alone, and of each way to bind requests in the lab."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ LEAST_PER_S = 100_000
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The engine some times; then everybody in one place, as fast as they can."""
+    """Return points of the engine alone, then of every series in one place, each at its highest rate."""
     seconds = QUICK_SECONDS if quick else SECONDS
     engine = [Point(f"{ENGINE} #{number}", {}, 5.0, ENGINE) for number in range(QUICK_ROUNDS if quick else ROUNDS)]
     lab = [
         Point(
-            f"{one.name}, {seconds:g} s #{number}",
-            {"series": one.name, "seconds": seconds},
+            f"{series.name}, {seconds:g} s #{number}",
+            {"series": series.name, "seconds": seconds},
             seconds + 1,
             f"place {number}",
         )
         for number in range(1 if quick else REPETITIONS)
-        for one in ASKED
+        for series in ASKED
     ]
     return [*engine, *lab]
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """The engine needs none."""
+    """Open the lab; the engine needs none."""
     if group == ENGINE:
         yield lambda point: {"per_s": engine_per_s()}
         return
-    with ContentPlace(RULES, say) as one:
+    with ContentPlace(RULES, say) as place:
 
         def measure(point: Point) -> Values:
             seconds = point.parameters["seconds"]
-            found = one.run(SERIES[point.parameters["series"]], Requests([LAST], 0.0, seconds))
-            return {**found, "per_s": found["answered"] / seconds}
+            result = place.run(SERIES[point.parameters["series"]], Requests([LAST], 0.0, seconds))
+            return {**result, "per_s": result["answered"] / seconds}
 
         yield measure
 
@@ -75,21 +75,21 @@ def engine_per_s() -> float:
     """Run the engine's bench: SYN, request, SYN-ACK and confirmation of a million connections on one core."""
     command = [example("handshakes")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
-    found = re.search(r"(\d+) connections/s", done.stdout)
-    if done.returncode or found is None:
+    match = re.search(r"(\d+) connections/s", done.stdout)
+    if done.returncode or match is None:
         raise SetupError(f"{command[0]}: exit code {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
-    return float(found[1])
+    return float(match[1])
 
 
 def per_s(records: Sequence[Record], series: Series | None) -> Mean:
-    """Return the connections a second of a series, or of the engine alone."""
+    """Return the mean connections per second of a series, or of the engine alone."""
     name = series.name if series else None
-    return mean_of([one.result["per_s"] for one in records if one.parameters.get("series") == name])
+    return mean_of([record.result["per_s"] for record in records if record.parameters.get("series") == name])
 
 
 def _cpu_us(records: Sequence[Record], series: Series, *who: str) -> Mean:
-    runs = [one.result["cpu_us"] for one in records if one.parameters.get("series") == series.name]
-    return mean_of([sum(one[name] for name in who) for one in runs])
+    runs = [record.result["cpu_us"] for record in records if record.parameters.get("series") == series.name]
+    return mean_of([sum(result[name] for name in who) for result in runs])
 
 
 def _row(records: Sequence[Record], series: Series) -> list[str]:
@@ -98,11 +98,11 @@ def _row(records: Sequence[Record], series: Series) -> list[str]:
 
 
 def _known(records: Sequence[Record]) -> list[Series]:
-    return [one for one in ASKED if per_s(records, one).runs]
+    return [series for series in ASKED if per_s(records, series).runs]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The engine's figure against the goal; a row a series."""
+    """Compare the engine's rate with the goal; one row for each series."""
     engine = per_s(records, None)
     goals = [
         Goal(
@@ -112,17 +112,20 @@ def report(records: Sequence[Record]) -> Report:
         )
     ]
     heading = ["16 at a time", "connections/s", "CPU of agent or proxy (us)", "of the switch (us)"]
-    rows = [["the agent's engine alone", engine.text(0), "-", "-"], *(_row(records, one) for one in _known(records))]
-    summary = {one.key: {**one.parameters, **one.result} for one in records}
+    rows = [
+        ["the agent's engine alone", engine.text(0), "-", "-"],
+        *(_row(records, series) for series in _known(records)),
+    ]
+    summary = {record.key: {**record.parameters, **record.result} for record in records}
     return Report([Table(heading, rows)], goals, summary)
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """What the lab carries, as bars."""
+    """Draw the rates in the lab as bars."""
     axes = figure.subplots()
     known = _known(records)
-    means = [per_s(records, one) for one in known]
-    axes.bar([one.title for one in known], [mean.value for mean in means], yerr=[mean.bar for mean in means])
+    means = [per_s(records, series) for series in known]
+    axes.bar([series.title for series in known], [mean.value for mean in means], yerr=[mean.bar for mean in means])
     axes.tick_params("x", rotation=30)
     axes.set_ylabel("connections/s in the lab, a 1 KB page each")
     axes.grid(axis="y", alpha=0.3)

@@ -1,4 +1,4 @@
-"""What a decision takes: by the number of rules and their kind, by the size of a body, and beside HAProxy and nginx."""
+"""Cost of a decision: by the number of rules and their kind, by the size of a body, and beside HAProxy and nginx."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = (*INDEXED, "contains", "regex", SCANNED)
 BODIES = ("xml", "json")
 COUNTS = (1, 10, 100, 1_000, 10_000)
 QUICK_COUNTS = (1, 100, 10_000)
-"""Of the lab: the bench has them all."""
+"""Numbers of rules in the lab in the quick form; the bench always measures all."""
 PLACES = ("first", "last", "none")
 WHERE = ("early", "late", "absent")
 ASKED = (AGENT, CHAIN, MAP, LOCATION)
@@ -37,14 +37,14 @@ RATE_PER_S, SECONDS = 100.0, 3.0
 TIMEOUT_S = 300.0
 FLAT_TIMES, MOST_US = 2.0, 5.0
 LINEAR_TIMES = 1.5
-"""What is linear takes so much more at most than in proportion."""
+"""The most by which a linear cost may exceed proportional growth, as a factor."""
 LEAST_MB_PER_S = 100.0
 EARLY_SHARE = 0.1
-"""Of a body that is decided early, at most so much is read of the largest."""
+"""The largest share of a body that may be read where the decision falls early."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The bench, kind by kind; then a place for each number of rules."""
+    """Return points of the bench for each kind, then of a place for each number of rules."""
     each = QUICK_EACH_S if quick else EACH_S
     rounds = range(1 if quick else REPETITIONS)
     bench = [
@@ -54,38 +54,38 @@ def points(quick: bool) -> Sequence[Point]:
     ]
     lab = [
         Point(
-            f"{one.name}, {count} rules, {where} #{number}",
-            {"series": one.name, "rules": count, "place": where, "rate_per_s": RATE_PER_S, "seconds": SECONDS},
+            f"{series.name}, {count} rules, {where} #{number}",
+            {"series": series.name, "rules": count, "place": where, "rate_per_s": RATE_PER_S, "seconds": SECONDS},
             SECONDS + 3,
             f"{count} {number}",
         )
         for number in rounds
         for count in (QUICK_COUNTS if quick else COUNTS)
         for where in (PLACES[1:] if quick else PLACES)
-        for one in ASKED
+        for series in ASKED
     ]
     return [*bench, *lab]
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """The bench needs none; everybody in the lab has so many rules."""
+    """Open the lab with that many rules for every series; the bench needs none."""
     if group == BENCH:
         yield lambda point: bench(point.parameters["kind"], point.parameters["each_s"])
         return
     count = int(group.split(maxsplit=1)[0])
-    with ContentPlace(count, say) as one:
+    with ContentPlace(count, say) as place:
 
         def measure(point: Point) -> Values:
             asked = point.parameters
             requests = Requests([path(count, asked["place"])], asked["rate_per_s"], asked["seconds"])
-            return one.run(SERIES[asked["series"]], requests)
+            return place.run(SERIES[asked["series"]], requests)
 
         yield measure
 
 
 def path(count: int, where: str) -> str:
-    """Return what the first of so many rules takes, the last, or none."""
+    """Return a path that the first of `count` rules takes, the last, or none."""
     return {"first": f"/shop/0/{KILO}", "last": f"/shop/{count - 1}/{KILO}", "none": f"/{KILO}"}[where]
 
 
@@ -102,34 +102,36 @@ def bench(kind: str, each_s: float) -> Values:
 
 
 def _lines(records: Sequence[Record]) -> list[Mapping[str, Any]]:
-    return [line for one in records for line in one.result.get("lines", ())]
+    return [line for record in records for line in record.result.get("lines", ())]
 
 
 def decision_us(records: Sequence[Record], kind: str, count: int, where: str) -> Mean:
-    """Return the time of a decision with so many rules of a kind."""
-    lines = [one for one in _lines(records) if (one.get("kind"), one.get("rules")) == (kind, count)]
-    return mean_of([one[f"{where}_ns"] / 1e3 for one in lines])
+    """Return the mean microseconds of a decision with `count` rules of a kind."""
+    lines = [line for line in _lines(records) if (line.get("kind"), line.get("rules")) == (kind, count)]
+    return mean_of([line[f"{where}_ns"] / 1e3 for line in lines])
 
 
 def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[Mean, Mean]]:
     """Return microseconds and MB/s of a kind of body, by its size to one digit."""
-    found: dict[int, list[Mapping[str, Any]]] = {}
-    for one in _lines(records):
-        if (one.get("body"), one.get("place")) == (kind, where):
-            found.setdefault(10 ** round(math.log10(one["bytes"])), []).append(one)
+    lines_by_size: dict[int, list[Mapping[str, Any]]] = {}
+    for line in _lines(records):
+        if (line.get("body"), line.get("place")) == (kind, where):
+            lines_by_size.setdefault(10 ** round(math.log10(line["bytes"])), []).append(line)
     return {
-        size: (mean_of([one["ns"] / 1e3 for one in some]), mean_of([one["mb_per_s"] for one in some]))
-        for size, some in sorted(found.items())
+        size: (mean_of([line["ns"] / 1e3 for line in lines]), mean_of([line["mb_per_s"] for line in lines]))
+        for size, lines in sorted(lines_by_size.items())
     }
 
 
 def request_us(records: Sequence[Record], series: Series, count: int, where: str) -> Mean:
-    """Return the CPU of a request in the lab: the agent's or the proxy's."""
+    """Return the mean CPU microseconds of a request in the lab, in the agent or the proxy."""
     wanted = (series.name, count, where)
     runs = [
-        one for one in records if tuple(one.parameters.get(name) for name in ("series", "rules", "place")) == wanted
+        record
+        for record in records
+        if tuple(record.parameters.get(name) for name in ("series", "rules", "place")) == wanted
     ]
-    return mean_of([one.result["cpu_us"][series.process] for one in runs])
+    return mean_of([record.result["cpu_us"][series.process] for record in runs])
 
 
 def _decisions_table(records: Sequence[Record]) -> Table:
@@ -153,26 +155,26 @@ def _bodies_table(records: Sequence[Record]) -> Table:
 
 
 def _lab_table(records: Sequence[Record]) -> Table:
-    counts = sorted({one.parameters["rules"] for one in records if "rules" in one.parameters})
+    counts = sorted({record.parameters["rules"] for record in records if "rules" in record.parameters})
     rows = [
-        [one.title, where, *(request_us(records, one, count, where).text(0) for count in counts)]
-        for one in ASKED
+        [series.title, where, *(request_us(records, series, count, where).text(0) for count in counts)]
+        for series in ASKED
         for where in PLACES
-        if any(request_us(records, one, count, where).runs for count in counts)
+        if any(request_us(records, series, count, where).runs for count in counts)
     ]
     return Table(["CPU of a request (us)", "matches", *(f"{count:,} rules" for count in counts)], rows)
 
 
 def _flat(records: Sequence[Record], kind: str) -> Goal:
-    """The most that rules and their place make of the time with one rule, and the worst time."""
+    """Require that rules and their place change the time by at most FLAT_TIMES, and that it is at most MOST_US."""
     text = f"{kind}: flat within {FLAT_TIMES:g} times of 1 rule, at most {MOST_US:g} us"
     times = {
         where: [mean.value for count in COUNTS if (mean := decision_us(records, kind, count, where)).runs]
         for where in PLACES
     }
-    if not all(len(one) > 1 for one in times.values()):
+    if not all(len(values) > 1 for values in times.values()):
         return Goal(text, None, "not measured")
-    growth = max(max(one) / one[0] for one in times.values())
+    growth = max(max(values) / values[0] for values in times.values())
     worst = max(map(max, times.values()))
     return Goal(text, growth <= FLAT_TIMES and worst <= MOST_US, f"{growth:.2f} times, {worst:.2f} us")
 
@@ -193,7 +195,7 @@ def _body_goals(records: Sequence[Record], kind: str) -> list[Goal]:
     ends = f"{kind.upper()}: ends when decided"
     if not (early and late and all(read)):
         return [Goal(fast, None, "not measured"), Goal(ends, None, "not measured")]
-    slowest, size = min((rate.value, size) for one in read for size, (_, rate) in one.items())
+    slowest, size = min((rate.value, size) for rates in read for size, (_, rate) in rates.items())
     share = early[max(early)][0].value / late[max(late)][0].value
     return [
         Goal(fast, slowest >= LEAST_MB_PER_S, f"{slowest:.0f} MB/s at {size:,} bytes"),
@@ -202,9 +204,9 @@ def _body_goals(records: Sequence[Record], kind: str) -> list[Goal]:
 
 
 def shapes(records: Sequence[Record]) -> list[Finding]:
-    """Hold the shapes of LCS's figures, which come without numbers, against ours."""
+    """Compare the shapes of LCS's figures, which have no published numbers, with ours."""
     few, many = (decision_us(records, "prefix", count, "last").value for count in (COUNTS[0], COUNTS[-1]))
-    one, hundred = (decision_us(records, SCANNED, count, "none").value for count in (1, 100))
+    single, hundred = (decision_us(records, SCANNED, count, "none").value for count in (1, 100))
     late = {size: us.value for size, (us, _) in bodies(records, "xml", "late").items()}
     small, large = (min(late), max(late)) if late else (1, 1)
     grown = late[large] / late[small] if late else math.nan
@@ -221,8 +223,8 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
             "Fig. 6a",
             "100 regexes without a literal beside 1",
             "longer",
-            hundred / one,
-            agrees=hundred > 2 * one,
+            hundred / single,
+            agrees=hundred > 2 * single,
             why="one automaton reads for all of them",
         ),
         *shape(
@@ -237,7 +239,7 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Decisions, bodies, the lab, LCS's shapes."""
+    """Report decisions, bodies, requests in the lab, and LCS's shapes."""
     return Report(
         tables=[
             _decisions_table(records),
@@ -250,7 +252,7 @@ def report(records: Sequence[Record]) -> Report:
             _linear(records),
             *(goal for kind in BODIES for goal in _body_goals(records, kind)),
         ],
-        summary={one.key: {**one.parameters, **one.result} for one in records},
+        summary={record.key: {**record.parameters, **record.result} for record in records},
     )
 
 
@@ -261,9 +263,9 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
         known = {count: mean.value for count in COUNTS if (mean := decision_us(records, kind, count, "last")).runs}
         decisions.plot(list(known), list(known.values()), "o-", label=kind, ms=3)
     decisions.set_title("decision, last rule (us)", fontsize="medium")
-    for one in ASKED:
-        requests = {count: mean.value for count in COUNTS if (mean := request_us(records, one, count, "last")).runs}
-        lab.plot(list(requests), list(requests.values()), "o-", label=one.title, ms=3)
+    for series in ASKED:
+        requests = {count: mean.value for count in COUNTS if (mean := request_us(records, series, count, "last")).runs}
+        lab.plot(list(requests), list(requests.values()), "o-", label=series.title, ms=3)
     lab.set_title("CPU of a request, last rule (us)", fontsize="medium")
     for kind in BODIES:
         for where, style in zip(WHERE, ("o:", "o-", "o--"), strict=True):

@@ -21,56 +21,56 @@ if TYPE_CHECKING:
 PAIRS, QUICK_PAIRS = 30, 10
 PATH = LAST.replace(KILO, HUNDRED)
 UNDER_WAY = 5_000
-"""Packets of a client that has long had the splice: its answer alone is some 70,000."""
+"""Packets to a client after which its connection has surely been spliced; the whole answer takes some 70,000."""
 TIMEOUT_S = 60.0
 LEAST_SHARE, MOST_CPU = 0.9, 1.3
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Both in turn, the first of a pair by turns, too."""
+    """Return pairs of points, the order within a pair alternating."""
     pairs = [((PLAIN, AGENT), (AGENT, PLAIN))[number % 2] for number in range(QUICK_PAIRS if quick else PAIRS)]
     return [
-        Point(f"{one.name} {HUNDRED} #{number}", {"series": one.name, "pair": number}, 3.0, "place")
+        Point(f"{series.name} {HUNDRED} #{number}", {"series": series.name, "pair": number}, 3.0, "place")
         for number, pair in enumerate(pairs)
-        for one in pair
+        for series in pair
     ]
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a place whose hosts use no timestamps, as agents do not."""
+    """Open a place whose hosts use no TCP timestamps, as the agents use none."""
     del group
-    with ContentPlace(RULES, say, timestamps=False) as one:
-        yield lambda point: transfer(one, point.parameters["series"])
+    with ContentPlace(RULES, say, timestamps=False) as place:
+        yield lambda point: transfer(place, point.parameters["series"])
 
 
-def transfer(one: ContentPlace, name: str) -> Values:
-    """Fetch the page; return its rate, the agent's packets before and after the splice, and the switch's CPU."""
+def transfer(place: ContentPlace, name: str) -> Values:
+    """Fetch the page; return its rate, the agent's packets before and after the splice, and the switch's CPU time."""
     series = SERIES[name]
-    packets, cpu_s = one.quiet_packet_counts(), one.cpu_s()["switch"]
-    agent, client = one.agent_packets(), one.client_packets()
+    packets, cpu_s = place.quiet_packet_counts(), place.cpu_s()["switch"]
+    agent, client = place.agent_packets(), place.client_packets()
     url = f"http://{series.address}:{series.port}{PATH}"
     curl = Process(
         "curl",
         ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{size_download} %{time_total}\n", url],
-        log=one.directory / "curl.txt",
-        namespace_pid=one.pid(series.client.name),
+        log=place.directory / "curl.txt",
+        namespace_pid=place.pid(series.client.name),
     )
     try:
-        curl.await_true("the transfer is under way", lambda: one.client_packets() - client > UNDER_WAY, TIMEOUT_S)
-        spliced = one.agent_packets()
+        curl.await_true("the transfer is under way", lambda: place.client_packets() - client > UNDER_WAY, TIMEOUT_S)
+        spliced = place.agent_packets()
         curl.wait(TIMEOUT_S)
     finally:
         curl.stop()
     code, size, seconds = curl.output().split()[-3:]
     if (code, int(size)) != ("200", BYTES[HUNDRED]):
         raise SetupError(f"{series.title}: {code}, {size} of {BYTES[HUNDRED]} bytes")
-    passed = passed_since(one, packets)
+    passed = passed_since(place, packets)
     return {
         "mb_per_s": BYTES[HUNDRED] / float(seconds) / 1e6,
         "agent_before": spliced - agent,
-        "agent_after": one.agent_packets() - spliced,
-        "switch_us_per_packet": 1e6 * (one.cpu_s()["switch"] - cpu_s) / passed["received"],
+        "agent_after": place.agent_packets() - spliced,
+        "switch_us_per_packet": 1e6 * (place.cpu_s()["switch"] - cpu_s) / passed["received"],
         "switch": passed,
     }
 
@@ -79,11 +79,11 @@ def transfer(one: ContentPlace, name: str) -> Values:
 
 
 def pairs(records: Sequence[Record], figure: str) -> list[float]:
-    """Return a figure of the spliced transfer in parts of plain forwarding's, pair by pair."""
-    found: dict[str, dict[int, float]] = {AGENT.name: {}, PLAIN.name: {}}
-    for one in records:
-        found[one.parameters["series"]][one.parameters["pair"]] = one.result[figure]
-    plain, spliced = found[PLAIN.name], found[AGENT.name]
+    """Return a figure of the spliced transfer relative to plain forwarding's, for each pair."""
+    rates: dict[str, dict[int, float]] = {AGENT.name: {}, PLAIN.name: {}}
+    for record in records:
+        rates[record.parameters["series"]][record.parameters["pair"]] = record.result[figure]
+    plain, spliced = rates[PLAIN.name], rates[AGENT.name]
     return [spliced[number] / plain[number] for number in spliced if number in plain]
 
 
@@ -97,19 +97,19 @@ def _median(records: Sequence[Record], figure: str, text: str, limits: Mapping[s
 
 
 def _row(records: Sequence[Record], name: str) -> list[str]:
-    runs = [one.result for one in records if one.parameters["series"] == name]
-    cells = [mean_of([one[what] for one in runs]).text(1) for what in ("mb_per_s", "switch_us_per_packet")]
-    before, after = (sorted({one[f"agent_{when}"] for one in runs}) for when in ("before", "after"))
+    runs = [record.result for record in records if record.parameters["series"] == name]
+    cells = [mean_of([result[what] for result in runs]).text(1) for what in ("mb_per_s", "switch_us_per_packet")]
+    before, after = (sorted({result[f"agent_{when}"] for result in runs}) for when in ("before", "after"))
     return [SERIES[name].title, str(len(runs)), *cells, _range(before), _range(after)]
 
 
 def _range(values: Sequence[int]) -> str:
-    return " to ".join(dict.fromkeys(str(one) for one in (*values[:1], *values[-1:]))) or "-"
+    return " to ".join(dict.fromkeys(str(value) for value in (*values[:1], *values[-1:]))) or "-"
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row each; medians over the pairs."""
-    after = [one.result["agent_after"] for one in records if one.parameters["series"] == AGENT.name]
+    """Report a row for each series; medians over the pairs."""
+    after = [record.result["agent_after"] for record in records if record.parameters["series"] == AGENT.name]
     goals = [
         _median(records, "mb_per_s", "spliced: at least 0.9 of plain forwarding, median", {"least": LEAST_SHARE}),
         _median(
@@ -125,17 +125,17 @@ def report(records: Sequence[Record]) -> Report:
         ),
     ]
     heading = ["100 MB", "transfers", "MB/s", "switch's CPU (us a packet)", "packets at the agent", "after the splice"]
-    rows = [_row(records, one.name) for one in (PLAIN, AGENT)]
-    summary = {one.key: {**one.parameters, **one.result} for one in records}
+    rows = [_row(records, series.name) for series in (PLAIN, AGENT)]
+    summary = {record.key: {**record.parameters, **record.result} for record in records}
     return Report([Table(heading, rows)], goals, summary)
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Rates in order of the pairs, and their ratio."""
+    """Draw the rates in the order of the pairs, and their ratio."""
     rates, ratios = figure.subplots(1, 2)
-    for one in (PLAIN, AGENT):
-        runs = [run for run in records if run.parameters["series"] == one.name]
-        label = one.title if one is PLAIN else "spliced"
+    for series in (PLAIN, AGENT):
+        runs = [run for run in records if run.parameters["series"] == series.name]
+        label = series.title if series is PLAIN else "spliced"
         numbers = [run.parameters["pair"] for run in runs]
         rates.plot(numbers, [run.result["mb_per_s"] for run in runs], "o", label=label, ms=3)
     rates.set_ylabel("MB/s")

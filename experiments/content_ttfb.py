@@ -1,4 +1,4 @@
-"""Time to the first byte, and CPU of a request: agents, plain service, HAProxy and nginx behind one switch."""
+"""Time to the first byte and CPU time of a request: agents, plain service, HAProxy and nginx behind one switch."""
 
 from __future__ import annotations
 
@@ -38,36 +38,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
-"""Who is asked for pages."""
+"""Series that are measured with pages."""
 POSTED = (DIRECT, PLAIN, AGENT, HIT, MISS)
-"""Who is sent documents, as in LCS's Figures 6b and 7."""
+"""Series that are measured with posted documents, as in LCS's Figures 6b and 7."""
 COMPARED = (AGENT, HIT)
-"""Who of these is held against whom."""
+"""Series whose posts are compared with each other."""
 
 LOAD = 0.3
-"""In parts of what HAProxy's chain answers here."""
+"""Load as a share of the rate that HAProxy's chain reaches in this place."""
 CAPACITY_S = 3.0
 SECONDS, QUICK_SECONDS = 20.0, 10.0
 REPETITIONS = 3
 COMPARED_ROUNDS = 4
-"""Rounds of these two in a quick run's one place: medians of a few posts differ."""
+"""Rounds of the compared series in a quick run's one place: medians of few posts scatter."""
 DOCUMENTS = (1_000, 10_000, 100_000, 1_000_000)
 POST_SECONDS = 4.0
 POST_RATE_PER_S, POST_BYTES_PER_S = 40.0, 5e6
-"""At most: large documents come less often, or they would meet each other."""
+"""Largest rates of posts; large documents are sent less often, so that no two are under way at once."""
 BOUND, DOCUMENT = "bound by the path", "bound by the document"
-"""What decides on a document: a rule that needs nothing of it, or one on its last element."""
+"""What binds a document: a rule on the path, which needs nothing of it, or a rule on its last element."""
 P50_TIMES, P99_TIMES = 1.3, 1.5
 EQUAL_TIMES = 1.1
-"""Medians of the same way differ by so much from run to run."""
+"""Factor by which medians of the same series differ from run to run."""
 HALF, TENTH = 0.5, 0.1
 FLAT_TIMES = 2.0
-"""What grows by less over all sizes is constant."""
+"""A time that grows by less than this factor over all sizes counts as constant."""
 SENT = "sending it is part of it"
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Everybody in turn in one place; repetitions open it anew."""
+    """Return points of all series in turn in one place; each repetition opens a new place."""
     seconds = QUICK_SECONDS if quick else SECONDS
     rounds = [(number, number, (*_pages(seconds), *_posts())) for number in range(1 if quick else REPETITIONS)]
     if quick:
@@ -80,27 +80,27 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def _compared() -> tuple[tuple[str, dict[str, Any]], ...]:
-    names = {one.name for one in COMPARED}
-    return tuple(one for one in _posts() if one[1]["series"] in names and one[1]["by"] == DOCUMENT)
+    names = {series.name for series in COMPARED}
+    return tuple(post for post in _posts() if post[1]["series"] in names and post[1]["by"] == DOCUMENT)
 
 
 def _pages(seconds: float) -> list[tuple[str, dict[str, Any]]]:
     return [
-        (f"{one.name} {page} {seconds:g} s", {"series": one.name, "page": page, "load": LOAD, "seconds": seconds})
+        (f"{series.name} {page} {seconds:g} s", {"series": series.name, "page": page, "load": LOAD, "seconds": seconds})
         for page in (KILO, MEGA)
-        for one in MEASURED
+        for series in MEASURED
     ]
 
 
 def _posts() -> list[tuple[str, dict[str, Any]]]:
     return [
         (
-            f"{one.name} document of {size:,} bytes, {by}",
-            {"series": one.name, "document": size, "by": by, "rate_per_s": _rate(size), "seconds": POST_SECONDS},
+            f"{series.name} document of {size:,} bytes, {by}",
+            {"series": series.name, "document": size, "by": by, "rate_per_s": _rate(size), "seconds": POST_SECONDS},
         )
         for size in DOCUMENTS
-        for one in POSTED
-        for by in ((BOUND, DOCUMENT) if one.process else (DOCUMENT,))
+        for series in POSTED
+        for by in ((BOUND, DOCUMENT) if series.process else (DOCUMENT,))
     ]
 
 
@@ -109,27 +109,27 @@ def _rate(size: int) -> float:
 
 
 def paths(series: Series, page: str, by: str = BOUND) -> list[str]:
-    """Return what a series asks for in turn.  A miss needs two groups without a common server."""
+    """Return the paths that a series requests in turn. A miss needs two groups without a common server."""
     last = f"/{page}" if by == DOCUMENT else LAST.replace(KILO, page)
     return [FIRST.replace(KILO, page), last] if series is MISS else [last]
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a place with everybody."""
+    """Open a place with all agents and rivals."""
     del group
-    with ContentPlace(RULES, say) as one:
-        yield lambda point: _measure(one, point.parameters)
+    with ContentPlace(RULES, say) as place:
+        yield lambda point: _measure(place, point.parameters)
 
 
-def _measure(one: ContentPlace, asked: Values) -> Values:
+def _measure(place: ContentPlace, asked: Values) -> Values:
     series = SERIES[asked["series"]]
     if size := asked.get("document"):
         listed = paths(series, KILO, asked["by"])
-        return one.run(series, Requests(listed, asked["rate_per_s"], asked["seconds"], size))
+        return place.run(series, Requests(listed, asked["rate_per_s"], asked["seconds"], size))
     listed = paths(series, asked["page"])
-    rate = round(asked["load"] * one.per_second(CHAIN, paths(CHAIN, asked["page"])[0], CAPACITY_S), 1)
-    return {**one.run(series, Requests(listed, rate, asked["seconds"])), "rate_per_s": rate}
+    rate = round(asked["load"] * place.per_second(CHAIN, paths(CHAIN, asked["page"])[0], CAPACITY_S), 1)
+    return {**place.run(series, Requests(listed, rate, asked["seconds"])), "rate_per_s": rate}
 
 
 # -- the report
@@ -137,34 +137,37 @@ def _measure(one: ContentPlace, asked: Values) -> Values:
 
 def _of(records: Sequence[Record], series: Series, **wanted: Any) -> list[Record]:
     wanted = {"series": series.name, **wanted}
-    return [one for one in records if all(one.parameters.get(name) == value for name, value in wanted.items())]
+    return [record for record in records if all(record.parameters.get(name) == value for name, value in wanted.items())]
 
 
 def first_ms(records: Sequence[Record], series: Series, figure: str = "p50_ms", **wanted: Any) -> Mean:
-    """Return a figure of the times to the first byte."""
-    return mean_of([one.result["first"][figure] for one in _of(records, series, **wanted)])
+    """Return the mean of a figure of the times to the first byte."""
+    return mean_of([record.result["first"][figure] for record in _of(records, series, **wanted)])
 
 
 def cpu_us(records: Sequence[Record], series: Series, page: str, *, switch: bool = False) -> Mean:
-    """Return the CPU of a request: of whoever is in the way, or with the switch's."""
+    """Return the mean CPU microseconds of a request in the process beside the switch; with ``switch``, also in the
+    switch."""
     runs = _of(records, series, page=page)
-    return mean_of([sum(us for who, us in one.result["cpu_us"].items() if switch or who != "switch") for one in runs])
+    return mean_of(
+        [sum(us for who, us in record.result["cpu_us"].items() if switch or who != "switch") for record in runs]
+    )
 
 
 def _known(records: Sequence[Record], key: str) -> list[Series]:
-    names = {one.parameters["series"] for one in records if key in one.parameters}
-    return [one for one in SERIES.values() if one.name in names]
+    names = {record.parameters["series"] for record in records if key in record.parameters}
+    return [series for series in SERIES.values() if series.name in names]
 
 
 def _pages_table(records: Sequence[Record], page: str) -> Table:
     rows: list[list[str]] = []
-    for one in _known(records, "page"):
-        runs = _of(records, one, page=page)
-        times = [first_ms(records, one, figure, page=page).text(2) for figure in ("p50_ms", "p99_ms")]
+    for series in _known(records, "page"):
+        runs = _of(records, series, page=page)
+        times = [first_ms(records, series, figure, page=page).text(2) for figure in ("p50_ms", "p99_ms")]
         whole = mean_of([run.result["whole"]["p50_ms"] for run in runs]).text(2)
-        own, both = (cpu_us(records, one, page, switch=switch).text(0) for switch in (False, True))
+        own, both = (cpu_us(records, series, page, switch=switch).text(0) for switch in (False, True))
         rate = mean_of([run.result["rate_per_s"] for run in runs]).text(0)
-        rows.append([one.title, rate, *times, whole, own if one.process else "-", both])
+        rows.append([series.title, rate, *times, whole, own if series.process else "-", both])
     size = {KILO: "1 KB", MEGA: "1 MB"}[page]
     heading = ["requests/s", "first byte, p50 (ms)", "p99", "last byte, p50 (ms)", "its CPU (us)"]
     return Table([f"pages of {size}", *heading, "with the switch's (us)"], rows)
@@ -172,11 +175,11 @@ def _pages_table(records: Sequence[Record], page: str) -> Table:
 
 def _posts_table(records: Sequence[Record]) -> Table:
     rows: list[list[str]] = []
-    for one in _known(records, "document"):
+    for series in _known(records, "document"):
         for by in (BOUND, DOCUMENT):
-            means = [first_ms(records, one, document=size, by=by) for size in DOCUMENTS]
+            means = [first_ms(records, series, document=size, by=by) for size in DOCUMENTS]
             if any(mean.runs for mean in means):
-                rows.append([_titled(one, by), *(mean.text(2) for mean in means)])
+                rows.append([_titled(series, by), *(mean.text(2) for mean in means)])
     return Table(["first byte, p50 (ms), of", *(f"{size:,} bytes" for size in DOCUMENTS)], rows)
 
 
@@ -190,7 +193,7 @@ def _by_size(records: Sequence[Record], series: Series, by: str) -> tuple[list[i
 
 
 def _times(text: str, ours: Mean, theirs: Mean, most: float) -> Goal:
-    """Hold milliseconds against most times others."""
+    """Require that milliseconds are at most `most` times others."""
     return _at_most(text, ours, theirs, most, lambda mean: f"{mean.text(2)} ms")
 
 
@@ -210,8 +213,8 @@ def _first_bytes(records: Sequence[Record]) -> list[Goal]:
         for what, most in (("p50", P50_TIMES), ("p99", P99_TIMES))
     ]
     goals += [
-        _times(f"{one.title}, {what}: at or below HAProxy's", figure(one, what), figure(CHAIN, what), 1.0)
-        for one in (CLIENT, HIT)
+        _times(f"{series.title}, {what}: at or below HAProxy's", figure(series, what), figure(CHAIN, what), 1.0)
+        for series in (CLIENT, HIT)
         for what in ("p50", "p99")
     ]
     equal = f"`sticky: client`, p50: plain service's, within {EQUAL_TIMES - 1:.0%}"
@@ -219,23 +222,23 @@ def _first_bytes(records: Sequence[Record]) -> list[Goal]:
 
 
 def _hits(records: Sequence[Record]) -> Goal:
-    """A hit costs no more than an agent pass, whatever is sent: by pairs of the same round."""
+    """Require that a hit costs no more than an agent pass for any document, by pairs of the same round."""
     text = "pre-allocated hit: within one agent pass of plain service, whatever its size"
 
     def rounds(series: Series, size: int) -> dict[int, float]:
         runs = _of(records, series, document=size, by=DOCUMENT)
-        return {number_of(one): one.result["first"]["p50_ms"] for one in runs}
+        return {number_of(record): record.result["first"]["p50_ms"] for record in runs}
 
     beyond = {size: difference(rounds(HIT, size), rounds(AGENT, size)) for size in DOCUMENTS}
-    if not all(apart.runs for apart in beyond.values()):
+    if not all(gap.runs for gap in beyond.values()):
         return Goal(text, None, "not measured")
-    seen = "; ".join(f"{size:,} B: {apart.signed(2)} ms" for size, apart in beyond.items())
+    seen = "; ".join(f"{size:,} B: {gap.signed(2)} ms" for size, gap in beyond.items())
     return Goal(text, not any(map(surely_above, beyond.values())), f"less an agent pass, {seen}")
 
 
 def _costs(records: Sequence[Record]) -> list[Goal]:
     def goal(text: str, page: str, share: float) -> Goal:
-        ours, theirs = (cpu_us(records, one, page) for one in (AGENT, CHAIN))
+        ours, theirs = (cpu_us(records, series, page) for series in (AGENT, CHAIN))
         return _at_most(text, ours, theirs, share, lambda mean: f"{mean.text(0)} us")
 
     return [
@@ -245,12 +248,12 @@ def _costs(records: Sequence[Record]) -> list[Goal]:
 
 
 def _answered(records: Sequence[Record]) -> Goal:
-    failed, answered = (sum(one.result[what] for one in records) for what in ("failed", "answered"))
+    failed, answered = (sum(record.result[what] for record in records) for what in ("failed", "answered"))
     return Goal("every request is answered", not failed, f"{answered:,} of {answered + failed:,}")
 
 
 def shapes(records: Sequence[Record]) -> list[Finding]:
-    """Hold the shapes of LCS's figures, which come without numbers, against ours."""
+    """Compare the shapes of LCS's figures, which have no published numbers, with ours."""
 
     def at(series: Series, size: int = max(DOCUMENTS), by: str = DOCUMENT) -> float:
         return first_ms(records, series, document=size, by=by).value
@@ -264,7 +267,7 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
     def little(what: str, ours: float, theirs: float) -> list[Finding]:
         return shape("Fig. 6b", what, "little more", ours / theirs, agrees=ours <= FLAT_TIMES * theirs)
 
-    plain, document, hit, miss = (at(one) for one in (PLAIN, AGENT, HIT, MISS))
+    plain, document, hit, miss = (at(series) for series in (PLAIN, AGENT, HIT, MISS))
     grow = "almost exponentially more"
     return [
         *little("delayed binding beside plain service", at(AGENT, by=BOUND), plain),
@@ -280,31 +283,35 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Pages, documents, LCS's shapes."""
+    """Report pages, documents and LCS's shapes."""
     tables = [_pages_table(records, page) for page in (KILO, MEGA)]
     return Report(
         tables=[*tables, _posts_table(records), shapes_table(shapes(records))],
         goals=[*_first_bytes(records), *_costs(records), _answered(records)],
-        summary={one.key: {**one.parameters, **one.result} for one in records},
+        summary={record.key: {**record.parameters, **record.result} for record in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """First bytes and CPU as bars; documents after LCS's Figure 7."""
+    """Draw first bytes and CPU time as bars, and documents after LCS's Figure 7."""
     times, cpu, posts = figure.subplots(1, 3)
     known = _known(records, "page")
-    _bars(times, known, {what: [first_ms(records, one, f"{what}_ms", page=KILO) for one in known] for what in _WHAT})
+    _bars(
+        times,
+        known,
+        {what: [first_ms(records, series, f"{what}_ms", page=KILO) for series in known] for what in _WHAT},
+    )
     times.set_title("1 KB page, first byte (ms)", fontsize="medium")
     pages = {"1 KB": KILO, "1 MB": MEGA}
-    _bars(cpu, known, {what: [cpu_us(records, one, page) for one in known] for what, page in pages.items()})
+    _bars(cpu, known, {what: [cpu_us(records, series, page) for series in known] for what, page in pages.items()})
     cpu.set_title("CPU of agent or proxy (us)", fontsize="medium")
     if known:
         cpu.set_yscale("log")
-    for one in _known(records, "document"):
+    for series in _known(records, "document"):
         for by, style in ((BOUND, "o--"), (DOCUMENT, "o-")):
-            sizes, means = _by_size(records, one, by)
+            sizes, means = _by_size(records, series, by)
             if sizes:
-                posts.plot(sizes, [mean.value for mean in means], style, label=_titled(one, by), ms=3)
+                posts.plot(sizes, [mean.value for mean in means], style, label=_titled(series, by), ms=3)
     posts.set_xlabel("bytes posted")
     posts.set_title("documents, first byte (ms)", fontsize="medium")
     posts.grid(alpha=0.3)
@@ -322,7 +329,7 @@ def _bars(axes: Axes, known: Sequence[Series], values: dict[str, list[Mean]]) ->
     for number, (what, means) in enumerate(values.items()):
         places = [place + number * width for place in range(len(known))]
         axes.bar(places, [mean.value for mean in means], width, yerr=[mean.bar for mean in means], label=what)
-    axes.set_xticks(range(len(known)), [one.name for one in known], rotation=60)
+    axes.set_xticks(range(len(known)), [series.name for series in known], rotation=60)
     axes.legend(fontsize="x-small")
     axes.grid(axis="y", alpha=0.3)
 

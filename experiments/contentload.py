@@ -1,4 +1,5 @@
-"""The load of content switching's figures: what `first_byte` (switch/agent/examples) is asked, and what it says."""
+"""The load generator of content switching's figures, `first_byte` (switch/agent/examples): its arguments and its
+output."""
 
 from __future__ import annotations
 
@@ -17,17 +18,20 @@ EXAMPLES = REPOSITORY / "switch/target/release/examples"
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """New connections, each with a request; a rate of 0: 16 at a time, each as soon as the one before is over."""
+    """New connections with one request each; a rate of 0 keeps 16 open at a time."""
 
     paths: Sequence[str]
     rate_per_s: float
     seconds: float
     body_bytes: int = 0
-    """Of an XML document that each posts; 0: each GETs."""
+    """Bytes of the XML document that each request posts; 0: requests are GETs."""
 
 
 def example(name: str) -> str:
-    """Return the path of an example of switch/; raise SetupError with the remedy if it is not built."""
+    """Return the path of an example program of switch/.
+
+    Raises SetupError with the remedy if it is not built.
+    """
     path = EXAMPLES / name
     if not path.is_file():
         raise SetupError(f"{path} is not there: cargo build --release --examples in switch/, or make experiments")
@@ -35,13 +39,16 @@ def example(name: str) -> str:
 
 
 def command(address: str, port: int, asked: Requests) -> list[str]:
-    """Return the command line."""
+    """Return the command line of the load generator."""
     numbers = (asked.body_bytes, asked.rate_per_s, asked.seconds)
     return [example("first_byte"), f"{address}:{port}", ",".join(asked.paths), *map(str, numbers)]
 
 
 def read(output: str, least_bytes: int) -> dict[str, Any]:
-    """Read what it prints; raise SetupError if it is not that, or an answer was shorter than the page."""
+    """Parse the generator's output.
+
+    Raises SetupError if the output is not as expected, or if an answer was shorter than the page.
+    """
     lines = output.splitlines()
     failed = re.fullmatch(r"failed (\d+): (.*)", lines[-2]) if len(lines) > 1 else None
     late = re.fullmatch(r"late (\d+)", lines[-1]) if lines else None

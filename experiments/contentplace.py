@@ -46,20 +46,20 @@ from topo.testbed.processes import Process, threads_s
 HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
 AHEAD_ADDRESS = from_text("10.0.0.111")
 PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
-"""An endpoint belongs to one service, so each has ports of its own on the servers."""
+"""Ports of the services beside the shop's: each endpoint belongs to one service only."""
 BALANCE = Balance("production", 2.0, 10.0)
 BACKLOG = 512
-"""Nobody's queue is what is measured."""
+"""Length of accept queues: long enough that waiting in them does not affect the figures."""
 GRACE_S = 20.0
 
 KILO, MEGA, HUNDRED = "kilo", "mega", "hundred"
 BYTES: Mapping[str, int] = {KILO: 1_000, MEGA: 1_000_000, HUNDRED: 100_000_000}
-"""Pages, and what they have."""
+"""Pages, and their sizes in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Who binds the requests."""
+    """A way to bind requests to servers."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ class Series:
     address: Address
     port: int = WEB_PORT
     process: str = ""
-    """Who is in the way beside the switch; "": nobody."""
+    """The process that handles requests beside the switch; "": none."""
 
 
 PLAIN = Series("plain", "no rules: plain service", LOAD_CLIENT, VIP)
@@ -81,17 +81,17 @@ MISS = Series("miss", "pre-allocated, miss", LOAD_CLIENT, AHEAD_ADDRESS, process
 DIRECT = Series("direct", "single server", LOAD_CLIENT, SERVERS[0].address, RIVALS_PORT)
 
 SERIES: Mapping[str, Series] = {
-    one.name: one for one in (DIRECT, PLAIN, AGENT, CLIENT, HIT, MISS, CHAIN, MAP, LOCATION)
+    series.name: series for series in (DIRECT, PLAIN, AGENT, CLIENT, HIT, MISS, CHAIN, MAP, LOCATION)
 }
 
 
 def prefixes(count: int) -> list[tuple[str, str]]:
-    """Return so many rules on the path, each with its group: of two groups in turn, which share no server."""
+    """Return `count` rules on the path, each with its group: two groups in turn, which share no server."""
     return [(f"/shop/{number}/", ("images", "fast")[number % 2]) for number in range(count)]
 
 
 def rules(count: int) -> list[Mapping[str, object]]:
-    """Return the agents': a client by its address, so many prefixes, and an element of XML."""
+    """Return the agents' rules: one on a client's address, `count` prefixes, and one on an element of XML."""
     client = {"name": "client", "match": {"source": f"{DOWNLOAD_CLIENT.address}/32"}, "to": "all", "sticky": "client"}
     listed = [
         {"name": f"r{number}", "match": {"path": {"prefix": prefix}}, "to": to}
@@ -101,10 +101,10 @@ def rules(count: int) -> list[Mapping[str, object]]:
 
 
 def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """Return the services of the controller's configuration; ``controls`` has where agents listen for it."""
+    """Return the services of the controller's configuration; ``controls`` holds the control sockets of the agents."""
     shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
     limits, balanced = {"body": "2MiB"}, {"balance": BALANCE.as_config()}
-    apart = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
+    ahead_servers = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
     all_but_client = [rule for rule in rules(min(count, RULES)) if rule["name"] != "client"]
     moved = [{**rule, "to": f"ahead-{rule['to']}"} for rule in all_but_client]
     return [
@@ -114,35 +114,37 @@ def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, objec
         *(service(name, group_address(name), servers, **balanced) for name, servers in GROUPS.items()),
         *(
             service(name, from_text("10.0.9.101") + number, servers, AHEAD_PORT, **balanced)
-            for number, (name, servers) in enumerate(apart)
+            for number, (name, servers) in enumerate(ahead_servers)
         ),
     ]
 
 
 RULES = 10
-"""Rules on the path, where their number is not what is measured."""
+"""Rules on the path in experiments that do not vary their number."""
 FIRST, LAST = f"/shop/0/{KILO}", f"/shop/{RULES - 1}/{KILO}"
-"""What the first and the last of so many take: they go to groups that share no server."""
+"""Paths that the first and the last of these rules take; they go to groups that share no server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RivalsPool(ContentPool):
-    """The pool of content switching, and the rivals."""
+    """The pool of content switching with its agents and rivals."""
 
     @property
     def hosts(self) -> Sequence[HostPlan]:
-        """Everybody around the switch."""
+        """All hosts around the switch."""
         return (*super(RivalsPool, self).hosts, HAPROXY, NGINX)
 
 
 POOL = RivalsPool(SERVERS, (1.0,) * len(SERVERS))
-"""No server is limited: what is measured is what stands in front of them."""
+"""Servers without a CPU limit, so that the figures show the cost of agents and rivals."""
 
 
 class ContentPlace(ContentLab):
-    """The lab with everybody; each has the same rules, so many of them."""
+    """The lab with agents and rivals; each of them has the same rules."""
 
-    apache_directives = "KeepAlive Off\n" + "\n".join(f"Listen {one}" for one in (PLAIN_PORT, RIVALS_PORT, AHEAD_PORT))
+    apache_directives = "KeepAlive Off\n" + "\n".join(
+        f"Listen {port}" for port in (PLAIN_PORT, RIVALS_PORT, AHEAD_PORT)
+    )
 
     def __init__(self, count: int, say: Say, *, timestamps: bool = True) -> None:
         super().__init__(switch_kind(), BALANCE, say=quiet(say), pool=POOL, backlog=BACKLOG)
@@ -152,7 +154,8 @@ class ContentPlace(ContentLab):
         self._capacity: dict[tuple[str, str], float] = {}
 
     def run(self, series: Series, asked: Requests) -> dict[str, Any]:
-        """Make a load; return times, CPU seconds of everybody in the way, and what the switch lost."""
+        """Run a load; return times, CPU seconds of each process that handles requests, and packets that the switch
+        lost."""
         before, packets = self.cpu_s(), self.quiet_packet_counts()
         command = contentload.command(str(series.address), series.port, asked)
         process = self.start("first_byte", command, series.client.name)
@@ -173,7 +176,7 @@ class ContentPlace(ContentLab):
         }
 
     def per_second(self, series: Series, path: str, seconds: float) -> float:
-        """Return how many requests a second it answers, asked by 16 at a time; measured once."""
+        """Return how many requests per second the series answers, with 16 open at a time; measured once."""
         if (what := (series.name, path)) not in self._capacity:
             self._capacity[what] = self.run(series, Requests([path], 0.0, seconds))["answered"] / seconds
         return self._capacity[what]
@@ -187,13 +190,13 @@ class ContentPlace(ContentLab):
         return self._packets(LOAD_CLIENT.name)
 
     def require_running(self) -> None:
-        """Raise SetupError if anybody has ended."""
+        """Raise SetupError if any process has ended."""
         super().require_running()
         for process in (*self.agents.values(), *self.rivals.values()):
             process.require_running()
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the seconds of CPU that each has used."""
+        """Return the CPU seconds that each process has used."""
         assert self.switch.process is not None
         shop, ahead = (self.agents[agent.name] for agent in AGENTS)
         processes = {"switch": self.switch.process, "agent": shop, "ahead": ahead, **self.rivals}
@@ -232,6 +235,6 @@ class ContentPlace(ContentLab):
             self.rivals[name] = self.await_listening(process, host.name, WEB_PORT)
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration, but for its files."""
+        """Return the controller's configuration, without its files."""
         offered = services(self.count, self.controls)
         return switch_config(self.pool.hosts, offered, thrift=self.switch.thrift, neighbours=ASKED_ONCE)

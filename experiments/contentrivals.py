@@ -1,4 +1,5 @@
-"""HAProxy and nginx that switch by content: their configurations, by the same rules as the agents'.  Pure."""
+"""Configurations of HAProxy and nginx that switch by content, with the same rules as the agents'. Without side
+effects."""
 
 from __future__ import annotations
 
@@ -10,32 +11,35 @@ from topo.plan.network import HostPlan
 
 CHAIN_PORT, MAP_PORT, NGINX_PORT = 80, 81, 80
 MAXIMUM = 4096
-"""Connections at a time."""
+"""The largest number of simultaneous connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a rival goes by."""
+    """The rules of a rival."""
 
     prefixes: Sequence[tuple[str, str]]
-    """Of the path, each with its group, in order."""
+    """Prefixes of the path, each with its group, in order."""
     default: str
-    """The group of all else."""
+    """The group of all other requests."""
     groups: Mapping[str, Sequence[HostPlan]]
     port: int
-    """Of the servers."""
+    """The servers' port."""
 
 
 def map_file(rules: Rules) -> str:
-    """Return what HAProxy's map reads."""
+    """Return the content of HAProxy's map file."""
     return "".join(f"{prefix} {group}\n" for prefix, group in rules.prefixes)
 
 
 def haproxy_configuration(host: HostPlan, rules: Rules, file: Path) -> str:
-    """One thread, HTTP mode; a frontend asks the rules in turn, one looks them up in a map, which `file` holds."""
+    """Return HAProxy's configuration: one thread, HTTP mode.
+
+    One frontend tests the rules one after another, another looks them up in the map at `file`.
+    """
     chain = "\n".join(f"  use_backend {group} if {{ path_beg {prefix} }}" for prefix, group in rules.prefixes)
     backends = "\n".join(
-        "\n".join([f"backend {name}", *(f"  server {one.name} {one.address}:{rules.port}" for one in servers)])
+        "\n".join([f"backend {name}", *(f"  server {server.name} {server.address}:{rules.port}" for server in servers)])
         for name, servers in rules.groups.items()
     )
     return f"""\
@@ -60,9 +64,9 @@ frontend map
 
 
 def nginx_configuration(host: HostPlan, rules: Rules, directory: Path) -> str:
-    """One process, a location for each prefix; nothing is logged or written to disk."""
+    """Return nginx's configuration: one process, a location for each prefix, no log, nothing written to disk."""
     upstreams = "\n".join(
-        f"  upstream {name} {{ least_conn; {' '.join(f'server {one.address}:{rules.port};' for one in servers)} }}"
+        f"  upstream {name} {{ least_conn; {' '.join(f'server {peer.address}:{rules.port};' for peer in servers)} }}"
         for name, servers in rules.groups.items()
     )
     asked = (*rules.prefixes, ("/", rules.default))

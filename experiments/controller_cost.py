@@ -1,4 +1,4 @@
-"""What the controller costs against the embedded switch, by servers and by measured flows."""
+"""Cost of the controller with the embedded switch, by servers and by measured flows."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 FLOWS = (1024, 4096, 16_384, 65_536)
 CASES = (*((10, flows) for flows in FLOWS), (100, 4096), *((1000, flows) for flows in FLOWS))
-"""Servers and flows."""
+"""Numbers of servers and flows that are measured."""
 QUICK_CASES = ((10, 1024), (10, 4096), (100, 4096), (1000, 4096), (1000, 65_536))
 ROUNDS, QUICK_ROUNDS = 15, 5
 REPETITIONS = 3
 R_PERIOD_S, NEWS_PERIOD_S, POLL_S = 10.0, 64.0, 1.0
-"""The published periods, and the default between two readings of the flows."""
+"""The published periods of R and NEWS, and the default between two readings of the flows, in seconds."""
 LATENCY_S = 0.1
 SHARE = 0.02
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size, and in turn again in the full form; in the quick form not all numbers of flows."""
+    """Return a point for every size, repeated in the full form; the quick form has fewer numbers of flows."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
@@ -68,7 +68,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Every point starts a switch of its own."""
+    """Start a switch for each point."""
     del group, say
 
     def measure(point: Point) -> Values:
@@ -82,11 +82,13 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def _resized(directory: Path, flows: int) -> Pipeline:
-    """The program with so many cells of rates. Packets use 4,096 of them at most; the controller reads them all."""
+    """Return the program with `flows` cells of rates. Packets use at most 4,096 of them; the controller reads all."""
     code = json.loads((artefacts() / CODE).read_text())
-    registers = [one for one in code["register_arrays"] if one["name"].startswith("SluiceIngress.rates.")]
-    for one in registers:
-        one["size"] = flows
+    registers = [
+        register for register in code["register_arrays"] if register["name"].startswith("SluiceIngress.rates.")
+    ]
+    for register in registers:
+        register["size"] = flows
     info, count = re.subn(
         r'(name: "SluiceIngress\.rates\.(?:flow\.rate_flow|bytes\.rate_bytes)".*?\n  size: )\d+',
         rf"\g<1>{flows}",
@@ -161,7 +163,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
 def _cells(
     turn: int, flows: int, servers: Sequence[int], destination: int, *, crowd: bool
 ) -> dict[Register, dict[int, int]]:
-    """What the switch has counted by a turn: every flow had packets, another server is the worst each time."""
+    """Return the switch's counters after a turn: every flow had packets, and each turn another server is the worst."""
     stamp = TICK_BASE + (turn + 1) * 100_000
     octets = 2_000 if crowd else 20_000
     asked = 3_000 * turn + (20_000 * (turn - 1) if crowd else 0)
@@ -190,51 +192,51 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """So many servers and flows, measured once or more often."""
+    """The runs of one number of servers and flows."""
 
     servers: int
     flows: int
     runs: Sequence[Record]
 
-    def ms(self, part: str, figure: str = "ms") -> Mean:
-        """The runs' medians of a part of a round, on the wall or of CPU (`cpu_ms`)."""
-        return mean_of([one.result[part][figure] for one in self.runs])
+    def ms(self, phase: str, figure: str = "ms") -> Mean:
+        """Return the mean over runs of a phase's median time, wall-clock or CPU (`cpu_ms`)."""
+        return mean_of([record.result[phase][figure] for record in self.runs])
 
     @property
     def whole_ms(self) -> Mean:
-        """The runs' medians of whole rounds."""
-        return mean_of([one.result["whole_ms"] for one in self.runs])
+        """Return the mean over runs of the median of whole rounds."""
+        return mean_of([record.result["whole_ms"] for record in self.runs])
 
     @property
     def worst_ms(self) -> float:
-        """The worst round of all runs."""
-        return max(one.result["whole_worst_ms"] for one in self.runs)
+        """Return the longest round of all runs."""
+        return max(record.result["whole_worst_ms"] for record in self.runs)
 
     @property
     def percent(self) -> Mean:
-        """CPU at the published periods, in percent of a core."""
-        return mean_of([100 * _share(one) for one in self.runs])
+        """Return the CPU time at the published periods, in percent of a core."""
+        return mean_of([100 * _share(record) for record in self.runs])
 
     @property
     def title(self) -> str:
-        """In words."""
+        """Return the size in words."""
         return f"{self.servers:,} servers and {self.flows:,} flows"
 
     @property
     def latency(self) -> str:
-        """A whole round, in words."""
+        """Return the time of a whole round in words."""
         return f"{self.whole_ms.text(0)} ms ({self.worst_ms:.0f} in the worst round)"
 
     def row(self) -> list[str]:
-        """Its row of the table."""
-        parts = [f"{self.ms(part).text()} ({self.ms(part, 'cpu_ms').text()})" for part in PARTS]
+        """Return the size's row of the table."""
+        parts = [f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})" for phase in PARTS]
         whole = [self.whole_ms.text(), f"{self.worst_ms:.1f}", f"{self.percent.text(2)} %"]
         return [f"{self.servers:,}", f"{self.flows:,}", *parts, *whole]
 
     def told(self) -> str:
-        """Say what a round takes, and which part of it takes longest."""
+        """Report in words how long a round takes, and which phase takes longest."""
         names = {"poll": "reading the flows", "news": "NEWS", "loads": "reading the open connections", "r": "R"}
-        longest = max(names, key=lambda part: self.ms(part).value)
+        longest = max(names, key=lambda phase: self.ms(phase).value)
         return (
             f"With {self.title} a round takes {self.latency}; its longest part is {names[longest]}. At the papers' "
             f"periods it is {self.percent.text(2)} % of a core."
@@ -242,21 +244,21 @@ class Size:
 
 
 def _share(record: Record) -> float:
-    """CPU at the published periods, in parts of one core."""
-    one = record.result
-    balancing_ms = (one["r"]["cpu_ms"] + READINGS * one["loads"]["cpu_ms"]) / R_PERIOD_S
-    return (balancing_ms + one["poll"]["cpu_ms"] / POLL_S + one["news"]["cpu_ms"] / NEWS_PERIOD_S) / 1000
+    """Return the CPU time at the published periods as a share of one core."""
+    result = record.result
+    balancing_ms = (result["r"]["cpu_ms"] + READINGS * result["loads"]["cpu_ms"]) / R_PERIOD_S
+    return (balancing_ms + result["poll"]["cpu_ms"] / POLL_S + result["news"]["cpu_ms"] / NEWS_PERIOD_S) / 1000
 
 
 def _sizes(records: Sequence[Record]) -> list[Size]:
-    by_size = grouped(records, lambda one: (one.parameters["servers"], one.parameters["flows"]))
+    by_size = grouped(records, lambda record: (record.parameters["servers"], record.parameters["flows"]))
     return [Size(servers, flows, runs) for (servers, flows), runs in by_size.items()]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row a size."""
+    """Report a row for each size."""
     sizes = _sizes(records)
-    known = {(one.servers, one.flows): one for one in sizes}
+    known = {(size.servers, size.flows): size for size in sizes}
     usual = known.get((1000, 4096))
     seen = "not measured"
     goals = [
@@ -273,23 +275,23 @@ def report(records: Sequence[Record]) -> Report:
     ]
     heading = ["servers", "flows", *(f"{title}, ms (CPU)" for title in PARTS.values())]
     return Report(
-        tables=[Table([*heading, "all of it, ms", "its worst round, ms", "of a core"], [one.row() for one in sizes])],
+        tables=[Table([*heading, "all of it, ms", "its worst round, ms", "of a core"], [size.row() for size in sizes])],
         goals=goals,
-        summary={one.key: one.result for one in records},
+        summary={record.key: record.result for record in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Latency by flows (few servers, and dashed many) and by servers."""
+    """Draw latency by flows (few servers, and many dashed) and by servers."""
     left, right = figure.subplots(1, 2, sharey=True)
     sizes = _sizes(records)
-    for number, (part, title) in enumerate(PARTS.items()):
+    for number, (phase, title) in enumerate(PARTS.items()):
         for style, servers in (("o-", 10), ("o--", 1000)):
-            some = sorted((one for one in sizes if one.servers == servers), key=lambda one: one.flows)
+            row = sorted((size for size in sizes if size.servers == servers), key=lambda size: size.flows)
             label = f"{title.partition(':')[0]}, {servers:,} servers"
-            _curve(left, [(one.flows, one.ms(part)) for one in some], f"C{number}{style}", label)
-        some = sorted((one for one in sizes if one.flows == 4096), key=lambda one: one.servers)
-        _curve(right, [(one.servers, one.ms(part)) for one in some], f"C{number}o-", "")
+            _curve(left, [(size.flows, size.ms(phase)) for size in row], f"C{number}{style}", label)
+        row = sorted((size for size in sizes if size.flows == 4096), key=lambda size: size.servers)
+        _curve(right, [(size.servers, size.ms(phase)) for size in row], f"C{number}o-", "")
     left.set_xlabel("flows")
     right.set_xlabel("servers (4,096 flows)")
     left.set_ylabel("ms")

@@ -1,4 +1,4 @@
-"""What the controller's costs are measured with: a configuration, a switch without ports, and clocks."""
+"""The environment in which the controller's cost is measured: a configuration, a switch without ports, and clocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVING = "serving P4Runtime on "
 
 
 def configuration(servers: int, **options: Any) -> dict[str, Any]:
-    """A configuration of one service with so many servers, and with these options of a service."""
+    """Return a configuration of one service with `servers` servers and the given options."""
     return {
         "interfaces": [
             {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.1.0.1/16"},
@@ -40,7 +40,7 @@ def configuration(servers: int, **options: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(directory: Path) -> Generator[str]:
-    """Start a switch; its address."""
+    """Start a switch, and yield its address."""
     words = EMBEDDED.command(EMBEDDED.find(), {}, Endpoints("127.0.0.1:0", directory))
     process = Process("the switch", words, log=directory / "switch.log")
     try:
@@ -51,26 +51,26 @@ def serving(directory: Path) -> Generator[str]:
 
 @dataclass(slots=True)
 class Cost:
-    """Seconds on the wall, and of this process's CPU time, of each round."""
+    """Wall-clock and CPU seconds of this process in each round."""
 
     wall: list[float]
     cpu: list[float]
 
     @classmethod
     def none(cls) -> Cost:
-        """Before the first round."""
+        """Return an empty record."""
         return cls([], [])
 
     @contextmanager
     def measured(self) -> Generator[None]:
-        """One round."""
+        """Measure one round."""
         wall, cpu = time.perf_counter(), time.process_time()
         yield
         self.wall.append(time.perf_counter() - wall)
         self.cpu.append(time.process_time() - cpu)
 
     def values(self) -> dict[str, float]:
-        """Medians, and the worst, in ms."""
+        """Return medians and maxima in ms."""
         return {
             "ms": 1000 * statistics.median(self.wall),
             "worst_ms": 1000 * max(self.wall),

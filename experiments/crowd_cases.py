@@ -24,31 +24,32 @@ from topo.plan.synthesis import Crowd, synthesise
 
 SERVICE, OTHER = "web", "other"
 ADDRESSES = {SERVICE: ("203.0.113.80", "10.0.2.11"), OTHER: ("203.0.113.81", "10.0.2.12")}
-"""Of each service, and of its only server."""
+"""Addresses of each service and of its only server."""
 LINK_BIT_PER_S, QUEUE_BYTES = 1e6, 25_000.0
 """Half of the testbed's link (Chen & Heidemann, section 8.1); it carries some 28 requests per second."""
 QUIET_PER_S, CROWD_PER_S, RAMP_S = 10.0, 55.0, 10.0
 """Half of the testbed's requests before and in a crowd, and how fast they rise."""
 PATIENCE_S = 60.0
-"""As in section 7.6.1."""
+"""Mean patience of a client in seconds, as in section 7.6.1."""
 SLOW_TURN_S, WORKERS, BACKLOG = 15e-3, 75, 64
 """Time for a block of 2 KB: the slow server answers some 20 requests per second; workers and backlog as half the
 testbed's."""
 BEGINS_S = 150.0
-"""By then production mode's baseline is complete; in paper mode's interval of 64 s this is the phase 0.34."""
+"""Onset of the crowd in seconds. By then production mode's baseline is complete; in paper mode's interval of 64 s it is
+phase 0.34."""
 AFTER_S = 75.0
-"""From the last crowd's end to the run's."""
+"""Seconds from the end of the last crowd to the end of the run."""
 ANSWERED_S, GIVEN_UP_S = 10.0, 30.0
-"""A request is answered when its whole answer comes within the first; for the mean time none takes more than the
-second."""
+"""A request counts as answered when its whole answer arrives within the first time; the mean time counts no request
+with more than the second."""
 NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
-"""Service is normal when such a share of the requests made in so many seconds is answered."""
+"""Service counts as normal when this share of the requests begun within the window is answered."""
 WARM_S = 60.0
-"""Of the run without a crowd, what is left out at its beginning."""
+"""Seconds that are left out at the beginning of the run without a crowd."""
 LATE_S = 30.0
-"""An alarm so soon after a crowd's end is not a false one: its queue is still being served."""
+"""An alarm within this many seconds of a crowd's end is not false: the crowd's queue is still being served."""
 FURTHER_CLIENTS = 1_000_000
-"""Between the numbers of the first clients of two loads."""
+"""Distance between the numbers of the first clients of two loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Surge:
 
     @property
     def ends_s(self) -> float:
-        """When its last request is made."""
+        """Time of the crowd's last request."""
         return self.begins_s + self.lasts_s
 
 
@@ -76,31 +77,31 @@ class Case:
     """Requests per second outside of crowds, by service."""
     link_bit_per_s: float = LINK_BIT_PER_S
     slow: bool = False
-    """The server is what is short."""
+    """Whether the server is the bottleneck, instead of the link."""
     restart_s: float = math.inf
     quiet_s: float = 600.0
-    """Length of the run where there is no crowd."""
+    """Seconds of the run if there is no crowd."""
 
     @property
     def end_s(self) -> float:
-        """When the run ends."""
+        """Time at which the run ends."""
         return max((surge.ends_s + AFTER_S for surge in self.surges), default=self.quiet_s)
 
     @property
     def requests(self) -> float:
-        """How many requests there are, about."""
+        """Approximate number of requests."""
         usual = sum(self.quiet.values()) * self.end_s
         return usual + sum(surge.per_s * (surge.lasts_s - surge.ramp_s / 2) for surge in self.surges)
 
     def crowded(self, time_s: float) -> bool:
-        """Whether a time is in a crowd; in a run without one, whether it is after the warm-up."""
+        """Return whether a time is in a crowd; in a run without one, whether it is after the warm-up."""
         if not self.surges:
             return WARM_S <= time_s < self.end_s - GIVEN_UP_S
         return any(surge.begins_s <= time_s < surge.ends_s for surge in self.surges)
 
     @property
     def windows(self) -> Sequence[tuple[float, float]]:
-        """The crowds' times, joined where they overlap; in a run without one, all but its ends."""
+        """Return the crowds' times, joined where they overlap; without crowds, the run without its ends."""
         if not self.surges:
             return [(WARM_S, self.end_s - GIVEN_UP_S)]
         joined: list[tuple[float, float]] = []
@@ -129,11 +130,11 @@ CASES: Mapping[str, Case] = {
     BESIDE: Case([Surge(lasts_s=100.0)], _TWO),
     SLOW_RAMP: Case([Surge(25.0, lasts_s=960.0, ramp_s=900.0)], {SERVICE: 5.0}, LINK_BIT_PER_S / 2),
 }
-"""In the order in which they are run."""
+"""Cases in the order in which they are run."""
 
 
 def configuration(case: Case) -> Config:
-    """The controller's, by its defaults."""
+    """Return the controller's configuration: its defaults."""
     services = [
         {
             "name": name,
@@ -150,13 +151,13 @@ def configuration(case: Case) -> Config:
 
 
 def _load(crowd: Crowd, service: str, seed: int, number: int) -> Iterator[Request]:
-    """A load whose clients are those of no other load."""
+    """Yield a load whose clients belong to no other load."""
     for request in synthesise(crowd, service, seed=1000 * number + seed):
         yield replace(request, client=request.client + FURTHER_CLIENTS * number)
 
 
 def requests(case: Case, seed: int) -> Iterator[Request]:
-    """The usual requests and the crowds', in the order of time."""
+    """Return the usual requests and the crowds' in the order of time."""
     usual = [_load(Crowd(rate, rate, 0.0, 0.0, case.end_s), service, seed, 0) for service, rate in case.quiet.items()]
     crowds = [
         _load(Crowd(0.0, surge.per_s, surge.begins_s, surge.ramp_s, surge.ends_s), surge.service, seed, number)
@@ -166,18 +167,18 @@ def requests(case: Case, seed: int) -> Iterator[Request]:
 
 
 class Busy:
-    """CPU time that the slow server has spent, read at the windows' ends."""
+    """CPU seconds that the slow server has used, read at the ends of windows."""
 
     def __init__(self) -> None:
         self.readings: dict[float, float] = {}
 
     def read(self, clock: Clock, server: SlowServer) -> None:
-        """Note what it has spent by now."""
+        """Record the CPU time used so far."""
         self.readings[clock.now] = server.busy_s
 
 
 def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool) -> CrowdPlan:
-    """A run."""
+    """Return the plan of a run."""
     where = places(seed, CLIENTS)
     by_client: dict[int, Place] = {}
 
@@ -212,7 +213,7 @@ def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool
 
 
 def values(case: Case, run: CrowdRun, busy: Busy) -> Values:
-    """The figures of a run: of the requests made in its crowds, unless their names say otherwise."""
+    """Return the figures of a run: of the requests made in its crowds, unless their names state otherwise."""
     due = [outcome for outcome in run.outcomes if case.crowded(outcome.due_s)]
     ends_s = max((surge.ends_s for surge in case.surges), default=case.end_s)
     return {
@@ -241,7 +242,7 @@ def _seconds(outcome: Outcome) -> float:
 
 
 def _visits(due: Sequence[Outcome]) -> float:
-    """Of the clients with several requests, the share whose requests were all answered."""
+    """Return the share of clients with several requests whose requests were all answered."""
     by_client: dict[int, list[bool]] = defaultdict(list)
     for outcome in due:
         by_client[outcome.client].append(_answered(outcome))
@@ -254,7 +255,7 @@ def _seconds_in(case: Case) -> float:
 
 
 def _used(case: Case, run: CrowdRun, busy: Busy) -> float:
-    """The part of the bottleneck's time that was used: of the slow server's CPU, or of the link."""
+    """Return the share of time in which the bottleneck was busy: the slow server's CPU, or the link."""
     if case.slow:
         spent = sum(busy.readings[end_s] - busy.readings[begin_s] for begin_s, end_s in case.windows)
         return spent / _seconds_in(case)
@@ -263,7 +264,7 @@ def _used(case: Case, run: CrowdRun, busy: Busy) -> float:
 
 
 def _lost(case: Case, run: CrowdRun) -> float:
-    """Of the packets towards clients, the part that the link dropped."""
+    """Return the share of packets towards clients that the link dropped."""
     counted = _at_ends(case, run)
     dropped = sum(last - first for (_, _, first), (_, _, last) in counted)
     sent = sum(last - first for (_, first, _), (_, last, _) in counted)
@@ -275,7 +276,7 @@ _Counts = tuple[int, int, int]
 
 
 def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
-    """The link's counts at both ends of each window."""
+    """Return the link's counters at both ends of each window."""
 
     def at(moment: float) -> _Counts:
         counts = next((counts for time_s, counts in run.link if time_s >= moment), run.link[-1][1])
@@ -285,7 +286,7 @@ def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
 
 
 def _rate(case: Case, run: CrowdRun) -> float | None:
-    """AR in the crowds, in parts of what it was before the first; None where there were no responses."""
+    """Return AR in the crowds relative to AR before the first crowd; None where there were no responses."""
     begins_s = min(surge.begins_s for surge in case.surges)
     measured = [(decision.time_s, ar) for decision in run.decisions if (ar := decision.measurement.ar) is not None]
     before = [ar for time_s, ar in measured if WARM_S <= time_s < begins_s]
@@ -294,7 +295,8 @@ def _rate(case: Case, run: CrowdRun) -> float | None:
 
 
 def _alarm_s(case: Case, run: CrowdRun) -> float:
-    """Seconds from a crowd's beginning until the alarm is set; all its length where none is; the crowds' mean."""
+    """Return the mean over crowds of the seconds from a crowd's beginning to the alarm; its whole length if there was
+    none."""
     after = [
         next(
             (
@@ -310,7 +312,7 @@ def _alarm_s(case: Case, run: CrowdRun) -> float:
 
 
 def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
-    """When alarms were set outside of crowds."""
+    """Return the times of alarms outside of crowds."""
     before, alarms = False, list[float]()
     for decision in run.decisions:
         crowd = any(surge.begins_s <= decision.time_s < surge.ends_s + LATE_S for surge in case.surges)
@@ -321,7 +323,7 @@ def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
 
 
 def _normal_s(run: CrowdRun, ends_s: float) -> float:
-    """Seconds from the last crowd's end until service is normal; all that can be seen where it does not become so."""
+    """Return the seconds from the last crowd's end until service is normal; until the run's end if it never is."""
     latest_s = run.outcomes[-1].due_s - ends_s - NORMAL_WINDOW_S - ANSWERED_S
     after_s = 0.0
     while after_s < latest_s:
@@ -334,6 +336,6 @@ def _normal_s(run: CrowdRun, ends_s: float) -> float:
 
 
 def _lifted_s(run: CrowdRun, ends_s: float) -> float:
-    """Seconds from the last crowd's end until nothing is limited for good, or the run ends."""
+    """Return the seconds from the last crowd's end until no limit is set any more, or until the run's end."""
     limited = [decision.time_s for decision in run.decisions if decision.limits and decision.time_s >= ends_s]
     return max(limited, default=ends_s) - ends_s

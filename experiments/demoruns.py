@@ -1,4 +1,4 @@
-"""Runs of the lab's demo on disk, each with what it was made with."""
+"""Runs of the lab's demo on disk, each with the programs and settings that made it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ META = "meta.json"
 
 
 def is_there(directory: Path, since: float = 0.0) -> bool:
-    """Whether there is a run of the present switch, controller and lab that began at `since` or later (time.time())."""
+    """Return whether a run of the present switch, controller and lab exists that began at `since` (time.time()) or
+    later."""
     try:
         meta = json.loads((directory / META).read_text())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -42,6 +43,6 @@ def made(directory: Path) -> dict[str, Any]:
 
 
 def _identity() -> dict[str, Any]:
-    """What tells a run from others, as JSON has it."""
+    """Return what distinguishes a run from others, as JSON."""
     kind = switch_kind()
     return json.loads(json.dumps({"switch": kind, "version": version(kind), "settings": asdict(Settings())}))

@@ -12,7 +12,7 @@ ONE = pool_of((SERVER_CPUS,))
 
 
 class RoutedLab(AlternativeLab):
-    """The kernel routes in the switch's namespace; the load goes to the server's own address."""
+    """A lab in which the kernel routes in the switch's namespace; the load goes to the server's own address."""
 
     target = SERVER.address
 
@@ -20,12 +20,12 @@ class RoutedLab(AlternativeLab):
         super().__init__("routed", say=say, pool=ONE)
 
     def switch_class(self) -> type[Router]:
-        """Return a router that balances nothing."""
+        """Return a router that does not balance."""
         return Router
 
 
 class DirectLab(RoutedLab):
-    """A second link joins client and server; nothing is between them."""
+    """A lab in which a second link joins client and server directly."""
 
     load_interface = f"{LOAD_CLIENT.name}-eth1"
 
@@ -34,7 +34,7 @@ class DirectLab(RoutedLab):
         net.addLink(self.nodes[LOAD_CLIENT.name], self.nodes[SERVER.name], port1=1, port2=1)
 
     def build(self) -> None:
-        """As the lab does; then the two reach each other's address by their own link."""
+        """Build the lab; then let client and server reach each other's address over their own link."""
         super().build()
         for here, there in ((LOAD_CLIENT, SERVER), (SERVER, LOAD_CLIENT)):
             interface = f"{here.name}-eth1"

@@ -1,5 +1,7 @@
-"""docs/results: a page an experiment, rendered from its report. The README there is written by hand: every claim, and
-whether it holds, which nobody finds in pages of tables."""
+"""The pages of docs/results: one for each experiment, rendered from its report.
+
+The README there is written by hand; it lists each claim and whether it holds.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ TEMPLATE = "page.md.j2"
 REACHED = {True: "yes", False: "**no**", None: "-"}
 
 Written = tuple[Experiment, str, Report, Store]
-"""An experiment, the form that was run, what is reported of it, and its runs."""
+"""An experiment, the form that was run, its report, and its runs."""
 
 
 def page(experiment: Experiment, form: str, report: Report, store: Store) -> str:

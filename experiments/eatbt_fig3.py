@@ -1,4 +1,4 @@
-"""Idle connections closed by the switch, as users outnumber workers, and beside what a server does itself."""
+"""Idle connections that the switch closes while users outnumber workers, compared with closing by the server itself."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ SETTLE_S, SECONDS, QUICK_SECONDS = 6.0, 60.0, 18.0
 USERS = (10, 20, 30, 40, 60)
 QUICK_USERS = (10, 40, 60)
 ENDS = (USERS[0], USERS[-1])
-"""All that the quick form has of some; of others it has the last."""
+"""Numbers of users in the quick form: both for some variants, the last one for the others."""
 REPETITIONS = 3
 GRACE_S = 60.0
 GAIN, PAGE_SHARE = 1.25, 0.1
-"""Azuma et al., section 4.3: a quarter more, and a tenth of the time."""
+"""Goals of Azuma et al., section 4.3: a quarter more throughput, and a tenth of the time."""
 BESIDE, BESIDE_TIME = 0.98, 1.1
 RACES = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A server, and when the switch closes its idle connections."""
+    """A server, and the age at which the switch closes its idle connections."""
 
     name: str
     server: WebServer
     idle: Mapping[str, float] | None = None
-    """The service's options; None: nothing is closed."""
+    """The service's options; None: the switch closes no connections."""
 
 
 PLAIN = Variant("prefork, 15 s", WebServer("prefork", WORKERS, 15))
 DEFAULT = Variant("closing, age learned (default)", PLAIN.server, IDLE)
 LATE = Variant(f"closing after {DEFAULT_AGE_S:g} s", PLAIN.server, IDLE | {"least_age_s": DEFAULT_AGE_S})
-"""The default as long as nothing is learned."""
+"""The default as long as the controller has learned no idle age."""
 SOON = Variant("closing after 0.5 s", PLAIN.server, IDLE | {"least_age_s": 0.5})
 SHORT = Variant("KeepAliveTimeout 1", WebServer("prefork", WORKERS, 1))
 SHORTEST = Variant("KeepAliveTimeout 500ms", WebServer("prefork", WORKERS, 0.5))
 EQUALS = {DEFAULT.name: SHORT, SOON.name: SHORTEST}
-"""What closes at the same age by itself, by the name of what the switch closes."""
+"""Servers that close at the same age by themselves, by the name of the variant in which the switch closes."""
 VARIANTS = (
     PLAIN,
     DEFAULT,
@@ -67,22 +67,22 @@ VARIANTS = (
     Variant("event MPM, 15 s", WebServer("event", WORKERS, 15)),
     Variant("nginx, 15 s", WebServer("nginx", WORKERS, 15)),
 )
-NAMED: Mapping[str, Variant] = {one.name: one for one in VARIANTS}
+NAMED: Mapping[str, Variant] = {variant.name: variant for variant in VARIANTS}
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every variant with every number of users; in the quick form those beside with the least and the most."""
+    """Return points of every variant and number of users; the quick form has fewer users for variants of comparison."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
-            f"{one.name}, {users} users, {seconds:g} s #{number}",
-            {"variant": one.name, "users": users, "seconds": seconds, "seed": number + 1},
+            f"{variant.name}, {users} users, {seconds:g} s #{number}",
+            {"variant": variant.name, "users": users, "seconds": seconds, "seed": number + 1},
             SETTLE_S + seconds + 1,
-            one.name,
+            variant.name,
         )
-        for one in VARIANTS
+        for variant in VARIANTS
         for number in range(1 if quick else REPETITIONS)
-        for users in (_quick_users(one) if quick else USERS)
+        for users in (_quick_users(variant) if quick else USERS)
     ]
 
 
@@ -94,7 +94,7 @@ def _quick_users(variant: Variant) -> Sequence[int]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """A variant's server stays for all of its runs."""
+    """Open the lab; a variant's server stays up for all of its runs."""
     del say
     variant = NAMED[group]
     with ClosingLab(variant.server, variant.idle) as lab:
@@ -122,7 +122,7 @@ COUNTS = ("asked", "closed", "taken_back", "raced", "lapsed")
 
 
 def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a run."""
+    """Return the part of a run's results that is stored."""
     times = sorted(seen["page_s"])
     return {
         "pages": seen["pages"],
@@ -142,17 +142,17 @@ def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
 
 def _runs(records: Sequence[Record], variant: Variant, users: int) -> list[Record]:
     wanted = (variant.name, users)
-    return [one for one in records if (one.parameters["variant"], one.parameters["users"]) == wanted]
+    return [record for record in records if (record.parameters["variant"], record.parameters["users"]) == wanted]
 
 
 def throughput(records: Sequence[Record], variant: Variant, users: int) -> Mean:
-    """Return pages per second."""
-    return mean_of([one.result["pages"] / one.parameters["seconds"] for one in _runs(records, variant, users)])
+    """Return the mean pages per second."""
+    return mean_of([record.result["pages"] / record.parameters["seconds"] for record in _runs(records, variant, users)])
 
 
 def page_s(records: Sequence[Record], variant: Variant, users: int) -> Mean:
-    """Return the mean time of a page; those still awaited count with what they have waited."""
-    return mean_of([one.result["page_s"] for one in _runs(records, variant, users)])
+    """Return the mean time of a page; pages still awaited count with the time waited so far."""
+    return mean_of([record.result["page_s"] for record in _runs(records, variant, users)])
 
 
 def _cell(records: Sequence[Record], variant: Variant, users: int) -> str:
@@ -179,9 +179,9 @@ def _goal(text: str, ratios: Mapping[int, float], holds: Callable[[float], bool]
 
 def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
     beside = EQUALS[closing.name]
-    closed = [one.result for one in records if one.parameters["variant"] == closing.name]
-    expected = math.fsum(one["races_expected"] for one in closed)
-    raced, ended, lost = (sum(one[name] for one in closed) for name in ("raced", "ended", "lost"))
+    closed = [record.result for record in records if record.parameters["variant"] == closing.name]
+    expected = math.fsum(result["races_expected"] for result in closed)
+    raced, ended, lost = (sum(result[name] for result in closed) for name in ("raced", "ended", "lost"))
     seen = f"{raced} of {ended:,}, expected {expected:.1f}"
     return [
         _goal(
@@ -208,11 +208,11 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Pages and their time by users; what became of tickles; the goals."""
-    used = [users for users in USERS if any(one.parameters["users"] == users for one in records)]
-    rows = [[one.name, *(_cell(records, one, users) for users in used)] for one in VARIANTS]
+    """Report pages and their time by users, the outcome of the switch's probes, and the goals."""
+    used = [users for users in USERS if any(record.parameters["users"] == users for record in records)]
+    rows = [[variant.name, *(_cell(records, variant, users) for users in used)] for variant in VARIANTS]
     closings = [
-        [str(users), *(f"{sum(one.result['closings'][name] for one in runs):,}" for name in COUNTS)]
+        [str(users), *(f"{sum(record.result['closings'][name] for record in runs):,}" for name in COUNTS)]
         for users in used
         if (runs := [*_runs(records, DEFAULT, users), *_runs(records, SOON, users)])
     ]
@@ -222,7 +222,7 @@ def report(records: Sequence[Record]) -> Report:
             Table(["users", *(name.replace("_", " ") for name in COUNTS)], closings),
         ],
         goals=[*_goals(records, DEFAULT), *_goals(records, SOON)],
-        summary={one.key: {**one.parameters, **one.result} for one in records},
+        summary={record.key: {**record.parameters, **record.result} for record in records},
     )
 
 
@@ -240,10 +240,10 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _series(axes: Axes, records: Sequence[Record], of: Callable[..., Mean]) -> None:
-    for one in VARIANTS:
-        known = {users: mean.value for users in USERS if (mean := of(records, one, users)).runs}
-        beside = one not in (PLAIN, DEFAULT, SOON)
-        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=one.name, ms=3)
+    for variant in VARIANTS:
+        known = {users: mean.value for users in USERS if (mean := of(records, variant, users)).runs}
+        beside = variant not in (PLAIN, DEFAULT, SOON)
+        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=variant.name, ms=3)
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""What an experiment is: points to measure, and what is said and drawn of them."""
+"""The model of an experiment: points to measure, records of them, and the report made from the records."""
 
 from __future__ import annotations
 
@@ -13,47 +13,46 @@ if TYPE_CHECKING:
     from experiments.labruns import LabRuns
 
 Values = Mapping[str, Any]
-"""What JSON can hold."""
+"""Values that JSON can hold."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run: its key names it for good, so everything that distinguishes it from other runs belongs into it.
+    """One run. Its key is its permanent name, so the key contains everything that distinguishes the run from others.
 
-    Repeated runs have the same key but for ` #` and a number at its end.
+    Repeated runs have the same key except for ` #` and a number at the end.
     """
 
     key: str
     parameters: Values
     seconds: float
-    """How long it takes, about: for the estimate of the time left."""
+    """Approximate seconds of the run, to estimate the time left."""
     group: str = ""
-    """Points of one group are measured one after another in the same place (a lab that is built once, say).  Those
-    without one need no place: they are computed, as many at a time as there are cores."""
+    """Points of one group are measured one after another in the same place (a lab that is built once, for instance).
+    Points without a group need no place: they are computed, as many at a time as there are cores."""
     lab_run: str = ""
-    """The run of the lab that it is made of, by name; the same one may serve points of other experiments."""
+    """Name of the lab's run that the point is made from; points of other experiments may use the same run."""
     read_s: float = 0.0
-    """How long it takes if that run is on disk; 0 if it makes the run whatever is there."""
+    """Seconds to read that run if it is on disk; 0 if the point always makes the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A point that was measured."""
+    """A measured point."""
 
     key: str
     parameters: Values
     result: Values
     began: float
-    """Seconds, on the clock of time.time(); of a run of the lab that was on disk, when that began."""
+    """Begin in seconds, on the clock of time.time(); for a run that was read from disk, the begin of that run."""
     seconds: float
-    """How long it took, if only to read."""
+    """Seconds that the measurement took, even if it only read a run."""
     load: float | None
-    """Processes that wanted a CPU when it ended, as a mean over a minute: what else the machine did; None where that
-    was not noted."""
+    """The machine's one-minute load average at the end, as an indication of other work; None if not recorded."""
     program: str = ""
-    """The commit it was measured with; "" where none was noted."""
+    """Commit of the program that measured; "" if not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What was to be reached, and whether it was; `reached` is None where it could not be told."""
+    """A goal and whether it was reached; `reached` is None where the records do not decide it."""
 
     text: str
     reached: bool | None
@@ -75,41 +74,42 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is said of the records."""
+    """The report made from the records."""
 
     tables: Sequence[Table]
     goals: Sequence[Goal] = ()
     summary: Values = field(default_factory=dict[str, Any])
-    """The figures, for programs."""
+    """The figures, for programs that read them."""
 
 
 Measure = Callable[[Point], Values]
-"""What was made before and only read says so: `made` in a result has the record's `began`, `load` and `program`, as far
-as they are not now's; `lab_program` is that of the lab's run where only its simulation is made now."""
+"""Measures a point. For a run that was only read, the result holds `made`: its record's `began`, `load` and `program`
+where they differ from the present ones. Where only the simulation is made now, `lab_program` is the program of the
+lab's run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A figure or a table; `name` is that of its directory and of FIG=."""
+    """A figure or a table; `name` is the name of its directory and the value of FIG=."""
 
     name: str
     title: str
     source: str
-    """The place in the publication, or what asked for it."""
+    """The place in the publication, or the reason for the experiment."""
     about: str
-    """What was run, in at most two sentences: the only text of its page."""
+    """What was run, in at most two sentences: the only prose of its page."""
     points: Callable[[bool], Sequence[Point]]
-    """The runs; of the quick form if True."""
+    """Returns the runs; those of the quick form if True."""
     report: Callable[[Sequence[Record]], Report]
     draw: Callable[[Sequence[Record], Figure], None]
     place: Callable[[str, Say], AbstractContextManager[Measure]] | None = None
-    """Opens the place of a group and gives what measures a point in it."""
+    """Opens the place of a group, and yields the function that measures its points."""
     compute: Measure | None = None
-    """Measures a point without a group, in a process of its own: a function of a module."""
+    """Measures a point without a group in a separate process, so it must be a function of a module."""
     take: Callable[[Point, LabRuns, Say], Values] | None = None
-    """Measures a point of a run of the lab on disk, and makes that first if it is not there; needs no place."""
+    """Measures a point from a run of the lab on disk, making that run first if it is missing; needs no place."""
     is_there: Callable[[Point, LabRuns], bool] | None = None
-    """Whether the run that `take` needs is on disk."""
+    """Returns whether the run that `take` needs is on disk."""
     needs_root: bool = False
     switch: str = ""
-    """The kind of switch ($SWITCH) that it is about; of any other it is not made. "": any."""
+    """The kind of switch ($SWITCH) that the experiment is about; it is not made for other kinds. "": any."""

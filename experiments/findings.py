@@ -1,4 +1,4 @@
-"""Points in which figures of ours are held against the published numbers: whether they agree, and why not.  Pure."""
+"""Findings: our figures compared with the published numbers, whether they agree, and why not. Without side effects."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from experiments.experiment import Table
 from experiments.intervals import Mean
 
 NEAR_POINTS = 10.0
-"""Shares agree that differ by at most so many points of a hundred, ..."""
+"""Shares in percent agree if they differ by at most this many percentage points ..."""
 NEAR_LOSS_POINTS = 3.0
-"""... losses by at most so many, ..."""
+"""... loss shares by at most this many ..."""
 NEAR_TIMES = 1.5
-"""... and ratios that differ by at most this factor."""
+"""... and ratios by at most this factor."""
 NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One point."""
+    """One comparison."""
 
     figure: str
     """The figure, table or section of the publication."""
@@ -29,7 +29,7 @@ class Finding:
     here: str
     agrees: bool
     why: str = NOT_KNOWN
-    """Where it does not agree."""
+    """The reason where the figures do not agree."""
 
 
 def near(
@@ -42,7 +42,8 @@ def near(
     below: str = NOT_KNOWN,
     above: str = NOT_KNOWN,
 ) -> list[Finding]:
-    """Hold a share in percent against another; `below` and `above` are why it is so.  Nothing if not measured."""
+    """Compare a share in percent with a published one; `below` and `above` explain a deviation. Empty if not
+    measured."""
     if math.isnan(here.value):
         return []
     digits = 0 if within >= NEAR_POINTS else 1
@@ -53,7 +54,7 @@ def near(
 def times(
     figure: str, what: str, paper: float, here: Mean, *, below: str = NOT_KNOWN, above: str = NOT_KNOWN
 ) -> list[Finding]:
-    """Hold a ratio against the published one."""
+    """Compare a ratio with the published one."""
     if math.isnan(here.value):
         return []
     agrees = paper / NEAR_TIMES <= here.value <= paper * NEAR_TIMES
@@ -62,7 +63,7 @@ def times(
 
 
 def at_most(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
-    """Hold a figure against a published bound."""
+    """Compare a figure with a published upper bound."""
     if math.isnan(here.value):
         return []
     seen = f"{here.text(_digits(here.value))} {unit}"
@@ -70,7 +71,7 @@ def at_most(figure: str, what: str, paper: float, here: Mean, *, unit: str, why:
 
 
 def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
-    """Hold a figure against a published lower bound."""
+    """Compare a figure with a published lower bound."""
     if math.isnan(here.value):
         return []
     seen = f"{here.text(_digits(here.value))} {unit}"
@@ -78,7 +79,7 @@ def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why
 
 
 def shape(figure: str, what: str, paper: str, here: float, *, agrees: bool, why: str = NOT_KNOWN) -> list[Finding]:
-    """Hold the shape of a figure that comes without numbers against a ratio of ours.  Nothing if not measured."""
+    """Compare the shape of a figure without published numbers by a ratio of ours. Empty if not measured."""
     return [] if math.isnan(here) else [Finding(figure, what, paper, f"{here:.2f} times", agrees, why)]
 
 
@@ -91,18 +92,18 @@ def _short(value: float) -> str:
 
 
 def table(findings: Sequence[Finding]) -> Table:
-    """Return a row a point; a figure is named by the first of its points in a row."""
-    before = ["", *(one.figure for one in findings)]
+    """Return a table with a row for each finding; consecutive findings of a figure name it once."""
+    before = ["", *(finding.figure for finding in findings)]
     return Table(
         ["of the paper", "point", "paper", "here", "agrees", "why not"],
         [
             [
-                "" if one.figure == last else one.figure,
-                one.what,
-                one.paper,
-                one.here,
-                *(("yes", "") if one.agrees else ("**no**", one.why)),
+                "" if finding.figure == last else finding.figure,
+                finding.what,
+                finding.paper,
+                finding.here,
+                *(("yes", "") if finding.agrees else ("**no**", finding.why)),
             ]
-            for last, one in zip(before, findings, strict=False)
+            for last, finding in zip(before, findings, strict=False)
         ],
     )

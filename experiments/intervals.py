@@ -22,7 +22,7 @@ class Mean:
 
     @property
     def bar(self) -> float:
-        """How long its error bar is on a logarithmic axis: the whole of it stays above 0."""
+        """Length of the error bar on a logarithmic axis, cut so that it stays above 0."""
         return 0.0 if math.isnan(self.half) else min(self.half, 0.9 * self.value)
 
     def signed(self, digits: int = 1) -> str:
@@ -30,9 +30,9 @@ class Mean:
         return f"{self.value:+,.{digits}f}" + ("" if math.isnan(self.half) else f" ± {self.half:,.{digits}f}")
 
     def text(self, digits: int = 1) -> str:
-        """Return it as `12.3 ± 0.4`; as `12.3 (0–30.1)` where half the interval is wider than the mean is large.
+        """Return the mean as `12.3 ± 0.4`; as `12.3 (0–30.1)` if half the interval is wider than the mean is large.
 
-        What is measured is never negative, so such an interval begins at 0.
+        Measured quantities are never negative, so such an interval begins at 0.
         """
         if math.isnan(self.value):
             return "-"
@@ -44,31 +44,31 @@ class Mean:
 
 
 BY_CHANCE = ", no more apart than chance"
-"""Behind what is said of two means."""
+"""Suffix of a text about two means that do not differ by more than chance."""
 
 
 def by_chance(first: Mean, second: Mean) -> bool:
-    """Say whether two means of repeated runs differ by no more than their intervals allow; no for single runs."""
+    """Return whether two means of repeated runs differ by no more than their intervals allow; False for single runs."""
     return abs(first.value - second.value) <= math.hypot(first.half, second.half)
 
 
 def chance(first: Mean, second: Mean) -> str:
-    """Say behind two means that they are no further apart than chance, if so."""
+    """Return BY_CHANCE if two means do not differ by more than chance, else ""."""
     return BY_CHANCE if by_chance(first, second) else ""
 
 
 def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Mean:
-    """Return by how much ours is above theirs, in pairs of runs of the same number: those met the same load."""
+    """Return the mean difference of ours and theirs over pairs of runs with equal numbers, which had the same load."""
     return mean_of([ours[number] - theirs[number] for number in sorted(ours.keys() & theirs.keys())])
 
 
-def surely_above(apart: Mean) -> bool:
-    """Say whether a difference is above 0 by more than its interval; of a single pair, whether it is above 0."""
-    return apart.value > (0.0 if math.isnan(apart.half) else apart.half)
+def surely_above(gap: Mean) -> bool:
+    """Return whether a difference is above 0 by more than its interval; for a single pair, whether it is above 0."""
+    return gap.value > (0.0 if math.isnan(gap.half) else gap.half)
 
 
 def student_t(degrees: int) -> float:
-    """Return the quantile of Student's t that a two-sided interval of LEVEL takes."""
+    """Return the quantile of Student's t for a two-sided interval of LEVEL."""
     return float(stdtrit(degrees, (1 + LEVEL) / 2))
 
 

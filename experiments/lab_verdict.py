@@ -1,4 +1,4 @@
-"""What flash-crowd control says of runs that are labelled with what goes wrong in them; in the lab."""
+"""Verdicts of flash-crowd control on runs that are labelled with what goes wrong in them; in the lab."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from topo.plan.causes import SETTLED_S, Label
 
 REPETITIONS = 3
 _AROUND_S = 8.0
-"""To build a lab and to take it down, about."""
+"""Approximate seconds to build and to take down a lab."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every label, as often; repetitions go round: all meet the same moods of the machine."""
+    """Return points with equally many runs of each label, interleaved so that drift of the machine affects all labels
+    alike."""
     return [
         Point(f"{label} #{seed}", {"label": label, "seed": seed}, END_S + _AROUND_S, group="lab")
         for seed in range(1, 2 if quick else 1 + REPETITIONS)
@@ -26,13 +27,13 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """A lab for each run: nothing of what the controller knows is another's."""
+    """Build a lab for each run, so that the controller keeps no state from another run."""
     del group, say
     yield measure
 
 
 def measure(point: Point) -> Values:
-    """Make the run, and see what was decided."""
+    """Make the run, and read the controller's decisions."""
     with CausesLab(Label(point.parameters["label"])) as lab:
         return values(lab.run(point.parameters["seed"]))
 

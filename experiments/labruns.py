@@ -1,4 +1,4 @@
-"""Whole runs of the lab on disk: what takes long to make is made once, whoever reads it."""
+"""Whole runs of the lab on disk: runs that take long are made once and shared by experiments."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ EXPERIMENTS = "experiments"
 
 @dataclass(frozen=True, slots=True)
 class LabRuns:
-    """Where they are, and from when on they count."""
+    """Where the lab's runs are, and from which time on they count."""
 
     experiments: Path = RESULTS / EXPERIMENTS
-    """The experiments' results, with runs of their own below."""
+    """Directory of the experiments' results and of their own runs."""
     shared: Path = RESULTS
-    """What has the runs of `make news` and `make news-overhead` below it."""
+    """Directory of the runs of `make news` and `make news-overhead`."""
     since: float = 0.0
-    """Seconds, on the clock of time.time(): runs that began before are made again."""
+    """Seconds on the clock of time.time(): runs that began earlier are made again."""
 
     def at(self, name: str) -> Path:
-        """Return the directory of a run by its name: where it is below `results` unless said otherwise."""
+        """Return the directory of a run by its name: below `experiments` if the name begins so, else below `shared`."""
         first, _, rest = name.partition("/")
         return self.experiments / rest if first.startswith(EXPERIMENTS) else self.shared / name
 
 
 def below_results(name: str, kind: str) -> str:
-    """Return where something is below `results` unless said otherwise: each kind of switch has its own."""
+    """Return a directory's name relative to `results`; each kind of switch has a directory of its own."""
     first, slash, rest = name.partition("/")
     return f"{results_directory(first, kind).relative_to(RESULTS)}{slash}{rest}"
 
 
 def simulated_beside(*, began: float, load: float | None, program: str) -> dict[str, Any]:
-    """Return what a result says of a run of the lab that is simulated now: when the run was made, and with which
-    program, which need not be the simulation's."""
+    """Return the fields of a result that describe the lab's run beside a new simulation.
+
+    They hold when the run was made and with which program, which may differ from the simulation's.
+    """
     return {"made": {"began": began, "load": load}, "lab_program": program}

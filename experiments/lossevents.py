@@ -1,8 +1,8 @@
-"""Loss events in a capture at the sender's side, by times.  Pure.
+"""Loss events in a capture at the sender's side, by times. Without side effects.
 
-A segment that is sent again was lost.  Losses are one event as long as what was lost had been sent before the event's
-first retransmission (Floyd et al., RFC 5348, section 5.2, in place of its round trip): the switch has recovery points,
-which are numbers.
+A segment that is sent again was lost. Losses belong to one event if the lost segments had been sent before the event's
+first retransmission (Floyd et al., RFC 5348, section 5.2, in place of its round trip). The switch uses recovery points
+instead, which are sequence numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WRAP = 1 << 32
 
 @dataclass
 class Losses:
-    """What a connection's sender did."""
+    """Segments and loss events of a connection's sender."""
 
     segments: int = 0
     again: int = 0
@@ -25,7 +25,7 @@ class Losses:
     _edge: int | None = None
 
     def sent(self, time_s: float, sequence: int, payload: int) -> None:
-        """A segment with payload."""
+        """Record a segment with payload."""
         self.segments += 1
         end = (sequence + payload) % _WRAP
         if self._edge is None or ((end - self._edge) % _WRAP < _WRAP // 2 and end != self._edge):
@@ -39,9 +39,9 @@ class Losses:
 
 
 def losses(segments: Iterable[tuple[float, int, int, int]]) -> dict[int, Losses]:
-    """By the connection: of its segments time, connection, sequence number and payload, in their order."""
-    found: dict[int, Losses] = {}
+    """Return losses by connection, from time, connection, sequence number and payload of its segments in order."""
+    by_connection: dict[int, Losses] = {}
     for time_s, connection, sequence, payload in segments:
         if payload:
-            found.setdefault(connection, Losses()).sent(time_s, sequence, payload)
-    return found
+            by_connection.setdefault(connection, Losses()).sent(time_s, sequence, payload)
+    return by_connection

@@ -1,4 +1,4 @@
-"""What the experiments ran on."""
+"""The machine that the experiments ran on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Machine:
     python: str
 
     def sentence(self) -> str:
-        """Return it in words."""
+        """Return the machine in words."""
         return (
             f"{self.cores} cores ({self.cpu}), {self.memory_mb // 1024} GB, Linux {self.kernel}, Python {self.python}"
         )

@@ -14,18 +14,19 @@ if TYPE_CHECKING:
 PERIODS_S = (10.0, 15.0, 20.0, 30.0, 60.0, 90.0, 120.0)
 QUICK_PERIODS_S = (15.0, 60.0, 120.0)
 PRODUCTION_PERIODS_S = (15.0, 120.0)
-"""Production mode decides as often whatever T is: it is run with a short and a long one."""
+"""Values of T for production mode in the full form, in seconds; its decisions do not depend on T, so two suffice."""
 SEEDS = (1, 2, 3)
 FALSE_ALARMS_S = (15.0, 30.0)
 NO_FALSE_ALARM_ABOVE_S = 90.0
 BEST_S = 60.0
-"""What section 7.4 says of T."""
+"""The best T by section 7.4, in seconds."""
 SIMILAR = 0.1
-"""Rates that differ by less than this part are called similar."""
+"""Rates that differ by less than this share count as similar."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every interval under NEWS as published; in the full form production mode with two of them."""
+    """Return points of every interval under NEWS as published; in the full form also of production mode with two
+    intervals."""
     seeds = SEEDS[:1] if quick else SEEDS
     made = [
         simulated.point(f"T {period:g}", "news", quick=quick, seed=seed, period_s=period)
@@ -49,7 +50,7 @@ def _place(record: Record) -> Place:
 
 
 def _alarms(records: Sequence[Record]) -> float:
-    return sum(one.result["crowd"]["false_alarms"] for one in records) / len(records)
+    return sum(record.result["crowd"]["false_alarms"] for record in records) / len(records)
 
 
 def _row(place: Place, runs: Sequence[Record]) -> list[str]:
@@ -67,16 +68,16 @@ def _row(place: Place, runs: Sequence[Record]) -> list[str]:
 
 
 def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
-    """Say whether a short T has them, as in Chen & Heidemann."""
+    """Compare with Chen & Heidemann whether a short T causes false alarms."""
     text = f"false alarms at {period_s:g} s, as in the paper"
     if not runs:
         return Goal(text, None, "-")
-    which = sum(_alarms([one]) > 0 for one in runs)
+    which = sum(_alarms([record]) > 0 for record in runs)
     return Goal(text, which > 0, f"{_alarms(runs):.1f} a run, in {which} of {len(runs)}")
 
 
 def _best(news: Mapping[float, Sequence[Record]]) -> Goal:
-    """Hold AR at Chen & Heidemann's best T against the best AR of any T."""
+    """Compare AR at Chen & Heidemann's best T with the best AR of any T."""
     text = f"AR at {BEST_S:g} s, the paper's best T, within {SIMILAR:.0%} of the best"
     if BEST_S not in news:
         return Goal(text, None, "-")
@@ -86,10 +87,10 @@ def _best(news: Mapping[float, Sequence[Record]]) -> Goal:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Delay, false alarms, and what is reached, by interval."""
+    """Report detection delay, false alarms, and AR by interval."""
     rows = simulated.grouped(records, _place)
     news = {period_s: runs for (variant, period_s), runs in rows.items() if variant == "news"}
-    long = [one for period_s, runs in news.items() if period_s > NO_FALSE_ALARM_ABOVE_S for one in runs]
+    long = [record for period_s, runs in news.items() if period_s > NO_FALSE_ALARM_ABOVE_S for record in runs]
     heading = [
         "T (s)",
         "alarm after (s)",
@@ -112,7 +113,8 @@ def report(records: Sequence[Record]) -> Report:
             _best(news),
         ],
         summary={
-            f"{variant} {period:g}": [one.result["crowd"] for one in runs] for (variant, period), runs in rows.items()
+            f"{variant} {period:g}": [record.result["crowd"] for record in runs]
+            for (variant, period), runs in rows.items()
         },
     )
 

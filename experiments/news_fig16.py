@@ -1,5 +1,5 @@
-"""Fig. 16 and Section 7.6 of Chen & Heidemann: a bystander's transfer, impatient users, a slow server;
-what delta, p and the parameters without a published value do."""
+"""Fig. 16 and Section 7.6 of Chen & Heidemann: a bystander's transfer, impatient users, a slow server; also the effect
+of delta, p and the parameters without a published value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS, SHORT_SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
-"""Of Chen & Heidemann's 4,000 s, and of what is as short as a quick form and so made more often."""
+"""Seeds of runs of Chen & Heidemann's 4,000 s, and of runs as short as the quick form's, which are repeated more
+often."""
 CASES: Mapping[str, Mapping[str, Any]] = {
     "FTP bystander": {"ftp": True},
     "impatient users": {"patience_s": 60.0},
@@ -22,9 +23,10 @@ CASES: Mapping[str, Mapping[str, Any]] = {
 }
 QUICK_CASES = ("FTP bystander", "impatient users")
 BOTH_MODES = ("FTP bystander", "impatient users")
-"""Cases that are run in production mode too, in the full form."""
+"""Cases that are also run in production mode, in the full form."""
 AS_PUBLISHED = "as published"
-"""delta 0.1 and p 10 % are Chen & Heidemann's; they have no values for the others: step 0.2, a bucket of 0.25 s."""
+"""Name of the published values. delta 0.1 and p 10 % are Chen & Heidemann's; the others have no published value: step
+0.2, a bucket of 0.25 s."""
 DELTA_P: Mapping[str, Mapping[str, Any]] = {
     **{f"delta {value:g}": {"tolerance": value} for value in (0.02, 0.05, 0.2, 0.4)},
     **{f"p {100 * value:g} %": {"fast_share": value} for value in (0.01, 0.05, 0.2, 0.5)},
@@ -35,7 +37,7 @@ OWN_VALUES: Mapping[str, Mapping[str, Any]] = {
     **{f"bucket {value:g} s": {"bucket_s": value} for value in (0.05, 1.0, 4.0)},
 }
 OTHERS = 100
-"""Destinations beside the target, without which the hot-spot table has nothing to choose from."""
+"""Destinations beside the target; without them the hot-spot table has a single candidate."""
 TABLE_SIZES = (64, 8, 16, 256)
 SENSITIVE: Mapping[str, Mapping[str, Any]] = {
     AS_PUBLISHED: {},
@@ -53,11 +55,12 @@ PAPER = {
 }
 PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS, PAPER_FTP_NONE_KBPS = 337.0, 120.0, 10.0
 SIMILAR = 0.1
-"""Rates that differ by less than this part are called similar."""
+"""Rates that differ by less than this share count as similar."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every case under NEWS and without control, some in production mode; then the parameters, in short runs."""
+    """Return points of every case under NEWS and without control, some in production mode, then of the parameters in
+    short runs."""
     made: list[Point] = []
     seeds = SEEDS[:1] if quick else SEEDS
     for seed in seeds:
@@ -103,17 +106,17 @@ def _row(name: str, runs: Sequence[Record]) -> list[str]:
 
 
 def _kept(runs: Sequence[Record], name: str) -> float:
-    """A figure during the crowd, in parts of what it was before."""
+    """Return a figure during the crowd relative to its value before."""
     return simulated.mean(runs, name) / simulated.mean(runs, name, "quiet")
 
 
 def _sensitive(rows: Rows) -> Rows:
-    """The rows of the parameters, in their order."""
+    """Return the rows of the parameters, in their order."""
     return {name: runs for name in SENSITIVE if (runs := rows.get(name)) is not None}
 
 
 def _sensitive_row(name: str, runs: Sequence[Record]) -> list[str]:
-    named, right = (sum(one.result["hot_spot"][part] for one in runs) for part in ("named", "right"))
+    named, right = (sum(record.result["hot_spot"][count] for record in runs) for count in ("named", "right"))
     return [
         name,
         simulated.detection(runs),
@@ -128,9 +131,9 @@ def _sensitive_row(name: str, runs: Sequence[Record]) -> list[str]:
 
 
 def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
-    """Say where the alarm comes late, false alarms are added to those of the usual value, or AR keeps another part."""
+    """Report where a value delays the alarm, adds false alarms, or changes AR, compared with the usual value."""
     said: list[str] = []
-    if not all(moment <= one.result["period_s"] for one in runs for moment in simulated.detections_s([one])):
+    if not all(moment <= record.result["period_s"] for record in runs for moment in simulated.detections_s([record])):
         said.append(simulated.alarm(runs))
     if simulated.mean(runs, "false_alarms") > simulated.mean(usual, "false_alarms"):
         said.append(f"{simulated.mean(runs, 'false_alarms'):.1f} false alarms a run")
@@ -142,7 +145,7 @@ def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
 
 
 def _insensitive(rows: Rows) -> list[Goal]:
-    """Hold half and double of delta and p against the published values."""
+    """Compare half and double of delta and p with the published values."""
     published = rows.get(AS_PUBLISHED)
     known = {name: runs for name in HALF_AND_DOUBLE if (runs := rows.get(name)) is not None}
     if published is None or not known:
@@ -159,7 +162,7 @@ def _insensitive(rows: Rows) -> list[Goal]:
 
 
 def _protected(rows: Rows) -> list[Goal]:
-    """Hold what the bystander keeps in each mode against what it keeps in Chen & Heidemann."""
+    """Compare the bystander's remaining goodput in each mode with Chen & Heidemann's."""
     asked = PAPER_FTP_NEWS_KBPS / PAPER_FTP_KBPS
     goals: list[Goal] = []
     for mode, runs in (
@@ -167,17 +170,17 @@ def _protected(rows: Rows) -> list[Goal]:
         ("in production mode", rows.get("FTP bystander, production")),
     ):
         if runs is not None:
-            kept = min(
-                one.result["crowd"]["bystander_goodput_kbps"] / one.result["quiet"]["bystander_goodput_kbps"]
-                for one in runs
+            goodput = min(
+                record.result["crowd"]["bystander_goodput_kbps"] / record.result["quiet"]["bystander_goodput_kbps"]
+                for record in runs
             )
             text = f"the bystander keeps at least {asked:.0%} (120 of 337 kbit/s) {mode}"
-            goals.append(Goal(text, kept >= asked, f"{kept:.0%}"))
+            goals.append(Goal(text, goodput >= asked, f"{goodput:.0%}"))
     return goals
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row a case, and a row a value of a parameter."""
+    """Report a row for each case, and a row for each value of a parameter."""
     rows = simulated.grouped(records, _name)
     cases = {name: runs for name, runs in rows.items() if name not in SENSITIVE}
     measured = ["admitted/s", "AR before", "AR (kbit/s)", "loss"]
@@ -197,23 +200,23 @@ def report(records: Sequence[Record]) -> Report:
         Table(sensitive, [_sensitive_row(name, runs) for name, runs in _sensitive(rows).items()]),
     ]
     return Report(
-        tables=[one for one in tables if one.rows],
+        tables=[table for table in tables if table.rows],
         goals=[*_protected(rows), *_insensitive(rows)],
-        summary={name: [one.result["crowd"] for one in runs] for name, runs in rows.items()},
+        summary={name: [record.result["crowd"] for record in runs] for name, runs in rows.items()},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """AR, and the bystander's goodput, against time."""
+    """Draw AR, and the bystander's goodput, against time."""
     upper, lower = simulated.above_and_below(figure, "AR, kbit/s", "FTP, kbit/s")
     for name, runs in simulated.grouped(records, _name).items():
         if name in SENSITIVE:
             continue
-        one = runs[0].result
+        result = runs[0].result
         upper.plot(*simulated.column(runs[0], simulated.AR, 1e-3), label=name)
-        if one["bulk"]:
-            rates = [size * 8e-3 / one["period_s"] for _, size in one["bulk"]]
-            lower.plot([moment for moment, _ in one["bulk"]], rates, label=name)
+        if result["bulk"]:
+            rates = [size * 8e-3 / result["period_s"] for _, size in result["bulk"]]
+            lower.plot([moment for moment, _ in result["bulk"]], rates, label=name)
     for axes in (upper, lower):
         axes.legend(fontsize="x-small", ncols=2)
 

@@ -20,32 +20,42 @@ from topo.testbed.errors import SetupError
 from topo.testbed.nodes import KERNEL, switch_kind
 
 VARIED = ("period_s", "before", "after", "ramp_s", "k", "seed")
-"""What the runs differ in, of the settings."""
+"""Settings in which the runs differ."""
 REPETITIONS = 3
-"""Of the full form: some 50 minutes each.  The first is that of `make news` and `make news-overhead`."""
+"""Repetitions in the full form, some 50 minutes each. The first is that of `make news` and `make news-overhead`."""
 SEED_STEP = 100
-"""Each host of the lab draws its clients' patience from a seed a little above the run's."""
+"""Distance of the seeds of two repetitions: each host of the lab uses a seed slightly above the run's for its clients'
+patience."""
 READ_S = 1.0
-"""Reading a run's records, about."""
+"""Approximate seconds to read a run's records."""
 QUICK_BEFORE, QUICK_AFTER = 3, 5
-"""Intervals."""
+"""Numbers of intervals before and after the onset in the quick form."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The crowds of `make news`, one of them without the switch too, and a crowd for each T, all of it repeated; quick:
-    with and without control, shorter, once."""
+    """Return points of the crowds of `make news`, of one crowd without the switch, and of a crowd for each T, all
+    repeated.
+
+    The quick form has shorter runs, with and without control, once.
+    """
     kind = switch_kind()
     if quick:
         short = replace(Settings(), before=QUICK_BEFORE, after=QUICK_AFTER)
         runs = [compressed(planned(NETWORK, variant, short), kind) for variant in (NONE, NEWS)]
-        return [_point(one, kind, below_results(f"news-lab-quick/{one.name}", kind)) for one in runs]
+        return [
+            _point(planned_run, kind, below_results(f"news-lab-quick/{planned_run.name}", kind)) for planned_run in runs
+        ]
     return [point for number in range(REPETITIONS) for point in series(kind, number)]
 
 
 def series(kind: str, number: int) -> Sequence[Point]:
-    """Every run once, with requests and patience of its own."""
+    """Return every run once, with requests and patience that belong to this repetition."""
     settings = replace(Settings(), seed=Settings().seed + SEED_STEP * number)
-    crowds = [compressed(one, kind) for one in programme(settings, quick=False) if not one.scenario.false_alarm]
+    crowds = [
+        compressed(planned_run, kind)
+        for planned_run in programme(settings, quick=False)
+        if not planned_run.scenario.false_alarm
+    ]
     sweep = [replace(settings_for(period_s, COMPRESSION[kind]), seed=settings.seed) for period_s in PERIODS_S]
     own = below_results(f"experiments/news-lab/series-{number + 1}", kind)
     first = number == 0
@@ -53,30 +63,36 @@ def series(kind: str, number: int) -> Sequence[Point]:
     sweep_at = below_results("overhead/runs", kind) if first else own
     without = compressed(planned(NETWORK, NONE, settings), kind)
     return [
-        *(_point(one, kind, f"{crowds_at}/{one.name}", number) for one in crowds),
+        *(_point(planned_run, kind, f"{crowds_at}/{planned_run.name}", number) for planned_run in crowds),
         _point(without, KERNEL, f"{own}/without-switch", number),
         *(
-            _point(planned(NETWORK, HOT_SPOT, one), kind, f"{sweep_at}/T{one.period_s:.0f}", number, sweep=True)
-            for one in sweep
+            _point(
+                planned(NETWORK, HOT_SPOT, settings_of_run),
+                kind,
+                f"{sweep_at}/T{settings_of_run.period_s:.0f}",
+                number,
+                sweep=True,
+            )
+            for settings_of_run in sweep
         ),
     ]
 
 
-def _point(one: Planned, kind: str, directory: str, number: int = 0, *, sweep: bool = False) -> Point:
-    settings = one.settings
+def _point(planned_run: Planned, kind: str, directory: str, number: int = 0, *, sweep: bool = False) -> Point:
+    settings = planned_run.settings
     varied = {name: getattr(settings, name) for name in VARIED}
     period = f"T = {settings.period_s:g} s, " if sweep else ""
     return Point(
-        f"{one.name}, {period}{settings.before} + {settings.after} intervals, {kind} #{number}",
+        f"{planned_run.name}, {period}{settings.before} + {settings.after} intervals, {kind} #{number}",
         {
-            "scenario": one.scenario.name,
-            "variant": one.variant.name,
+            "scenario": planned_run.scenario.name,
+            "variant": planned_run.variant.name,
             **varied,
             "switch": kind,
             "sweep": sweep,
             "directory": directory,
         },
-        one.seconds,
+        planned_run.seconds,
         group="lab",
         lab_run=directory,
         read_s=READ_S,
@@ -84,7 +100,7 @@ def _point(one: Planned, kind: str, directory: str, number: int = 0, *, sweep: b
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Read a run's records; without them, build a lab and make it."""
+    """Read a run's records; if there are none, build a lab and make the run."""
     del say
     kind, directory = point.parameters["switch"], labs.at(point.lab_run)
     run = run_of(point.parameters, directory)
@@ -99,7 +115,7 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether a run's records are there."""
+    """Return whether a run's records exist."""
     directory = labs.at(point.lab_run)
     try:
         return is_done(run_of(point.parameters, directory), point.parameters["switch"], directory, labs.since)
@@ -108,7 +124,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 
 def run_of(parameters: Mapping[str, Any], directory: Path) -> Run:
-    """Return what is run in a directory; a static limit may come from the run beside it."""
+    """Return what a directory's run consists of; a static limit may be derived from the run beside it."""
     scenario, variant = SCENARIOS[parameters["scenario"]], VARIANTS[parameters["variant"]]
     varied = {name: parameters[name] for name in VARIED}
     settings = scenario.settle(replace(Settings(), **varied))

@@ -1,4 +1,4 @@
-"""Why figures of the lab's flash crowds are not those of Chen & Heidemann, as far as it is known."""
+"""Reasons why figures of the lab's flash crowds differ from Chen & Heidemann's, as far as they are known."""
 
 ALARM_EARLY = "the paper's crowd rises for minutes"
 LIMIT_LOW = "the alarm's interval is partly quiet: the limit starts low"

@@ -1,4 +1,4 @@
-"""What is said of the flash crowds of the lab, beside the numbers of Chen & Heidemann."""
+"""The report on the lab's flash crowds, beside the numbers of Chen & Heidemann."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ GOODPUT_KEPT = 0.9
 
 def _network_goals(runs: Mapping[str, Runs]) -> list[Goal]:
     goals: list[Goal] = []
-    none, news, spot = (runs.get(one.name) for one in (NONE, NEWS, HOT_SPOT))
+    none, news, spot = (runs.get(variant.name) for variant in (NONE, NEWS, HOT_SPOT))
     if none and news:
         gain = news.over(none, "ar_kbps")
         text = f"Fig. 19: AR under NEWS at least {AR_GAIN:.2f} times that without control (261 and 133 kbit/s)"
         goals.append(Goal(text, gain.value >= AR_GAIN, f"{gain.text(2)} times"))
-        without, limited = (one.percent("response_loss") for one in (none, news))
+        without, limited = (runs_of.percent("response_loss") for runs_of in (none, news))
         text = f"section 8.2: loss at most {LOSS_WITH:g} % under NEWS, at least {LOSS_WITHOUT:g} % without control"
         reached = without.value >= LOSS_WITHOUT and limited.value <= LOSS_WITH
         goals.append(Goal(text, reached, f"{limited.text()} % and {without.text(0)} %"))
-        alone, retried = (one.figure("offered_per_s") for one in (none, news))
+        alone, retried = (runs_of.figure("offered_per_s") for runs_of in (none, news))
         text = "Figs. 12 and 20: more requests offered under NEWS than without control, as refused ones come again"
         goals.append(Goal(text, retried.value > alone.value, f"{retried.text(0)} and {alone.text(0)}/s"))
-    static = {name: one for name, one in runs.items() if name.startswith("static")}
+    static = {name: runs_of for name, runs_of in runs.items() if name.startswith("static")}
     if news and static:
         best = max(static, key=lambda name: static[name].figure("ar_kbps").value)
-        ours, theirs = (one.figure("ar_kbps") for one in (news, static[best]))
+        ours, theirs = (runs_of.figure("ar_kbps") for runs_of in (news, static[best]))
         text = "Table I, Figs. 14 and 21: AR under NEWS within 11 % of that of the best static limit"
         seen = f"{ours.text(0)} against {theirs.text(0)} kbit/s of {VARIANTS[best].title}"
         goals.append(Goal(text, ours.value >= BEST_STATIC_SHARE * theirs.value, seen))
@@ -58,9 +58,9 @@ def _network_goals(runs: Mapping[str, Runs]) -> list[Goal]:
         goals.append(
             Goal(text, everywhere and alarm.value <= DETECTED_S, f"{alarm.text(0)} s" if alarm.runs else "never")
         )
-        kept = news.over_quiet("bystander_goodput_kbps")
+        goodput = news.over_quiet("bystander_goodput_kbps")
         text = f"Fig. 16, section 8.6: the bulk transfer keeps at least {GOODPUT_KEPT:.0%} (318 of 327 kbit/s)"
-        goals.append(Goal(text, kept.value >= GOODPUT_KEPT, f"{kept.text(2)} of it"))
+        goals.append(Goal(text, goodput.value >= GOODPUT_KEPT, f"{goodput.text(2)} of it"))
     if spot:
         times = spot.over_quiet("bystander_latency_median_ms")
         text = (
@@ -97,39 +97,39 @@ def _sweep_goals(sweep: Mapping[float, Runs]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Tables beside Chen & Heidemann's numbers, what agrees with them point by point, and why what does not."""
-    found = set_ups(records)
-    held = held_against_the_paper(found)
-    " and ".join(f"{k:g}" for k in sorted({one.parameters["k"] for one in records}))
-    " and the ".join(sorted({runs.parameters["switch"] for runs in found.all if runs is not found.without}))
+    """Report tables beside Chen & Heidemann's numbers, which of them agree, and why the others do not."""
+    setups = set_ups(records)
+    findings_list = held_against_the_paper(setups)
+    " and ".join(f"{k:g}" for k in sorted({record.parameters["k"] for record in records}))
+    " and the ".join(sorted({runs.parameters["switch"] for runs in setups.all if runs is not setups.without}))
     return Report(
-        tables=[*tables(found), *([findings.table(held)] if held else [])],
+        tables=[*tables(setups), *([findings.table(findings_list)] if findings_list else [])],
         goals=[
-            *_network_goals(found.crowds[NETWORK.name]),
-            *_server_goals(found.crowds[SERVER.name]),
-            *_sweep_goals(found.sweep),
+            *_network_goals(setups.crowds[NETWORK.name]),
+            *_server_goals(setups.crowds[SERVER.name]),
+            *_sweep_goals(setups.sweep),
         ],
         summary={
-            **{one.key: {window: one.result[window] for window in (QUIET, CROWD)} for one in records},
-            "findings": [asdict(one) for one in held],
+            **{record.key: {window: record.result[window] for window in (QUIET, CROWD)} for record in records},
+            "findings": [asdict(finding) for finding in findings_list],
         },
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """AR against time in both scenarios, requests against time, each of the first run; AR by limit and, where T was
-    swept, by T."""
-    found = set_ups(records)
+    """Draw AR and requests against time for the first run of each set-up, then AR by limit and, where T was swept, by
+    T."""
+    setups = set_ups(records)
     (upper_left, upper_right), (lower_left, right) = figure.subplots(2, 2)
     for axes, scenario in ((upper_left, NETWORK), (lower_left, SERVER)):
-        for name, runs in found.crowds[scenario.name].items():
+        for name, runs in setups.crowds[scenario.name].items():
             if name in CURVES:
                 variant = VARIANTS[name]
                 # Production mode decides so often that its curve would hide the others.
                 style: dict[str, float] = {"alpha": 0.4, "zorder": 1} if variant is PRODUCTION else {}
                 axes.plot(*_curve(runs.records[0], simulated.AR, 1e-3), lw=0.8, label=variant.title, **style)
         axes.set_ylabel(f"AR, kbit/s, {scenario.name}", fontsize="x-small")
-    network = found.crowds[NETWORK.name]
+    network = setups.crowds[NETWORK.name]
     for number, name in enumerate(CURVES):
         if name in network:
             first = network[name].records[0]
@@ -141,8 +141,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     upper_right.set_ylim(bottom=LEAST_DRAWN_PER_S)
     bars = [(VARIANTS[name].title, runs.figure("ar_kbps"), "C0") for name, runs in network.items()]
     bars += [
-        (f"{swept(found.sweep)}, T = {period_s:g} s", runs.figure("ar_kbps"), "C1")
-        for period_s, runs in found.sweep.items()
+        (f"{swept(setups.sweep)}, T = {period_s:g} s", runs.figure("ar_kbps"), "C1")
+        for period_s, runs in setups.sweep.items()
     ]
     right.barh(
         [title for title, _, _ in bars],
@@ -161,7 +161,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _curve(record: Record, column: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
-    """A column against time, both before compression."""
+    """Draw a column against time, both converted to the uncompressed scale."""
     k = record.parameters["k"]
     times, values = simulated.column(record, column, scale / k)
     return [k * moment for moment in times], values

@@ -1,4 +1,5 @@
-"""Repeated runs of the lab's flash crowds, by set-up; figures before compression, as Chen & Heidemann have them."""
+"""Repeated runs of the lab's flash crowds by set-up, with figures converted to Chen & Heidemann's uncompressed
+scale."""
 
 from __future__ import annotations
 
@@ -13,51 +14,51 @@ from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import KERNEL
 
 CROWD, QUIET = "crowd", "quiet"
-"""Windows: from one interval after the alarm on, and before the crowd."""
+"""Windows of a run: from one interval after the alarm on, and before the crowd."""
 AS_MEASURED = ("switch_packets_per_s", "late_p99_ms")
-"""What says how hard switch and generator worked is not decompressed."""
+"""Figures of the load on switch and generator, which stay in the lab's compressed time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """One set-up: its runs have other requests each, and are otherwise the same."""
+    """The runs of one set-up, which differ in their requests only."""
 
     records: Sequence[Record]
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """What they have in common; the seed is the first one's."""
+        """Parameters that the runs have in common; the seed is that of the first run."""
         return self.records[0].parameters
 
     def figure(self, name: str, window: str = CROWD, scale: float = 1.0) -> Mean:
-        """Return a figure: rates divided by k, times multiplied and in seconds, everything else as it is."""
+        """Return a figure's mean: rates divided by k, times multiplied by k and in seconds, other figures unchanged."""
         return mean_of([scale * value for value in self.by_seed(name, window).values()])
 
     def percent(self, name: str, window: str = CROWD) -> Mean:
-        """Return a share in percent."""
+        """Return a share's mean in percent."""
         return self.figure(name, window, 100.0)
 
     def alarm_s(self) -> Mean:
-        """Return the seconds from the onset to the alarm, of those runs that had one."""
-        scales = {one.parameters["seed"]: one.parameters["period_s"] for one in self.records}
+        """Return the mean seconds from the onset to the alarm, of the runs that had an alarm."""
+        scales = {record.parameters["seed"]: record.parameters["period_s"] for record in self.records}
         return mean_of([n * scales[seed] for seed, n in self.by_seed("detected_after_intervals").items()])
 
     def by_seed(self, name: str, window: str = CROWD) -> dict[int, float]:
-        """Return a figure of each run in which it was measured."""
+        """Return a figure of each run in which it was measured, by seed."""
         return {
-            one.parameters["seed"]: _scaled(name, value, one.parameters["k"])
-            for one in self.records
-            if (value := one.result[window].get(name)) is not None
+            record.parameters["seed"]: _scaled(name, value, record.parameters["k"])
+            for record in self.records
+            if (value := record.result[window].get(name)) is not None
         }
 
     def over(self, other: Runs, name: str, window: str = CROWD, other_window: str = CROWD) -> Mean:
-        """Return how many times as large a figure is as in other runs: the mean over pairs with the same requests."""
+        """Return the mean ratio of a figure to that of other runs, over pairs with the same requests."""
         theirs = other.by_seed(name, other_window)
         pairs = [(value, theirs.get(seed, 0.0)) for seed, value in self.by_seed(name, window).items()]
         return mean_of([ours / their for ours, their in pairs if their])
 
     def over_quiet(self, name: str) -> Mean:
-        """Return how many times as large a figure is as before the crowd."""
+        """Return the mean ratio of a figure to its value before the crowd."""
         return self.over(self, name, CROWD, QUIET)
 
 
@@ -71,41 +72,43 @@ def _scaled(name: str, value: float, k: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SetUps:
-    """All of them."""
+    """The runs of all set-ups."""
 
     crowds: Mapping[str, Mapping[str, Runs]]
-    """By scenario and variant."""
+    """Runs by scenario and variant."""
     sweep: Mapping[float, Runs] = field(default_factory=dict[float, Runs])
-    """By T in seconds, the shortest first."""
+    """Runs by T in seconds, the shortest first."""
     without: Runs | None = None
-    """The network-limited crowd without control and without the switch."""
+    """Runs of the network-limited crowd without control and without the switch."""
 
     @property
     def all(self) -> Sequence[Runs]:
-        """Every one."""
+        """The runs of every set-up."""
         crowds = [runs for by_variant in self.crowds.values() for runs in by_variant.values()]
         return [*crowds, *self.sweep.values(), *([] if self.without is None else [self.without])]
 
 
 def set_ups(records: Sequence[Record]) -> SetUps:
-    """Put records in order."""
-    without = [one for one in records if one.parameters["switch"] == KERNEL]
-    sweep = grouped([one for one in records if one.parameters["sweep"]], lambda one: one.parameters["period_s"])
+    """Sort records into set-ups."""
+    without = [record for record in records if record.parameters["switch"] == KERNEL]
+    sweep = grouped(
+        [record for record in records if record.parameters["sweep"]], lambda record: record.parameters["period_s"]
+    )
     crowds = {
         scenario: grouped(
             [
-                one
-                for one in records
-                if one.parameters["scenario"] == scenario
-                and not one.parameters["sweep"]
-                and one.parameters["switch"] != KERNEL
+                record
+                for record in records
+                if record.parameters["scenario"] == scenario
+                and not record.parameters["sweep"]
+                and record.parameters["switch"] != KERNEL
             ],
-            lambda one: one.parameters["variant"],
+            lambda record: record.parameters["variant"],
         )
         for scenario in (NETWORK.name, SERVER.name)
     }
     return SetUps(
-        {scenario: {name: Runs(runs) for name, runs in found.items()} for scenario, found in crowds.items()},
+        {scenario: {name: Runs(runs) for name, runs in by_variant.items()} for scenario, by_variant in crowds.items()},
         {period_s: Runs(sweep[period_s]) for period_s in sorted(sweep)},
         Runs(without) if without else None,
     )

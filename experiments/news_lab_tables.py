@@ -16,19 +16,19 @@ CURVES = (NONE.name, NEWS.name, HOT_SPOT.name, PRODUCTION.name)
 
 
 def percent(mean: Mean, digits: int = 0) -> str:
-    """Return a share given in percent."""
+    """Return a share as a text in percent."""
     return "-" if math.isnan(mean.value) else f"{mean.text(digits)} %"
 
 
 def alarm(runs: Runs) -> str:
-    """Return the seconds from the onset to the alarm, and in how many runs there was one if not in all."""
+    """Return the seconds from the onset to the alarm, and in how many runs there was an alarm unless in all."""
     mean, count = runs.alarm_s(), len(runs.records)
     return mean.text(0) if mean.runs in (0, count) else f"{mean.text(0)} in {mean.runs} of {count}"
 
 
 def false_alarms(runs: Runs) -> int:
-    """Return how many there were in all runs."""
-    return sum(one.result[CROWD]["false_alarms"] for one in runs.records)
+    """Return the number of false alarms in all runs."""
+    return sum(record.result[CROWD]["false_alarms"] for record in runs.records)
 
 
 def _crowd_row(title: str, runs: Runs, window: str = CROWD) -> list[str]:
@@ -125,16 +125,16 @@ def _sweep_table(sweep: Mapping[float, Runs]) -> Table:
     return Table(heading, [_sweep_row(period_s, runs) for period_s, runs in sweep.items()])
 
 
-def tables(found: SetUps) -> list[Table]:
-    """Return a table a scenario, one of the bystander's latency, one of the sweep of T."""
-    network, server = found.crowds[NETWORK.name], found.crowds[SERVER.name]
+def tables(setups: SetUps) -> list[Table]:
+    """Return a table for each scenario, one of the bystander's latency, and one of the sweep of T."""
+    network, server = setups.crowds[NETWORK.name], setups.crowds[SERVER.name]
     made: list[Table] = []
     if network:
-        made.append(_crowd_table(NETWORK.name, network, found.without))
+        made.append(_crowd_table(NETWORK.name, network, setups.without))
     if server:
         made.append(_crowd_table(SERVER.name, server, None))
     if network:
-        made.append(_latency_table(network, found.without))
-    if found.sweep:
-        made.append(_sweep_table(found.sweep))
+        made.append(_latency_table(network, setups.without))
+    if setups.sweep:
+        made.append(_sweep_table(setups.sweep))
     return made

@@ -1,4 +1,4 @@
-"""The lab's flash crowds held against the numbers of Chen & Heidemann, point by point."""
+"""Comparison of the lab's flash crowds with the numbers of Chen & Heidemann, point by point."""
 
 from __future__ import annotations
 
@@ -49,20 +49,21 @@ STATIC = {
     "static-40": (80 / 209.7, 56.5, 0.0, 100.2 / 96),
     "static-60": (120 / 209.7, 32.8, 2.0, 90.8 / 96),
 }
-"""Table I's limits beside ours: of the crowd, rejected and loss (%), AR as a part of that before."""
+"""Limits of Table I beside ours: crowd rate, rejected share and loss in percent, and AR relative to AR before."""
 NEAR_INTERVALS = 1.5
-"""What is taken for slightly more than one."""
+"""Detection within this many intervals agrees with "slightly more than one"."""
 BEST_PERIODS_S = (64.0, 128.0)
 CLEARLY_LESS = 0.9
-"""Of the best AR."""
+"""An AR below this share of the best AR is clearly less."""
 
 
-def findings(found: SetUps) -> list[Finding]:
-    """Return every point for which there are runs, in the order of Chen & Heidemann.
+def findings(setups: SetUps) -> list[Finding]:
+    """Return every comparison for which there are runs, in the order of Chen & Heidemann.
 
-    "NEWS" is NEWS as published, without identification: there only section 8.6 has that, and says so.
+    "NEWS" is NEWS as published, without identification. Only section 8.6 has identification, which its comparisons
+    state.
     """
-    network, server, sweep = found.crowds[NETWORK.name], found.crowds[SERVER.name], found.sweep
+    network, server, sweep = setups.crowds[NETWORK.name], setups.crowds[SERVER.name], setups.sweep
     return [
         *_simulated_ones(network),
         *_under(sweep, _sweep_simulated(sweep)),
@@ -78,7 +79,8 @@ def findings(found: SetUps) -> list[Finding]:
 
 
 def _simulated_ones(network: Mapping[str, Runs]) -> list[Finding]:
-    """Table I and Figs. 12 and 13: Chen & Heidemann simulate them; proportions to its crowd and to before."""
+    """Compare with Table I and Figs. 12 and 13, which Chen & Heidemann simulate: proportions to the crowd and to
+    before."""
     table = "Table I, Figs. 12 and 13"
     said: list[Finding] = []
     if none := network.get(NONE.name):
@@ -142,7 +144,7 @@ def _network_limited(network: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _static(network: Mapping[str, Runs]) -> list[Finding]:
-    """NEWS beside the best static limit of those that were run."""
+    """Compare NEWS with the best of the static limits that were run."""
     static = {name: runs for name, runs in network.items() if name.startswith("static")}
     news = network.get(NEWS.name)
     if not static or not news:
@@ -187,8 +189,8 @@ def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
-    """Name with each figure the variant that T was swept with."""
-    return [replace(one, figure=f"{one.figure}, {swept(sweep)}") for one in said]
+    """Add to each figure's name the variant with which T was swept."""
+    return [replace(finding, figure=f"{finding.figure}, {swept(sweep)}") for finding in said]
 
 
 def _sweep_simulated(sweep: Mapping[float, Runs]) -> list[Finding]:
@@ -268,7 +270,7 @@ def _overhead(sweep: Mapping[float, Runs]) -> list[Finding]:
 
 def _latency(network: Mapping[str, Runs]) -> list[Finding]:
     figure, median, mean = "Table III", "bystander_latency_median_ms", "bystander_latency_mean_ms"
-    none, news, spot = (network.get(one.name) for one in (NONE, NEWS, HOT_SPOT))
+    none, news, spot = (network.get(variant.name) for variant in (NONE, NEWS, HOT_SPOT))
     said: list[Finding] = []
     if none:
         said += times(
@@ -303,8 +305,8 @@ def _bulk(network: Mapping[str, Runs]) -> list[Finding]:
     figure, goodput = "section 8.6", "bystander_goodput_kbps"
     said: list[Finding] = []
     if none := network.get(NONE.name):
-        kept = _percent(none.over_quiet(goodput))
-        said += near(figure, "bulk transfer without control, of before", 24, kept, below=BULK_STANDS)
+        goodput_share = _percent(none.over_quiet(goodput))
+        said += near(figure, "bulk transfer without control, of before", 24, goodput_share, below=BULK_STANDS)
     if news := network.get(NEWS.name):
         said += near(figure, "bulk transfer under NEWS, of before", 97, _percent(news.over_quiet(goodput)))
     return said
@@ -316,13 +318,13 @@ def _bulk_simulated(network: Mapping[str, Runs]) -> list[Finding]:
     if none := network.get(NONE.name):
         said += near(figure, "bulk transfer without control, of before", 3, _percent(none.over_quiet(goodput)))
     if news := network.get(NEWS.name):
-        kept = _percent(news.over_quiet(goodput))
-        said += near(figure, "bulk transfer under NEWS, of before", 36, kept, above=BULK_LIMITED)
+        goodput_share = _percent(news.over_quiet(goodput))
+        said += near(figure, "bulk transfer under NEWS, of before", 36, goodput_share, above=BULK_LIMITED)
     return said
 
 
 def _alarm(figure: str, paper_s: float, runs: Runs) -> list[Finding]:
-    """Alarms agree that are within a tenth of T."""
+    """Compare alarms: they agree within a tenth of T."""
     alarm, what = runs.alarm_s(), "alarm after the onset, within a tenth of T"
     if not alarm.runs:
         return [Finding(figure, what, f"{paper_s:.0f} s", "never", agrees=False)]
@@ -346,7 +348,7 @@ def _percent(mean: Mean) -> Mean:
 
 
 def _of_crowd(runs: Runs, name: str = "admitted_per_s") -> Mean:
-    """A rate in percent of the crowd's."""
+    """Return a rate in percent of the crowd's."""
     return _percent(_of_crowd_times(runs, name))
 
 

@@ -1,4 +1,5 @@
-"""NEWS where no lab reaches: decisions and the controller's cost against clients, responses and destinations."""
+"""NEWS at sizes that no lab reaches: decisions and the controller's cost against clients, responses and
+destinations."""
 
 from __future__ import annotations
 
@@ -20,24 +21,27 @@ if TYPE_CHECKING:
 
 SIZES = (0.25, 1.0, 4.0, 16.0)
 OTHERS = (16, 64, 250)
-"""Destinations beside the target; the program's selectors have room for 256 services in all."""
+"""Numbers of destinations beside the target; the program's selectors have room for 256 services in all."""
 QUICK_SIZE = 0.25
 NEVER_S, OFTEN_S = 3600.0, 10.0
-"""T of the other services' balancing: not in a run, so that NEWS alone is measured, and in one place the default."""
+"""Balancing periods of the other services in seconds: longer than a run, to measure NEWS alone; and, in one place, the
+default."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 TIMES = 160.0, 460.0
-"""Onset and end. The onset's phase in its interval is Chen & Heidemann's; fewer intervals before and after it."""
+"""Seconds of onset and end. The onset's phase in its interval is Chen & Heidemann's, with fewer intervals before and
+after it."""
 QUICK_TIMES = 100.0, 220.0
-"""Of the larger sizes: for the alarm, and half a minute of the figures."""
+"""Seconds of onset and end for the larger sizes: enough for the alarm and half a minute of figures."""
 SECONDS_PER_DECISION = 2e-4
-"""On one service's ratios, about, for the estimate of the time left."""
+"""Approximate seconds of one service's ratio decision, to estimate the time left."""
 OF_A_CORE = 0.02
-"""What the controller is to stay below at the published periods."""
+"""The controller's goal at the published periods, as a share of one core."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size with the fewest destinations, every number of destinations at the published size, in both modes."""
+    """Return points of every size with the fewest destinations, and of every number of destinations at the published
+    size."""
     if quick:
         short = [
             _point(size, OTHERS[0], NEVER_S, variant, 1, times=QUICK_TIMES)
@@ -71,31 +75,34 @@ def _point(
         "end_s": times[1],
         "seed": seed,
     }
-    one = simulated.dumbbell(parameters)
+    dumbbell = simulated.dumbbell(parameters)
     onset_s, end_s = times
-    rates = one.quiet_per_s * onset_s + one.crowd_per_s * (end_s - onset_s) + one.others_per_s * end_s
+    rates = dumbbell.quiet_per_s * onset_s + dumbbell.crowd_per_s * (end_s - onset_s) + dumbbell.others_per_s * end_s
     seconds = 1 + size * rates * simulated.SECONDS_PER_REQUEST + (end_s / period_s) * others * SECONDS_PER_DECISION
     balanced = "" if period_s == NEVER_S else f", balanced each {period_s:g} s"
     return Point(f"size {size:g}, {others} others{balanced}, {variant} #{seed}", parameters, seconds)
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
-    one = simulated.dumbbell(point.parameters)
-    return values(one, simulate_crowd(plan(one)))
+    """Simulate a point."""
+    dumbbell = simulated.dumbbell(point.parameters)
+    return values(dumbbell, simulate_crowd(plan(dumbbell)))
 
 
-def values(one: Dumbbell, run: CrowdRun) -> Values:
-    """The crowd's figures; whom the controller took for the hot spot, what the others lost from the onset on, the
-    least part of the responses that was measured, what of its packets was, CPU time of the controller's steps."""
-    alarmed = [one for one in run.decisions if one.detection.alarm]
+def values(dumbbell: Dumbbell, run: CrowdRun) -> Values:
+    """Return the crowd's figures and those of the controller.
+
+    The latter are the hot spots it named, the losses of other destinations from the onset on, the measured share of
+    responses and of their packets, and the CPU time of its steps.
+    """
+    alarmed = [decision for decision in run.decisions if decision.detection.alarm]
     named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]
-    others = [each for each in run.outcomes if each.server != TARGET and each.due_s >= one.onset_s]
-    steps = [step.cpu_s for step in run.steps if step.decides and step.time_s > one.onset_s]
-    flows = [decision.measurement.flows for decision in run.decisions if decision.time_s > one.onset_s]
+    others = [each for each in run.outcomes if each.server != TARGET and each.due_s >= dumbbell.onset_s]
+    steps = [step.cpu_s for step in run.steps if step.decides and step.time_s > dumbbell.onset_s]
+    flows = [decision.measurement.flows for decision in run.decisions if decision.time_s > dumbbell.onset_s]
     return {
-        **simulated.values(recorded(one, run)),
-        "clients": clients(one),
+        **simulated.values(recorded(dumbbell, run)),
+        "clients": clients(dumbbell),
         "requests": len(run.outcomes),
         "named": len(named),
         "named_right": sum(hot_spot == TARGET_ADDRESS.packed for hot_spot in named),
@@ -113,43 +120,43 @@ def values(one: Dumbbell, run: CrowdRun) -> Values:
         "least_share": run.least_share,
         "decide_ms": 1000 * statistics.median(steps) if steps else None,
         "longest_ms": 1000 * max(step.cpu_s for step in run.steps),
-        "of_a_core": sum(step.cpu_s for step in run.steps) / one.end_s,
+        "of_a_core": sum(step.cpu_s for step in run.steps) / dumbbell.end_s,
     }
 
 
 Place = tuple[str, float, int, float]
-"""Variant, size, other destinations, and how often their balancing decides."""
+"""Variant, size, number of other destinations, and their balancing period in seconds."""
 Rows = Mapping[Place, Sequence[Record]]
 
 
-def _place(one: Record) -> Place:
-    parameters = one.parameters
+def _place(record: Record) -> Place:
+    parameters = record.parameters
     return parameters["variant"], parameters["size"], parameters["others"], parameters["others_period_s"]
 
 
 def _first(place: Place) -> list[str]:
-    """The cells that name a place."""
+    """Return the cells that name a place."""
     variant, size, others, period_s = place
     return [variant, f"{size:g}", f"{others + 1}{'' if period_s == NEVER_S else f', balanced each {period_s:g} s'}"]
 
 
 def _mean(runs: Sequence[Record], name: str, scale: float = 1.0) -> Mean:
-    return mean_of([scale * value for one in runs if (value := one.result[name]) is not None])
+    return mean_of([scale * value for record in runs if (value := record.result[name]) is not None])
 
 
 def _kept(runs: Sequence[Record]) -> Mean:
-    """AR in the crowd, in parts of what it was before; of the runs that have both."""
-    parts = [(one.result["crowd"]["ar_kbps"], one.result["quiet"]["ar_kbps"]) for one in runs]
+    """Return AR in the crowd relative to AR before, over the runs that have both."""
+    parts = [(record.result["crowd"]["ar_kbps"], record.result["quiet"]["ar_kbps"]) for record in runs]
     return mean_of([crowd / quiet for crowd, quiet in parts if crowd is not None and quiet])
 
 
 def _decision_row(place: Place, runs: Sequence[Record]) -> list[str]:
-    named, right = (sum(one.result[name] for one in runs) for name in ("named", "named_right"))
+    named, right = (sum(record.result[name] for record in runs) for name in ("named", "named_right"))
     return [
         *_first(place),
         f"{runs[0].result['clients']:,}",
         simulated.detection(runs),
-        f"{sum(one.result['crowd']['false_alarms'] for one in runs) / len(runs):.1f}",
+        f"{sum(record.result['crowd']['false_alarms'] for record in runs) / len(runs):.1f}",
         f"{right} of {named}",
         f"{_mean(runs, 'others_refused', 100).text(2)} %",
         _kept(runs).text(2),
@@ -171,30 +178,30 @@ def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
 
 
 def _of(runs: Sequence[Record]) -> str:
-    """Return " of 1/N" if a run measured only one in N responses; an empty text if all measured all."""
-    least = min(one.result.get("least_share", 1.0) for one in runs)
+    """Return " of 1/N" if a run measured only one in N responses; an empty text if all runs measured all."""
+    least = min(record.result.get("least_share", 1.0) for record in runs)
     return "" if least == 1 else f" of 1/{1 / least:.0f}"
 
 
 def _everywhere(text: str, rows: Rows, holds: Callable[[Record], bool], seen: Callable[[Place], str]) -> Goal:
-    """A goal of every run; it says where it is missed, or where it was tried."""
+    """Return a goal that every run must reach; its text names the places that missed it, or else all places."""
     missed = [place for place, runs in rows.items() if not all(map(holds, runs))]
     said = "; ".join(f"{_named(place)}: {seen(place)}" for place in missed)
     return Goal(text, not missed if rows else None, said or (_tried(rows) if rows else "-"))
 
 
 def _tried(rows: Rows) -> str:
-    """Say how many runs there are, of which sizes and with how many destinations."""
+    """Return in words the number of runs, their sizes and numbers of destinations."""
     runs = sum(map(len, rows.values()))
     sizes = sorted({size for _, size, _, _ in rows})
     destinations = sorted({others + 1 for _, _, others, _ in rows})
     count = {1: "the one run", 2: "both runs"}.get(runs, f"all {runs} runs")
-    size = f"size{'s' if len(sizes) > 1 else ''} {' to '.join(f'{one:g}' for one in _ends(sizes))}"
-    return f"in {count}: {size}, {' to '.join(str(one) for one in _ends(destinations))} destinations"
+    size = f"size{'s' if len(sizes) > 1 else ''} {' to '.join(f'{size_value:g}' for size_value in _ends(sizes))}"
+    return f"in {count}: {size}, {' to '.join(str(number) for number in _ends(destinations))} destinations"
 
 
 def _ends(values: Sequence[float]) -> Sequence[float]:
-    """The least and the greatest of values in order, or the only one."""
+    """Return the least and the greatest of sorted values, or the only one."""
     return (values[0], values[-1]) if len(values) > 1 else values
 
 
@@ -204,20 +211,20 @@ def _named(place: Place) -> str:
 
 
 def _goals(rows: Rows) -> list[Goal]:
-    def named(one: Record) -> bool:
-        return 0 < one.result["named"] == one.result["named_right"]
+    def named(record: Record) -> bool:
+        return 0 < record.result["named"] == record.result["named_right"]
 
-    def cheap(one: Record) -> bool:
-        return one.result["of_a_core"] < OF_A_CORE
+    def cheap(record: Record) -> bool:
+        return record.result["of_a_core"] < OF_A_CORE
 
-    def in_time(one: Record) -> bool:
-        return simulated.detections_s([one])[0] <= one.result["period_s"]
+    def in_time(record: Record) -> bool:
+        return simulated.detections_s([record])[0] <= record.result["period_s"]
 
-    def harmless(one: Record) -> bool:
-        return one.result["others_refused"] == 0
+    def harmless(record: Record) -> bool:
+        return record.result["others_refused"] == 0
 
-    def protects(one: Record) -> bool:
-        return one.result["crowd"]["response_loss"] <= PAPER_LOSS_NEWS
+    def protects(record: Record) -> bool:
+        return record.result["crowd"]["response_loss"] <= PAPER_LOSS_NEWS
 
     return [
         _everywhere(
@@ -251,7 +258,7 @@ def _goals(rows: Rows) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Decisions, then their cost, a row each place."""
+    """Report decisions, then their cost, a row for each place."""
     rows = simulated.grouped(records, _place)
     first = ["mode", "size", "destinations"]
     decisions = [
@@ -280,12 +287,14 @@ def report(records: Sequence[Record]) -> Report:
             Table(cost, [_cost_row(place, runs) for place, runs in rows.items()]),
         ],
         goals=_goals(rows),
-        summary={one.key: {k: v for k, v in one.result.items() if k not in ("rows", "bulk")} for one in records},
+        summary={
+            record.key: {k: v for k, v in record.result.items() if k not in ("rows", "bulk")} for record in records
+        },
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """AR kept and packets measured against size; CPU to decide against flows."""
+    """Draw AR kept and packets measured against size, and CPU time of decisions against flows."""
     left, right = figure.subplots(1, 2)
     rows = simulated.grouped(records, _place)
     for number, variant in enumerate(VARIANTS):

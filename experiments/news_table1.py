@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 STATIC = (60.0, 80.0, 100.0, 120.0)
 SEEDS = (1, 2, 3)
 WIDER_BIT_PER_S = 7e6
-"""Of a wider link, without control; its runs are as short as the quick form's."""
+"""Rate of a wider link, without control; its runs are as short as the quick form's."""
 PAPER_ALARM_S = 20.0
 PAPER_ADMITTED_PER_S, PAPER_OFFERED_PER_S = 107.2, 209.7
 PAPER_LOSS, PAPER_LOSS_NEWS = 0.25, 0.02
 LOSS_NEAR = 0.1
-"""A loss that is so far from Chen & Heidemann's agrees with it."""
+"""Losses agree that differ by at most this much from Chen & Heidemann's."""
 AR_KEPT = 0.94
-"""90.5 of 96."""
+"""The published share of AR that NEWS keeps: 90.5 of 96."""
 FULL = 0.9
-"""A link of which so much is used is nearly full."""
+"""A link counts as nearly full from this utilisation on."""
 BEST_STATIC_SHARE = 0.89
 """Section 7.3: "only about 11% less than the best static rate limiter"."""
 PAPER = {
@@ -38,7 +38,8 @@ PAPER = {
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every row of the table, and both modes with hot-spot identification; in the full form a wider link, too."""
+    """Return points of every row of the table, and of both modes with hot-spot identification; in the full form also of
+    a wider link."""
     made: list[Point] = []
     for seed in SEEDS[:1] if quick else SEEDS:
         for variant in ("none", "news", "production") if quick else ("none", "news", "news-hsi", "production"):
@@ -70,13 +71,13 @@ Rows = Mapping[str, Sequence[Record]]
 
 
 def _static_ar(rows: Rows) -> dict[str, float]:
-    """AR by static limit, the lowest limit first."""
+    """Return AR by static limit, the lowest limit first."""
     named = {name: simulated.mean(runs, "ar_kbps") for name, runs in rows.items() if name.startswith("static")}
-    return dict(sorted(named.items(), key=lambda one: float(one[0].split()[1])))
+    return dict(sorted(named.items(), key=lambda entry: float(entry[0].split()[1])))
 
 
 def _best_static(rows: Rows) -> list[Goal]:
-    """Fig. 14: NEWS against the static limit with the highest rates."""
+    """Compare NEWS with the static limit that has the highest rates (Fig. 14)."""
     static = _static_ar(rows)
     if not static:
         return []
@@ -87,16 +88,16 @@ def _best_static(rows: Rows) -> list[Goal]:
 
 
 def _kept(runs: Sequence[Record]) -> float:
-    """The least of the runs' AR in the crowd, in parts of what it was before."""
-    return min(one.result["crowd"]["ar_kbps"] / one.result["quiet"]["ar_kbps"] for one in runs)
+    """Return the lowest AR of any run in the crowd relative to AR before."""
+    return min(record.result["crowd"]["ar_kbps"] / record.result["quiet"]["ar_kbps"] for record in runs)
 
 
 def _published(rows: Rows) -> list[Goal]:
-    """What Chen & Heidemann reach."""
+    """Return goals for what Chen & Heidemann reach."""
     if "news" not in rows or "none" not in rows:
         return []
     news, none = rows["news"], rows["none"]
-    loss, without = ([one.result["crowd"]["response_loss"] for one in runs] for runs in (news, none))
+    loss, without = ([record.result["crowd"]["response_loss"] for record in runs] for runs in (news, none))
     mean = statistics.fmean(without)
     return [
         Goal(
@@ -112,7 +113,7 @@ def _published(rows: Rows) -> list[Goal]:
         ),
         Goal(
             "alarm 20 s after the onset (T = 60 s)",
-            all(abs(one - PAPER_ALARM_S) < 1 for one in simulated.detections_s(news)),
+            all(abs(detected_s - PAPER_ALARM_S) < 1 for detected_s in simulated.detections_s(news)),
             simulated.detection(news),
         ),
         Goal("AR at least 0.94 of before the crowd (90.5 of 96)", _kept(news) >= AR_KEPT, f"{_kept(news):.2f}"),
@@ -121,10 +122,10 @@ def _published(rows: Rows) -> list[Goal]:
 
 
 def _production(rows: Rows) -> list[Goal]:
-    """What production mode is for: an earlier alarm, a link that is nearly full, rates that stay."""
+    """Return goals of production mode: an earlier alarm, a link that is nearly full, rates that stay."""
     if (runs := rows.get("production")) is None:
         return []
-    used = min(one.result["crowd"]["bottleneck_used"] for one in runs)
+    used = min(record.result["crowd"]["bottleneck_used"] for record in runs)
     return [
         Goal(
             f"production mode: alarm within {PAPER_ALARM_S:g} s of the onset",
@@ -137,7 +138,7 @@ def _production(rows: Rows) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The table next to Chen & Heidemann's, and what Section 7.2 and 7.3 claim."""
+    """Report our table next to Chen & Heidemann's, and the claims of Sections 7.2 and 7.3."""
     rows = simulated.grouped(records, label)
     table = Table(
         [
@@ -169,12 +170,12 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=[table],
         goals=[*_published(rows), *_production(rows)],
-        summary={name: [one.result["crowd"] for one in runs] for name, runs in rows.items()},
+        summary={name: [record.result["crowd"] for record in runs] for name, runs in rows.items()},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Fig. 12: admitted and offered rates; Figs. 13 and 14: AR, against time."""
+    """Draw admitted and offered rates (Fig. 12) and AR (Figs. 13 and 14) against time."""
     upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
     for name, runs in simulated.grouped(records, label).items():
         if name.startswith(_wider()):

@@ -1,4 +1,5 @@
-"""Connections that reach two servers, of a million: by an observer outside of the switch, and by the switch itself."""
+"""Connections that reach two servers, of a million: counted by an observer outside of the switch, and by the switch
+itself."""
 
 from __future__ import annotations
 
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 
 SEED = 1
 UNPINNED = 0.012
-"""At most, where a quarter of the table is taken (p4src/common/sizes.p4)."""
+"""Largest share of unpinned connections while a quarter of the table is used (p4src/common/sizes.p4)."""
 WHOLE, QUICK = (1, Plan(11, 60_000, 274_000)), (4, Plan(2, 15_000, 67_000))
-"""The part of the table that the connections lie in, and how many: a million and, quickly, 100,000."""
+"""The divisor of the table in which the connections lie, and the plan: a million connections or, in the quick form,
+100,000."""
 Phase = Mapping[str, Any]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """One run: whoever is to be seen is rare."""
+    """Return one run: the events counted are rare, so one run has many connections instead of repetitions."""
     corner, plan = QUICK if quick else WHOLE
     return [
         Point(
@@ -40,13 +42,13 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Each point has a lab of its own, for its tuples."""
+    """Open a lab of its own for each point, with its tuples."""
     del group
 
     def measure(point: Point) -> Values:
-        told = point.parameters
-        plan = Plan(told["waves"], told["live"], told["pressure"])
-        tuples = drawn(plan.tuples, str(VIP), WEB_PORT, slots=CONNECTION_SLOTS, corner=told["corner"], seed=SEED)
+        parameters = point.parameters
+        plan = Plan(parameters["waves"], parameters["live"], parameters["pressure"])
+        tuples = drawn(plan.tuples, str(VIP), WEB_PORT, slots=CONNECTION_SLOTS, corner=parameters["corner"], seed=SEED)
         with ConnectionsLab(tuples) as lab:
             return Programme(lab, plan, say).run().values()
 
@@ -54,15 +56,15 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def _summed(name: str, phases: Sequence[Phase]) -> dict[str, Any]:
-    found = {key: sum(one[key] for one in phases) for key, value in phases[0].items() if isinstance(value, int)}
-    switch = {key: sum(one["switch"][key] for one in phases) for key in phases[0]["switch"]}
-    return {**found, "name": name, "switch": switch}
+    sums = {key: sum(phase[key] for phase in phases) for key, value in phases[0].items() if isinstance(value, int)}
+    switch = {key: sum(phase["switch"][key] for phase in phases) for key in phases[0]["switch"]}
+    return {**sums, "name": name, "switch": switch}
 
 
 def rows(result: Values) -> list[dict[str, Any]]:
-    """All waves as one, and what came behind them."""
-    waves = [one for one in result["phases"] if one["name"] != PRESSED]
-    pressed = [one for one in result["phases"] if one["name"] == PRESSED]
+    """Return the sum of all waves, and the phase behind them."""
+    waves = [phase for phase in result["phases"] if phase["name"] != PRESSED]
+    pressed = [phase for phase in result["phases"] if phase["name"] == PRESSED]
     return [_summed(f"{len(waves)} waves", waves), *pressed]
 
 
@@ -71,24 +73,24 @@ COMPARED = {
     "moved by a SYN": ("moved", "moved"),
     "disowned": ("resets", "disowned"),
 }
-"""What the observer, or the clients, and the switch count: their names there."""
+"""Names of the same count at the observer or the clients, and at the switch."""
 
 
-def _row(one: Mapping[str, Any]) -> list[str]:
-    both = [f"{one[seen]:,} / {one['switch'][counted]:,}" for seen, counted in COMPARED.values()]
-    unpinned = f"{one['unpinned']:,} ({one['unpinned'] / one['connections']:.2%})"
+def _row(phase: Mapping[str, Any]) -> list[str]:
+    both = [f"{phase[seen]:,} / {phase['switch'][counted]:,}" for seen, counted in COMPARED.values()]
+    unpinned = f"{phase['unpinned']:,} ({phase['unpinned'] / phase['connections']:.2%})"
     return [
-        one["name"],
-        f"{one['connections']:,}",
+        phase["name"],
+        f"{phase['connections']:,}",
         unpinned,
         *both,
-        f"{one['strayed']:,}",
-        f"{one['strayed_pinned']:,}",
+        f"{phase['strayed']:,}",
+        f"{phase['strayed_pinned']:,}",
     ]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The last run."""
+    """Report the last run."""
     result = records[-1].result
     summed = rows(result)
     heading = [
@@ -100,10 +102,10 @@ def report(records: Sequence[Record]) -> Report:
         "of those, with a slot",
     ]
     share = summed[0]["unpinned"] / summed[0]["connections"]
-    strayed, broken = (sum(one[name] for one in summed) for name in ("strayed_pinned", "broken_pinned"))
-    counted = " and ".join(f"{sum(one['switch'][name] for one in summed):,}" for name in ("unpinned_new", "disowned"))
-    moved = f"{sum(one['switch']['moved'] for one in summed):,}, seen {sum(one['moved'] for one in summed):,}"
-    pinned = sum(one["connections"] - one["unpinned"] for one in summed)
+    strayed, broken = (sum(wave[name] for wave in summed) for name in ("strayed_pinned", "broken_pinned"))
+    counted = " and ".join(f"{sum(wave['switch'][name] for wave in summed):,}" for name in ("unpinned_new", "disowned"))
+    moved = f"{sum(wave['switch']['moved'] for wave in summed):,}, seen {sum(wave['moved'] for wave in summed):,}"
+    pinned = sum(wave["connections"] - wave["unpinned"] for wave in summed)
     what = ("weight_changes", "drains", "reloads", "ejections", "again", "lost")
     happened = Table(
         ["weight changes", "drains", "reloads", "ejections", "segments sent again", "frames that nobody saw"],
@@ -116,16 +118,18 @@ def report(records: Sequence[Record]) -> Report:
         Goal("the switch counts as many SYNs without a slot, and resets", all(map(exact, result["phases"])), counted),
         Goal("and at least as many moves by a SYN", all(map(bounded, result["phases"])), moved),
     ]
-    return Report([Table(heading, [_row(one) for one in summed]), happened], goals, {"phases": result["phases"]})
+    return Report([Table(heading, [_row(wave) for wave in summed]), happened], goals, {"phases": result["phases"]})
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """What is seen and what the switch counts, side by side."""
+    """Draw the observer's and the switch's counts side by side."""
     axes = figure.subplots()
     summed = rows(records[-1].result)
-    names = [f"{one['name']}:\n{text}" for one in summed for text in COMPARED]
+    names = [f"{wave['name']}:\n{text}" for wave in summed for text in COMPARED]
     for place_of, (label, at) in enumerate({"seen outside of it": 0, "by the switch": 1}.items()):
-        values = [one[pair[0]] if at == 0 else one["switch"][pair[1]] for one in summed for pair in COMPARED.values()]
+        values = [
+            wave[pair[0]] if at == 0 else wave["switch"][pair[1]] for wave in summed for pair in COMPARED.values()
+        ]
         axes.barh([number + 0.4 * place_of for number in range(len(names))], values, 0.4, label=label)
     axes.set_yticks([number + 0.2 for number in range(len(names))], names, fontsize="small")
     axes.invert_yaxis()

@@ -1,4 +1,4 @@
-"""How far it is, and how long it will take."""
+"""Progress of experiments, and an estimate of the time left."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def duration(seconds: float) -> str:
 
 @dataclass(slots=True)
 class _Kind:
-    """Points of one kind, by the seconds that they keep the machine."""
+    """Points of one kind, and the seconds for which they occupy the machine."""
 
     estimated: float = 0.0
     done: float = 0.0
-    """Of the estimate."""
+    """Seconds finished so far, by the estimate."""
     taken: float = 0.0
 
     def left_s(self) -> float:
@@ -31,10 +31,10 @@ class _Kind:
 
 
 class Progress:
-    """Counts the points of all experiments; corrects the estimate by how long the finished ones took.
+    """Counts the points of all experiments, and corrects the estimate by the times of finished points.
 
-    Computed points and those of a lab each have a correction of their own: how fast a machine computes says nothing of
-    a load that lasts its seconds.  A computed point keeps one of the `cores`, a point of a lab all of them.
+    Computed points and points of a lab have separate corrections: a machine's speed does not change the length of a
+    load. A computed point occupies one of the `cores`, a point of a lab all of them.
     """
 
     def __init__(self, points: Sequence[Point], cores: int = 1) -> None:
@@ -46,15 +46,15 @@ class Progress:
             self._kind(point).estimated += self._share(point, point.seconds)
 
     def heading(self, name: str, point: Point) -> str:
-        """Return the line for the screen at the beginning of a point."""
+        """Return the line to print when a point begins."""
         return f"[{self._done + 1}/{self._count}] {name} {point.key}; {duration(self.left_s())} left"
 
     def ending(self, name: str, point: Point) -> str:
-        """Return the line for the screen when a point is finished that was computed beside others."""
+        """Return the line to print when a computed point ends."""
         return f"[{self._done}/{self._count}] {name} {point.key} done; {duration(self.left_s())} left"
 
     def finished(self, point: Point, seconds: float) -> None:
-        """Take note of a point that was measured."""
+        """Record that a point was measured."""
         self._done += 1
         kind = self._kind(point)
         kind.done += self._share(point, point.seconds)

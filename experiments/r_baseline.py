@@ -1,4 +1,4 @@
-"""Why sluice's equal split loses more than kernel DNAT's: what a hop in user space costs a loaded server."""
+"""Why sluice's equal split loses more SYNs than kernel DNAT: the cost of a user-space hop for a loaded server."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ COMPARED: Sequence[Variant] = (IPTABLES, BEHIND_HOP, EQUAL)
 RATE_PER_S, LOAD_S, QUICK_LOAD_S, GIVEN_UP_S = 160.0, 40.0, 15.0, 5.0
 REPETITIONS = 5
 OPENED, OVERFLOWS = "TcpPassiveOpens", "TcpExtListenOverflows"
-"""Counters of a network namespace: handshakes that were completed; SYNs and ACKs that found the queue full."""
+"""Counters of a network namespace: completed handshakes; SYNs and ACKs that found the accept queue full."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way in turn: all meet the same moods of the machine."""
+    """Return points of every variant in turn, so that drift of the machine affects all variants alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     shorter: Values = {"seconds": seconds} if quick else {}
     return [
         Point(
-            f"{one.name}{' quick' if quick else ''} #{number}",
-            {"variant": one.name, "seed": number, **shorter},
+            f"{variant.name}{' quick' if quick else ''} #{number}",
+            {"variant": variant.name, "seed": number, **shorter},
             seconds + 14,
-            group=f"{one.name} {number}",
+            group=f"{variant.name} {number}",
         )
         for number in range(1, 1 + (1 if quick else REPETITIONS))
-        for one in COMPARED
+        for variant in COMPARED
     ]
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open a fresh lab with one loaded server."""
-    (variant,) = [one for one in COMPARED if one.name == group.split(maxsplit=1)[0]]
+    (variant,) = [variant for variant in COMPARED if variant.name == group.split(maxsplit=1)[0]]
     with pool(variant.open(say, THREE)) as web:
         web.lab.break_server(LOADED)
 
@@ -86,7 +86,9 @@ def _figure(record: Record, *path: str) -> float:
 
 
 def _values(records: Sequence[Record], variant: Variant, *path: str) -> dict[int, float]:
-    return {number_of(one): _figure(one, *path) for one in records if one.parameters["variant"] == variant.name}
+    return {
+        number_of(record): _figure(record, *path) for record in records if record.parameters["variant"] == variant.name
+    }
 
 
 def _mean(records: Sequence[Record], variant: Variant, *path: str) -> Mean:
@@ -105,14 +107,15 @@ FIGURES: Mapping[str, tuple[tuple[str, ...], int]] = {
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A table, and whether the hop explains the gap."""
-    known = [one for one in COMPARED if _values(records, one, "connect", "mean_ms")]
+    """Report a table, and whether the hop explains the gap."""
+    known = [variant for variant in COMPARED if _values(records, variant, "connect", "mean_ms")]
     rows = [
-        [one.title, *(_mean(records, one, *path).text(digits) for path, digits in FIGURES.values())] for one in known
+        [variant.title, *(_mean(records, variant, *path).text(digits) for path, digits in FIGURES.values())]
+        for variant in known
     ]
     goals: list[Goal] = []
     if len(known) == len(COMPARED):
-        plain, hop, ours = (_mean(records, one, "connect", "mean_ms") for one in COMPARED)
+        plain, hop, ours = (_mean(records, variant, "connect", "mean_ms") for variant in COMPARED)
         goals.append(
             Goal(
                 "behind a hop in user space kernel DNAT and sluice's equal split are level in connect time",
@@ -120,11 +123,12 @@ def report(records: Sequence[Record]) -> Report:
                 f"{hop.text(0)} against {ours.text(0)} ms; without the hop {plain.text(0)} ms",
             )
         )
-        for one in (BEHIND_HOP, EQUAL):
-            more = difference(*(_values(records, each, "servers", IDLE, "sleeps") for each in (one, IPTABLES)))
+        for variant in (BEHIND_HOP, EQUAL):
+            more = difference(*(_values(records, each, "servers", IDLE, "sleeps") for each in (variant, IPTABLES)))
             goals.append(
                 Goal(
-                    f"a server's workers sleep more often for a connection than with kernel DNAT alone: {one.title}",
+                    "a server's workers sleep more often for a connection than with kernel DNAT alone: "
+                    f"{variant.title}",
                     surely_above(more),
                     f"{more.signed(2)} sleeps",
                 )
@@ -133,22 +137,22 @@ def report(records: Sequence[Record]) -> Report:
         tables=[Table(["way", *FIGURES], rows)],
         goals=goals,
         summary={
-            one.name: {
+            variant.name: {
                 what: [mean.value, mean.half]
                 for what, (path, _) in FIGURES.items()
-                for mean in [_mean(records, one, *path)]
+                for mean in [_mean(records, variant, *path)]
             }
-            for one in known
+            for variant in known
         },
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Connect time, and sleeps of an idle server's workers for a connection; every run a point."""
+    """Draw connect times, and sleeps of an idle server's workers per connection; every run is a point."""
     left, right = figure.subplots(1, 2)
-    for place, one in enumerate(COMPARED):
+    for place, variant in enumerate(COMPARED):
         for axes, path in ((left, ("connect", "mean_ms")), (right, ("servers", IDLE, "sleeps"))):
-            values = list(_values(records, one, *path).values())
+            values = list(_values(records, variant, *path).values())
             axes.plot([place] * len(values), values, "o", color=f"C{place}")
     for axes, label in ((left, "connect, mean (ms)"), (right, "sleeps a connection, idle server")):
         axes.set_ylabel(label)

@@ -1,4 +1,4 @@
-"""Beyond Ohta & Andou: a server repaired after starvation, and one killed."""
+"""Beyond Ohta & Andou: a server that is repaired after starvation, and one that is killed."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ RATE_PER_S = 90.0
 GIVEN_UP_S = 5.0
 LOADED = SERVER_NAMES[-1]
 LOAD_S, QUICK_LOAD_S = 120.0, 54.0
-"""Two thirds are left after what happens: a twentieth of what is missing comes back a period, and from the probe floor
-to BACK that takes 35 of them."""
+"""Seconds of a load. Two thirds are left after the event: each period restores a twentieth of the missing ratio, so a
+server needs 35 periods from the probe floor to BACK."""
 REPETITIONS = 3
 REPAIRED = "repaired after starvation"
 KILLED = "killed"
 FAIR = 1 / len(SERVER_NAMES)
 BACK = 0.28
-"""A ratio from which on a server is back at its share."""
+"""A server is back at its share from this ratio on."""
 STARVED = FAIR / 2
-"""A ratio below which a server counts as starved."""
+"""A server counts as starved below this ratio."""
 FLOOR = FAIR * ProductionOptions().probe_floor
-"""Where production mode puts a server that does not answer."""
+"""The ratio to which production mode lowers a server that does not answer."""
 RESOLUTION = 1e-6
-"""The controller says ratios to so much."""
+"""Resolution of the ratios that the controller reports."""
 EJECTED_S = 2 * PERIOD_S + SAMPLE_S
-"""The interval in which it dies may hold an answer of it, the next one holds none; ratios are read once a second."""
+"""Seconds until a killed server must be at the floor. Its last interval may hold an answer, the next one holds none;
+ratios are read once a second."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Each in paper mode and in production mode; a killed server in production mode only, in the quick form."""
+    """Return points of each case in paper and production mode; the quick form kills a server in production mode
+    only."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     cases = [(case, mode) for case in (REPAIRED, KILLED) for mode in ("paper", "production")]
     if quick:
@@ -64,34 +66,34 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab; a third of the load's time in, something happens to the last server."""
+    """Open a lab; a third of the load's time in, the last server is repaired or killed."""
     case, mode, _ = group.split("/")
-    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as one:
+    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
         if case == REPAIRED:
-            one.lab.break_server(LOADED)
+            web_pool.lab.break_server(LOADED)
 
         def measure(point: Point) -> Values:
             load = Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
-            one.lab.controller.set_mode(mode)
+            web_pool.lab.controller.set_mode(mode)
             at = load.seconds / 3
             happening: Mapping[str, Callable[[], None]] = {
-                REPAIRED: lambda: one.lab.mend_server(LOADED),
-                KILLED: lambda: one.lab.kill_server(LOADED),
+                REPAIRED: lambda: web_pool.lab.mend_server(LOADED),
+                KILLED: lambda: web_pool.lab.kill_server(LOADED),
             }
-            measured = one.run(load, [(at, happening[case])])
+            measured = web_pool.run(load, [(at, happening[case])])
             return {**measured, "at_s": at}
 
         yield measure
 
 
 def _happened_s(record: Record) -> float:
-    """Return when it had happened to the last server, in seconds since the start; as planned, where nobody noted it."""
+    """Return when the event happened, in seconds since the start; the planned time if none was recorded."""
     (at,) = record.result.get("happened_s") or [record.result["at_s"]]
     return at
 
 
 def _before(record: Record) -> float:
-    """Return the last server's ratio when it happened."""
+    """Return the last server's ratio at the event."""
     return [row[-1] for row in record.result["ratios"] if row[0] <= _happened_s(record)][-1]
 
 
@@ -100,12 +102,12 @@ def _at_end(record: Record) -> float:
     return record.result["ratios"][-1][-1]
 
 
-def _place(one: Record) -> tuple[str, str]:
-    return one.parameters["case"], one.parameters["mode"]
+def _place(record: Record) -> tuple[str, str]:
+    return record.parameters["case"], record.parameters["mode"]
 
 
 def _of(records: Sequence[Record], case: str, mode: str) -> list[Record]:
-    return [one for one in records if _place(one) == (case, mode)]
+    return [record for record in records if _place(record) == (case, mode)]
 
 
 def floor_s(record: Record) -> float:
@@ -116,35 +118,35 @@ def floor_s(record: Record) -> float:
 
 
 def _floor(runs: Sequence[Record]) -> str:
-    """Say when the killed server was at the probe floor, and in how many runs it never was."""
-    after = [floor_s(one) for one in runs]
+    """Report when the killed server was at the probe floor, and in how many runs it never was."""
+    after = [floor_s(record) for record in runs]
     known = [seconds for seconds in after if math.isfinite(seconds)]
     never = [f"never in {len(runs) - len(known)} of {len(runs)}"] if len(known) < len(runs) else []
     return ", ".join([*([mean_of(known).text(1)] if known else []), *never])
 
 
 def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
-    given_up, begun = (sum(one.result["transfer"][what] for one in runs) for what in ("given_up", "begun"))
+    given_up, begun = (sum(record.result["transfer"][what] for record in runs) for what in ("given_up", "begun"))
     return [
         case,
         mode,
-        *(mean_of([read(one) for one in runs]).text(3) for read in (_before, _at_end)),
+        *(mean_of([read(record) for record in runs]).text(3) for read in (_before, _at_end)),
         _floor(runs) if case == KILLED else "-",
-        *(mean_of([one.result[kind]["mean_ms"] for one in runs]).text(0) for kind in ("connect", "transfer")),
+        *(mean_of([record.result[kind]["mean_ms"] for record in runs]).text(0) for kind in ("connect", "transfer")),
         f"{given_up} of {begun}",
     ]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The ratios before and at the end, and what was broken."""
+    """Report the ratios before the event and at the end, and failed connections."""
     goals: list[Goal] = []
     for mode, what in (("paper", "stays starved"), ("production", "back at its share")):
         if runs := _of(records, REPAIRED, mode):
-            ratio = mean_of([_at_end(one) for one in runs])
+            ratio = mean_of([_at_end(record) for record in runs])
             reached = ratio.value < STARVED if mode == "paper" else ratio.value >= BACK
             goals.append(Goal(f"repaired server, {mode} mode: {what}", reached, f"ratio {ratio.text(3)} at the end"))
     if killed := _of(records, KILLED, "production"):
-        worst = max(floor_s(one) for one in killed)
+        worst = max(floor_s(record) for record in killed)
         goals.append(
             Goal(
                 f"killed server, production mode: at the probe floor within {EJECTED_S:g} s (two periods, and the "
@@ -170,7 +172,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """The last server's ratio against time."""
+    """Draw the last server's ratio against time."""
     axes = figure.subplots()
     for number, ((case, mode), runs) in enumerate(grouped(records, _place).items()):
         rows: list[list[Any]] = runs[0].result["ratios"]

@@ -1,4 +1,4 @@
-"""Established connections broken by weight changes: long downloads and pages while the weights never rest."""
+"""Established connections broken by weight changes: long downloads and pages while the weights change constantly."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 RATE_PER_S = 40.0
 GIVEN_UP_S = 5.0
 CHANGE_S = 0.25
-"""Between two changes by hand: each drains a server, or gives it connections again."""
+"""Seconds between two manual changes; each drains a server, or gives it connections again."""
 READERS = 6
 READER_BYTES_PER_S = 200_000.0
-"""A download takes 15 s."""
+"""Rate of a download's reader; a download takes 15 s."""
 MODES = ("paper", "production")
 LOAD_S, QUICK_LOAD_S = 120.0, 20.0
 REPETITIONS = 3
@@ -40,7 +40,7 @@ READY_S = 30.0
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Both modes of R; in turn in the full form."""
+    """Return points of both modes of R, in turn in the full form."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
@@ -55,19 +55,22 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 class Changing:
-    """Drains the servers in turn and takes each back, until it is stopped; R decides beside it."""
+    """Drains the servers in turn and takes each back until it is stopped; R decides at the same time."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._ending = threading.Event()
         self._failure: Exception | None = None
         self.moments: list[float] = []
-        """When a change was in force, on the clock of time.time()."""
+        """Times at which a change took effect, on the clock of time.time()."""
         self._thread = threading.Thread(target=self._run, name="changes")
         self._thread.start()
 
     def stop(self) -> None:
-        """Return once every server has its share again; raise what a change failed with."""
+        """Return once every server has its share again.
+
+        Raises the exception with which a change failed.
+        """
         self._ending.set()
         self._thread.join()
         if self._failure is not None:
@@ -87,18 +90,18 @@ class Changing:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab whose last server is loaded, so that R has something to move as well."""
+    """Open a lab whose last server is loaded, so that R changes weights as well."""
     mode = group.split("/", maxsplit=1)[0]
-    with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as one:
-        original = (one.lab.files / LONG).read_bytes()
-        one.lab.break_server(SERVER_NAMES[-1])
+    with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
+        original = (web_pool.lab.files / LONG).read_bytes()
+        web_pool.lab.break_server(SERVER_NAMES[-1])
 
         def measure(point: Point) -> Values:
-            resets = one.handshakes.resets_by_service
-            first = _weight_changes(one.lab)
-            quiet_before = one.lab.quiet_packet_counts()
+            resets = web_pool.handshakes.resets_by_service
+            first = _weight_changes(web_pool.lab)
+            quiet_before = web_pool.lab.quiet_packet_counts()
             downloads = Downloads(
-                namespace_pid=one.lab.pid(DOWNLOAD_CLIENT.name),
+                namespace_pid=web_pool.lab.pid(DOWNLOAD_CLIENT.name),
                 address=str(VIP),
                 port=WEB_PORT,
                 path=LONG,
@@ -106,20 +109,22 @@ def place(group: str, say: Say) -> Generator[Measure]:
                 readers=READERS,
                 rate_bytes_per_s=READER_BYTES_PER_S,
             )
-            one.lab.at_end(downloads.abort)
+            web_pool.lab.at_end(downloads.abort)
             await_true("all long downloads run", lambda: len(downloads.established()) == READERS, READY_S)
-            changing = Changing(one.lab)
+            changing = Changing(web_pool.lab)
             try:
-                measured = one.measure(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+                measured = web_pool.measure(
+                    Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
+                )
             finally:
                 changing.stop()
-            written = _weight_changes(one.lab) - first
+            written = _weight_changes(web_pool.lab) - first
             finished = downloads.finish()
             return {
                 **measured,
                 "changes": written,
-                "resets_by_service": one.handshakes.resets_by_service - resets,
-                "switch": passed_since(one.lab, quiet_before),
+                "resets_by_service": web_pool.handshakes.resets_by_service - resets,
+                "switch": passed_since(web_pool.lab, quiet_before),
                 **figures(finished, changing.moments),
             }
 
@@ -132,38 +137,40 @@ def _weight_changes(lab: Lab) -> int:
 
 
 def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str, Any]:
-    """Return what became of the downloads, and how many changes by hand each lived through."""
-    lived = [sum(one.established <= moment <= one.ended for moment in moments) for one in downloads]
+    """Return the outcomes of the downloads, and how many manual changes each of them survived."""
+    lived = [
+        sum(connection.established <= moment <= connection.ended for moment in moments) for connection in downloads
+    ]
     return {
         "by_hand": len(moments),
         "downloads": len(downloads),
-        "broken": [one.fault for one in downloads if one.fault],
+        "broken": [download.fault for download in downloads if download.fault],
         "lived_through": lived,
     }
 
 
 def _row(mode: str, runs: Sequence[Record]) -> list[str]:
-    results = [one.result for one in runs]
-    replies, pages = (sum(one["httperf"][count] for one in results) for count in ("replies", "connections"))
+    results = [record.result for record in runs]
+    replies, pages = (sum(result["httperf"][count] for result in results) for count in ("replies", "connections"))
     return [
         f"{mode}, {len(runs)} runs" if len(runs) > 1 else mode,
-        mean_of([one["changes"] for one in results]).text(0),
-        str(sum(one["downloads"] for one in results)),
-        mean_of([statistics.median(one["lived_through"] or [0]) for one in results]).text(0),
-        f"{sum(sum(one['lived_through']) for one in results):,}",
-        str(sum(len(one["broken"]) for one in results)),
+        mean_of([result["changes"] for result in results]).text(0),
+        str(sum(result["downloads"] for result in results)),
+        mean_of([statistics.median(result["lived_through"] or [0]) for result in results]).text(0),
+        f"{sum(sum(result['lived_through']) for result in results):,}",
+        str(sum(len(result["broken"]) for result in results)),
         f"{replies:,} of {pages:,}",
-        str(sum(one["resets_by_service"] + one["httperf"]["resets"] for one in results)),
+        str(sum(result["resets_by_service"] + result["httperf"]["resets"] for result in results)),
     ]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row a mode; counts are of all its runs."""
-    by_mode = grouped(records, lambda one: one.parameters["mode"])
-    changes = sum(one.result["changes"] for one in records)
-    downloads = sum(one.result["downloads"] for one in records)
-    broken = sum(len(one.result["broken"]) for one in records)
-    resets = sum(one.result["resets_by_service"] + one.result["httperf"]["resets"] for one in records)
+    """Report a row for each mode; counts are sums over its runs."""
+    by_mode = grouped(records, lambda record: record.parameters["mode"])
+    changes = sum(record.result["changes"] for record in records)
+    downloads = sum(record.result["downloads"] for record in records)
+    broken = sum(len(record.result["broken"]) for record in records)
+    resets = sum(record.result["resets_by_service"] + record.result["httperf"]["resets"] for record in records)
     heading = [
         "R's mode",
         "weight changes a run",
@@ -184,15 +191,15 @@ def report(records: Sequence[Record]) -> Report:
             ),
             Goal("pages reset: 0", resets == 0 if changes else None, str(resets)),
         ],
-        summary={one.key: {k: v for k, v in one.result.items() if k != "ratios"} for one in records},
+        summary={record.key: {k: v for k, v in record.result.items() if k != "ratios"} for record in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Ratios of a run of each mode against time."""
-    modes = [mode for mode in MODES if any(one.parameters["mode"] == mode for one in records)]
+    """Draw the ratios of one run of each mode against time."""
+    modes = [mode for mode in MODES if any(record.parameters["mode"] == mode for record in records)]
     for axes, mode in zip(figure.subplots(len(modes), 1, sharex=True, squeeze=False)[:, 0], modes, strict=True):
-        rows = next(one.result["ratios"] for one in records if one.parameters["mode"] == mode)
+        rows = next(record.result["ratios"] for record in records if record.parameters["mode"] == mode)
         for number, name in enumerate(SERVER_NAMES, 1):
             axes.step([row[0] for row in rows], [row[number] for row in rows], where="post", label=name)
         axes.set_ylabel(f"ratio, {mode} mode")

@@ -1,4 +1,4 @@
-"""The control run: the same client and server without the switch, to see what of a time is the switch's own."""
+"""The control run: the same client and server without the switch, to separate the switch's share of a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ WAYS: Mapping[str, Callable[[Say], Lab]] = {DIRECT: DirectLab, ROUTED: RoutedLab
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way at every rate; repetitions go round: all meet the same moods of the machine."""
+    """Return points of every path at every rate; repetitions are interleaved, so that drift of the machine affects all
+    alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -52,61 +53,65 @@ def points(quick: bool) -> Sequence[Point]:
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open a lab with one server."""
-    with pool(WAYS[group.split("/", maxsplit=1)[0]](quiet(say))) as one:
-        yield lambda point: one.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+    with pool(WAYS[group.split("/", maxsplit=1)[0]](quiet(say))) as web_pool:
+        yield lambda point: web_pool.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
 
 
 def _of(records: Sequence[Record], path: str, rate: float) -> list[Record]:
-    return [one for one in records if (one.parameters["path"], one.parameters["rate_per_s"]) == (path, rate)]
+    return [
+        record for record in records if (record.parameters["path"], record.parameters["rate_per_s"]) == (path, rate)
+    ]
 
 
 def figure_of(records: Sequence[Record], path: str, rate: float, kind: str, figure: str) -> Mean:
-    """Return a figure (`mean_ms`, `median_ms`, `p99_ms`) of the connect or transfer times of a way at a rate."""
-    return mean_of([one.result[kind][figure] for one in _of(records, path, rate)])
+    """Return a figure (`mean_ms`, `median_ms`, `p99_ms`) of the connect or transfer times of a path at a rate."""
+    return mean_of([record.result[kind][figure] for record in _of(records, path, rate)])
 
 
 def answered_per_s(record: Record) -> float:
-    """Return the replies that httperf had, by the time that the load was made."""
+    """Return the replies per second that httperf received while the load was made."""
     return record.result["httperf"]["replies"] / record.result["httperf"]["duration_s"]
 
 
 def _rates(records: Sequence[Record]) -> list[float]:
-    return sorted({one.parameters["rate_per_s"] for one in records})
+    return sorted({record.parameters["rate_per_s"] for record in records})
 
 
 def _row(records: Sequence[Record], path: str, rate: float) -> list[str]:
     runs = _of(records, path, rate)
-    lost = sum(one.result["transfer"]["given_up"] for one in runs)
+    lost = sum(record.result["transfer"]["given_up"] for record in runs)
     cells = [
         figure_of(records, path, rate, kind, figure).text(2)
         for kind in ("connect", "transfer")
         for figure in ("median_ms", "mean_ms", "p99_ms")
     ]
-    return [path, f"{rate:g}", mean_of([answered_per_s(one) for one in runs]).text(1), *cells, str(lost)]
+    return [path, f"{rate:g}", mean_of([answered_per_s(record) for record in runs]).text(1), *cells, str(lost)]
 
 
 def _answers(records: Sequence[Record]) -> Goal:
-    lost = sum(one.result["transfer"]["given_up"] for one in records if one.parameters["path"] == SWITCH)
-    begun = sum(one.result["transfer"]["begun"] for one in records if one.parameters["path"] == SWITCH)
+    lost = sum(record.result["transfer"]["given_up"] for record in records if record.parameters["path"] == SWITCH)
+    begun = sum(record.result["transfer"]["begun"] for record in records if record.parameters["path"] == SWITCH)
     return Goal(
         "through the switch every request is answered", lost == 0 if begun else None, f"{begun - lost} of {begun}"
     )
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each way and rate."""
+    """Report a row for each path and rate."""
     heading = ["between client and server", "requests/s", "answered/s"]
     heading += [f"{kind}, {figure} (ms)" for kind in ("connect", "transfer") for figure in ("median", "mean", "p99")]
     rows = [_row(records, path, rate) for path in WAYS for rate in _rates(records) if _of(records, path, rate)]
     return Report(
         tables=[Table([*heading, "given up"], rows)],
         goals=[_answers(records)],
-        summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer", "httperf")} for one in records},
+        summary={
+            record.key: {kind: record.result[kind] for kind in ("connect", "transfer", "httperf")} for record in records
+        },
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Median and p99 of connecting, against the rate."""
+    """Draw median and p99 of the connect time against the rate."""
     rates = _rates(records)
     for axes, what in zip(figure.subplots(1, 2), ("median_ms", "p99_ms"), strict=True):
         for path in WAYS:

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 SERVER = SERVER_NAMES[0]
 BACKLOG = 4
-"""Of the accept queue: it overflows at rates at which the server keeps up on the whole, and the loss of one SYN says
-little of the next. The longer one of the other experiments overflows where the server falls behind for seconds: then a
-connection loses one SYN after the other."""
+"""Length of the accept queue. It overflows at rates that the server sustains on average, so SYN losses are nearly
+independent. The longer queue of the other experiments overflows only when the server falls behind for seconds; then one
+connection loses several SYNs in a row."""
 RATES_PER_S: Mapping[int, Sequence[float]] = {
     BACKLOG: (10.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 20.0, 24.0),
     webservers.BACKLOG: (20.0, 22.0, 24.0),
 }
-"""By accept queue."""
+"""Request rates by length of the accept queue."""
 QUICK_RATES_PER_S: Mapping[int, Sequence[float]] = {BACKLOG: (12.0, 14.0, 16.0, 20.0)}
 REPETITIONS = 3
 LOAD_S = 60.0
 QUICK_LOAD_S = 20.0
 GIVEN_UP_S = 20.0
-"""httperf gives a connection up after this: behind most of the SYN timers."""
+"""Seconds after which httperf gives a connection up: later than most of the SYN timers."""
 
 PREDICTED_ABOVE_R, PREDICTED_BELOW_R = 0.02, 0.5
 AGREEMENT = 0.1
@@ -44,7 +44,7 @@ CORRELATION = 0.98
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every rate, and every rate again in the full form."""
+    """Return points of every rate, repeated in the full form."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -67,25 +67,25 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab with one server in use, which is loaded: its overload then is no trouble to the client."""
+    """Open the lab with one server in use, the loaded one, whose overload does not slow the client."""
     backlog = int(group.split(maxsplit=1)[0])
-    with pool(Lab(switch_kind(), Balance("fixed", 1.0, 10.0), say=quiet(say), backlog=backlog)) as one:
+    with pool(Lab(switch_kind(), Balance("fixed", 1.0, 10.0), say=quiet(say), backlog=backlog)) as web_pool:
         for name in SERVER_NAMES:
             if name != SERVER:
-                one.lab.controller.drain(name, drain=True)
-        one.lab.break_server(SERVER)
+                web_pool.lab.controller.drain(name, drain=True)
+        web_pool.lab.break_server(SERVER)
 
         def measure(point: Point) -> Values:
             load = Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
-            measured = one.run(load)
-            known = timers(one.lab.pid(LOAD_CLIENT.name))
+            measured = web_pool.run(load)
+            known = timers(web_pool.lab.pid(LOAD_CLIENT.name))
             return {**measured, "timers": {"retries": known.retries, "linear": known.linear}}
 
         yield measure
 
 
 def r_of(record: Record, *, every: bool = False) -> float:
-    """Return R of a run; with `every` SYN-ACK counted, also those that the server repeats."""
+    """Return R of a run; with `every`, repeated SYN-ACKs of the server count too."""
     counts = record.result["servers"][SERVER]
     answers = counts["synack"] + (counts["synack_again"] if every else 0)
     return (counts["syn"] - answers) / answers
@@ -102,24 +102,24 @@ def predicted_s(record: Record) -> float:
 
 
 def error_of(record: Record) -> float:
-    """Return by which part the measured mean connect time is above the predicted one."""
+    """Return the relative excess of the measured mean connect time over the predicted one."""
     return connect_s(record) / predicted_s(record) - 1
 
 
 def _row(rate: float, runs: Sequence[Record]) -> list[str]:
-    given_up, begun = (sum(one.result["connect"][what] for one in runs) for what in ("given_up", "begun"))
+    given_up, begun = (sum(record.result["connect"][what] for record in runs) for what in ("given_up", "begun"))
     return [
         f"{rate:g}",
-        mean_of([r_of(one) for one in runs]).text(3),
-        mean_of([r_of(one, every=True) for one in runs]).text(3),
-        mean_of([1000 * connect_s(one) for one in runs]).text(0),
-        mean_of([1000 * predicted_s(one) for one in runs]).text(0),
+        mean_of([r_of(record) for record in runs]).text(3),
+        mean_of([r_of(record, every=True) for record in runs]).text(3),
+        mean_of([1000 * connect_s(record) for record in runs]).text(0),
+        mean_of([1000 * predicted_s(record) for record in runs]).text(0),
         f"{given_up} of {begun}",
     ]
 
 
 def _table(records: Sequence[Record]) -> Table:
-    by_rate = sorted(grouped(records, lambda one: one.parameters["rate_per_s"]).items())
+    by_rate = sorted(grouped(records, lambda record: record.parameters["rate_per_s"]).items())
     return Table(
         [
             f"requests/s, accept queue of {records[0].parameters['backlog']}",
@@ -134,22 +134,22 @@ def _table(records: Sequence[Record]) -> Table:
 
 
 def _low(records: Sequence[Record]) -> list[Record]:
-    """Return the runs whose R is held against the prediction."""
-    return [one for one in records if PREDICTED_ABOVE_R <= r_of(one) <= PREDICTED_BELOW_R]
+    """Return the runs whose R is compared with the prediction."""
+    return [record for record in records if PREDICTED_ABOVE_R <= r_of(record) <= PREDICTED_BELOW_R]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Hold the connect time against R."""
-    held = [one for one in records if one.parameters["backlog"] == BACKLOG]
-    longer = [one for one in records if one.parameters["backlog"] != BACKLOG]
-    rs, connects = [r_of(one) for one in held], [connect_s(one) for one in held]
-    low = _low(held)
-    worst = max((abs(error_of(one)) for one in low), default=None)
+    """Compare the connect time with R."""
+    standard = [record for record in records if record.parameters["backlog"] == BACKLOG]
+    longer = [record for record in records if record.parameters["backlog"] != BACKLOG]
+    rs, connects = [r_of(record) for record in standard], [connect_s(record) for record in standard]
+    low = _low(standard)
+    worst = max((abs(error_of(record)) for record in low), default=None)
     spread = len(set(rs)) > 1 and len(set(connects)) > 1
     correlation = statistics.correlation(rs, connects) if spread else None
     slope = statistics.linear_regression(rs, connects).slope if spread else None
     return Report(
-        tables=[_table(runs) for runs in (held, longer) if runs],
+        tables=[_table(runs) for runs in (standard, longer) if runs],
         goals=[
             Goal(
                 "R up to 0.5: within 10 % of what the client's SYN timers predict",
@@ -172,23 +172,32 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Connect time and R against the rate, and one against the other."""
+    """Draw connect time and R against the rate, and against each other."""
     left, right = figure.subplots(1, 2)
-    held = [one for one in records if one.parameters["backlog"] == BACKLOG]
-    ordered = sorted(held, key=lambda one: one.parameters["rate_per_s"])
-    rates = [one.parameters["rate_per_s"] for one in ordered]
-    left.plot(rates, [1000 * connect_s(one) for one in ordered], "o", label="connect time, mean")
-    left.plot(rates, [1000 * r_of(one) for one in ordered], "x", label="R x 1 s")
-    left.plot(rates, [1000 * r_of(one, every=True) for one in ordered], "+", label="R of every SYN-ACK x 1 s")
+    standard = [record for record in records if record.parameters["backlog"] == BACKLOG]
+    ordered = sorted(standard, key=lambda record: record.parameters["rate_per_s"])
+    rates = [record.parameters["rate_per_s"] for record in ordered]
+    left.plot(rates, [1000 * connect_s(record) for record in ordered], "o", label="connect time, mean")
+    left.plot(rates, [1000 * r_of(record) for record in ordered], "x", label="R x 1 s")
+    left.plot(rates, [1000 * r_of(record, every=True) for record in ordered], "+", label="R of every SYN-ACK x 1 s")
     left.set_xlabel("requests per s")
     left.set_ylabel("ms")
-    right.plot([r_of(one) for one in ordered], [1000 * connect_s(one) for one in ordered], "o", label="measured")
+    right.plot(
+        [r_of(record) for record in ordered], [1000 * connect_s(record) for record in ordered], "o", label="measured"
+    )
     by_r = sorted(ordered, key=r_of)
-    right.plot([r_of(one) for one in by_r], [1000 * predicted_s(one) for one in by_r], "-", label="by the SYN timers")
-    longer = [one for one in records if one.parameters["backlog"] != BACKLOG]
+    right.plot(
+        [r_of(record) for record in by_r],
+        [1000 * predicted_s(record) for record in by_r],
+        "-",
+        label="by the SYN timers",
+    )
+    longer = [record for record in records if record.parameters["backlog"] != BACKLOG]
     if longer:
         label = f"measured, accept queue of {longer[0].parameters['backlog']}"
-        right.plot([r_of(one) for one in longer], [1000 * connect_s(one) for one in longer], "^", label=label)
+        right.plot(
+            [r_of(record) for record in longer], [1000 * connect_s(record) for record in longer], "^", label=label
+        )
     right.set_xlabel("R")
     for axes in (left, right):
         axes.legend(fontsize="small")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 LOADED = SERVER_NAMES[-1]
 RATES_PER_S = (30.0, 60.0, 90.0, 120.0, 160.0)
 QUICK_RATES_PER_S = (120.0,)
-QUICK = tuple(one for one in VARIANTS if one not in (WITHOUT.name, ROUND_ROBIN.name))
-"""Without what is between two that are there, and the proxy that looks at no connections."""
+QUICK = tuple(name for name in VARIANTS if name not in (WITHOUT.name, ROUND_ROBIN.name))
+"""Variants of the quick form: all but the mode between two others, and the proxy that ignores open connections."""
 REPETITIONS = 3
 LOAD_S = 40.0
 QUICK_LOAD_S = 15.0
@@ -39,13 +39,14 @@ GIVEN_UP_S = 5.0
 HURTS_MS = 100.0
 SHARE_OF_EQUAL = 0.25
 NO_LOSS_MS = 1.0
-"""A connect time below is a handshake's; the first repeated SYN comes after 1,000 ms."""
+"""A connect time below this many ms is a handshake's; the first repeated SYN follows after 1,000 ms."""
 MEDIAN_DIGITS = 2
-"""A median is a millisecond or two: half of the requests meet nobody."""
+"""Digits of a median in ms: it is a millisecond or two, since half of the requests do not have to wait."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way to balance at every rate; repetitions go round: all meet the same moods of the machine."""
+    """Return points of every variant at every rate; repetitions are interleaved, so that drift of the machine affects
+    all alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -69,11 +70,11 @@ def key_of(name: str, rate_per_s: float, seconds: float, number: int) -> str:
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open a fresh lab with one loaded server: ratios and queues begin anew."""
-    with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say, THREE)) as one:
-        one.lab.break_server(LOADED)
+    with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say, THREE)) as web_pool:
+        web_pool.lab.break_server(LOADED)
 
         def measure(point: Point) -> Values:
-            return one.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+            return web_pool.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
 
         yield measure
 
@@ -82,32 +83,34 @@ def figure_of(records: Sequence[Record], name: str, rate: float, kind: str, figu
     """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant at a rate."""
     return mean_of(
         [
-            one.result[kind][figure]
-            for one in records
-            if one.parameters["variant"] == name and one.parameters["rate_per_s"] == rate
+            record.result[kind][figure]
+            for record in records
+            if record.parameters["variant"] == name and record.parameters["rate_per_s"] == rate
         ]
     )
 
 
 def _known(records: Sequence[Record]) -> list[Variant]:
-    """Return the ways to balance that were run."""
-    names = {one.parameters["variant"] for one in records}
-    return [one for one in VARIANTS.values() if one.name in names]
+    """Return the variants that were run."""
+    names = {record.parameters["variant"] for record in records}
+    return [variant for variant in VARIANTS.values() if variant.name in names]
 
 
 def _table(records: Sequence[Record], kind: str, figure: str, what: str, digits: int = 0) -> Table:
-    rates = sorted({one.parameters["rate_per_s"] for one in records})
-    shown = [one for one in _known(records) if kind == "transfer" or not one.proxy]
+    rates = sorted({record.parameters["rate_per_s"] for record in records})
+    shown = [variant for variant in _known(records) if kind == "transfer" or not variant.proxy]
     rows = [
-        [one.title, *(figure_of(records, one.name, rate, kind, figure).text(digits) for rate in rates)] for one in shown
+        [variant.title, *(figure_of(records, variant.name, rate, kind, figure).text(digits) for rate in rates)]
+        for variant in shown
     ]
     return Table([what, *(f"{rate:g}/s" for rate in rates)], rows)
 
 
 def _shares(records: Sequence[Record], above_ms: float = 0.0) -> dict[float, float]:
-    """Paper mode's mean connect time in parts of an equal split's, by rate, where that is above a time."""
+    """Return paper mode's mean connect time relative to an equal split's, by rate, where the latter is above a
+    limit."""
     shares: dict[float, float] = {}
-    for rate in sorted({one.parameters["rate_per_s"] for one in records}):
+    for rate in sorted({record.parameters["rate_per_s"] for record in records}):
         equal, paper = (figure_of(records, name, rate, "connect", "mean_ms").value for name in (EQUAL.name, PAPER.name))
         if equal > above_ms and not math.isnan(paper):
             shares[rate] = paper / equal
@@ -125,23 +128,24 @@ def _quarter(records: Sequence[Record]) -> Goal:
 
 
 def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
-    """Hold production mode's mean or p99 against the alternatives': of connecting, only against who is no proxy."""
+    """Compare production mode's mean or p99 with the alternatives'; of connect times, only with alternatives that are
+    no proxy."""
     what = figure.removesuffix("_ms")
     text = {
         "connect": f"production mode at or below {IPTABLES.title}, {what} of the connect time",
         "transfer": f"production mode at or below every alternative, {what} of the whole transfer",
     }
-    rates = sorted({one.parameters["rate_per_s"] for one in records})
+    rates = sorted({record.parameters["rate_per_s"] for record in records})
     misses: list[str] = []
     close: dict[str, list[str]] = {}
-    told = False
+    is_labelled = False
     for rate in rates:
         ours = figure_of(records, PRODUCTION.name, rate, kind, figure)
         for other in ALTERNATIVES if kind == "transfer" else (IPTABLES,):
             theirs = figure_of(records, other.name, rate, kind, figure)
             if math.isnan(ours.value) or math.isnan(theirs.value):
                 continue
-            told = True
+            is_labelled = True
             digits = 2 if max(ours.value, theirs.value) < NO_LOSS_MS else 1
             versus = f"{rate:g}/s: {ours.text(digits)} ms against {theirs.text(digits)} ms of {other.title}"
             if ours.value > theirs.value:
@@ -150,19 +154,19 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
                 close.setdefault(other.title, []).append(f"{rate:g}/s")
     return Goal(
         text[kind],
-        not misses if told else None,
-        "; ".join(misses) or (_everywhere(close) if told else "-"),
+        not misses if is_labelled else None,
+        "; ".join(misses) or (_everywhere(close) if is_labelled else "-"),
     )
 
 
 def _everywhere(close: Mapping[str, Sequence[str]]) -> str:
-    """Say so, and at which rates the means of whom are no further apart than chance."""
+    """Report whether the goal holds at every rate, and where means do not differ by more than chance."""
     whom = "; ".join(f"{title} at {', '.join(rates)}" for title, rates in close.items())
     return "everywhere" + (f"{BY_CHANCE} from {whom}" if close else "")
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Tables of mean, p99 and median, and the goals."""
+    """Report tables of mean, p99 and median, and the goals."""
     return Report(
         tables=[
             _table(records, "connect", "mean_ms", "connect time, mean (ms)"),
@@ -181,28 +185,29 @@ def report(records: Sequence[Record]) -> Report:
         ],
         summary={
             "runs": [
-                {**one.parameters, **{kind: one.result[kind] for kind in ("connect", "transfer")}} for one in records
+                {**record.parameters, **{kind: record.result[kind] for kind in ("connect", "transfer")}}
+                for record in records
             ]
         },
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean connect time, mean and p99 of the transfers, against the rate."""
+    """Draw mean connect time, and mean and p99 of transfers, against the rate."""
     plots = (
         ("connect", "mean_ms", "connect, mean"),
         ("transfer", "mean_ms", "transfer, mean"),
         ("transfer", "p99_ms", "transfer, p99"),
     )
-    rates = sorted({one.parameters["rate_per_s"] for one in records})
+    rates = sorted({record.parameters["rate_per_s"] for record in records})
     for axes, (kind, what, title) in zip(figure.subplots(1, 3), plots, strict=True):
-        for one in _known(records):
-            if kind == "connect" and one.proxy:
+        for variant in _known(records):
+            if kind == "connect" and variant.proxy:
                 continue
-            means = [figure_of(records, one.name, rate, kind, what) for rate in rates]
+            means = [figure_of(records, variant.name, rate, kind, what) for rate in rates]
             bars = [0.0 if math.isnan(mean.half) else mean.half for mean in means]
-            style = "--" if one.proxy else "-"
-            axes.errorbar(rates, [mean.value for mean in means], yerr=bars, fmt=f"o{style}", label=one.title, ms=3)
+            style = "--" if variant.proxy else "-"
+            axes.errorbar(rates, [mean.value for mean in means], yerr=bars, fmt=f"o{style}", label=variant.title, ms=3)
         axes.set_yscale("log")
         axes.set_xlabel("requests per s")
         axes.set_title(f"{title} (ms)", fontsize="medium")

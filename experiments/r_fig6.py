@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RATE_PER_S = 120.0
-"""Of the run that is made both in the lab and by simulation."""
+"""Requests per second of the run that is made both in the lab and by simulation."""
 
 LAB_S, QUICK_LAB_S = 90.0, 45.0
 REPETITIONS, SIMULATIONS = 6, 30
-"""Of that run, in the full form: its connect time hangs on the few seconds in which a queue is full."""
+"""Repetitions of that run in the full form; its connect time depends on the few seconds in which a queue is full."""
 CPU = "quota, EEVDF, clients that close"
-"""How the simulation grants CPU time: a run made otherwise is another run."""
+"""How the simulation grants CPU time. It is part of a point's parameters, so that runs made otherwise are made
+again."""
 
 MAP_PERIOD_S = 10.0
 MAP_S, QUICK_MAP_S = 1800.0, 600.0
@@ -41,15 +42,15 @@ WINDOWS_S = (20.0, 50.0, 100.0, 200.0, 400.0)
 QUICK_DELTAS = (0.05, 0.1, 0.4, 0.9)
 QUICK_WINDOWS_S = (20.0, 200.0)
 TOLD_DELTAS, TOLD_WINDOWS_S = (0.02, 0.1, 0.4, 0.9), (20.0, 100.0, 400.0)
-"""Of the map, as rows of the page's tables; the figure has every cell."""
+"""Rows of the map in the page's tables; the figure has every cell."""
 QUICK_SEEDS, SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
 HALVED = 0.5
-"""A ratio below so much of an equal split's has clearly fallen."""
+"""A ratio below this share of an equal split's has clearly fallen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load of the map: requests a second, and the CPU time of each in seconds."""
+    """A load of the map: requests per second, and the CPU seconds of each."""
 
     rate_per_s: float
     work_s: float
@@ -57,12 +58,12 @@ class Case:
 
 ROOM, SCARCE = "room to spare", "near capacity"
 CASES = {ROOM: Case(RATE_PER_S, PAGE_S), SCARCE: Case(70.0, 15 * PAGE_S)}
-"""Near capacity the healthy servers are just not enough, so that one overflows when the traffic moves to it.  Requests
-of fifteen times the cost, so that this takes a fifteenth of them."""
+"""Near capacity the healthy servers just do not suffice, so that one overflows when traffic moves to it. Requests cost
+fifteen times as much there, so that a fifteenth of them is enough."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The lab, repeated in the full form; the same by simulation, with its arrivals; the map. Both repeated."""
+    """Return points of the lab, of the same run simulated with the lab's arrivals, and of the map; all repeated."""
     seconds = QUICK_LAB_S if quick else LAB_S
     both: dict[str, Any] = {
         "rate_per_s": RATE_PER_S,
@@ -111,14 +112,14 @@ def _cell_of_map(case: str, delta: float, window_s: float, seconds: float, seed:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the lab."""
     del group
-    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as one:
-        one.lab.break_server(LOADED)
-        one.lab.controller.set_mode("paper")
-        yield lambda point: one.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
+    with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
+        web_pool.lab.break_server(LOADED)
+        web_pool.lab.controller.set_mode("paper")
+        yield lambda point: web_pool.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
 
 
 def compute(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     return simulated(point.parameters)
 
 
@@ -130,28 +131,28 @@ def courses(record: Record) -> Sequence[Course]:
 
 
 def _of(records: Sequence[Record], where: str) -> list[Record]:
-    return [one for one in records if one.parameters["where"] == where]
+    return [record for record in records if record.parameters["where"] == where]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What repeated runs showed of the ratios and of the clients; times in s, connect times in ms."""
+    """Results of repeated runs, for ratios and clients; times in s, connect times in ms."""
 
     settled: Sequence[float]
-    """From when on every ratio stays near its level."""
+    """Seconds from which on every ratio stays near its level, for each run."""
     level: Mean
-    """Of the loaded server."""
+    """Level of the loaded server's ratio."""
     swing: Mean
-    """Of the ratio that swings most."""
+    """Swing of the ratio that swings most."""
     reversals: Mean
-    """Of the ratio that turns round most often, in parts of the decisions."""
+    """Share of decisions in which the ratio that reverses most often reverses."""
     connect: Mean
     late: Mean
-    """The last third's connect time; NaN where it was not measured."""
+    """Connect time in the last third; NaN where it was not measured."""
 
     @property
     def cells(self) -> list[str]:
-        """As cells of a table."""
+        """Return the results as cells of a table."""
         never = sum(map(math.isinf, self.settled))
         settled = f"never in {never} of {len(self.settled)}" if never else mean_of(self.settled).text(0)
         turns = mean_of([100 * self.reversals.value]).text(0) + " %"
@@ -170,32 +171,32 @@ HEADING = [
 
 def seen(records: Sequence[Record]) -> Seen:
     """Read repeated runs."""
-    of_runs = [courses(one) for one in records]
+    of_runs = [courses(record) for record in records]
     return Seen(
-        [max(one.settled_s for one in run) for run in of_runs],
+        [max(course.settled_s for course in run) for run in of_runs],
         mean_of([run[-1].level for run in of_runs]),
-        mean_of([max(one.swing for one in run) for run in of_runs]),
-        mean_of([max(one.reversals for one in run) for run in of_runs]),
-        mean_of([one.result["connect"]["mean_ms"] for one in records]),
-        mean_of([one.result["late"]["mean_ms"] for one in records if "late" in one.result]),
+        mean_of([max(course.swing for course in run) for run in of_runs]),
+        mean_of([max(course.reversals for course in run) for run in of_runs]),
+        mean_of([record.result["connect"]["mean_ms"] for record in records]),
+        mean_of([record.result["late"]["mean_ms"] for record in records if "late" in record.result]),
     )
 
 
 Cells = Mapping[tuple[float, float], Seen]
-"""By Delta and window."""
+"""Results by Delta and window."""
 
 
 def cells_of_map(records: Sequence[Record], case: str) -> Cells:
-    """Return what was seen in each cell of a case's map."""
+    """Return the results of each cell of a case's map."""
     cells: dict[tuple[float, float], list[Record]] = {}
-    for one in _of(records, "map"):
-        if one.parameters["case"] == case:
-            cells.setdefault((one.parameters["delta"], one.parameters["window_s"]), []).append(one)
+    for record in _of(records, "map"):
+        if record.parameters["case"] == case:
+            cells.setdefault((record.parameters["delta"], record.parameters["window_s"]), []).append(record)
     return {place: seen(cells[place]) for place in sorted(cells)}
 
 
 def _agreement(records: Sequence[Record]) -> list[Goal]:
-    """Hold the simulation's ratio and connect time against the lab's: one may agree without the other."""
+    """Compare the simulation's ratio and connect time with the lab's in separate goals."""
     ratio = "the simulation agrees with the lab: the loaded server's ratio within 0.05"
     time = f"the simulation agrees with the lab: the mean connect time within {PART:.0%} of the lab's"
     lab, simulated_too = _of(records, "lab"), _of(records, "sim")
@@ -203,20 +204,20 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
         return [Goal(ratio, None, "-"), Goal(time, None, "-")]
     first, second = seen(lab), seen(simulated_too)
     off = abs(first.level.value - second.level.value)
-    part = second.connect.value / first.connect.value - 1
+    change = second.connect.value / first.connect.value - 1
     return [
         Goal(ratio, off <= NEAR, f"{first.level.text(3)} in the lab, {second.level.text(3)} simulated"),
         Goal(
             time,
-            abs(part) <= PART,
-            f"{first.connect.text(0)} ms in the lab, {second.connect.text(0)} simulated ({percent(part)})"
+            abs(change) <= PART,
+            f"{first.connect.text(0)} ms in the lab, {second.connect.text(0)} simulated ({percent(change)})"
             f"{chance(first.connect, second.connect)}",
         ),
     ]
 
 
 def _falls(lab: Sequence[Record]) -> list[Goal]:
-    """Hold the loaded server's ratio against Ohta & Andou's figure, which begins at an equal split's."""
+    """Compare the loaded server's ratio with Ohta & Andou's figure, which begins at an equal split."""
     if not lab:
         return []
     level, equal = seen(lab).level, 1 / len(SERVER_NAMES)
@@ -225,7 +226,7 @@ def _falls(lab: Sequence[Record]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Lab beside simulation, and the maps."""
+    """Report lab beside simulation, and the maps."""
     sides = {"lab": _of(records, "lab"), "simulated": _of(records, "sim")}
     rows = [
         [f"{name}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}", *seen(runs).cells]
@@ -240,8 +241,8 @@ def report(records: Sequence[Record]) -> Report:
                 Table(
                     [f"{case}: Delta", "window (s)", *HEADING],
                     [
-                        [f"{delta:g}", f"{window:g}", *one.cells]
-                        for (delta, window), one in cells.items()
+                        [f"{delta:g}", f"{window:g}", *cell.cells]
+                        for (delta, window), cell in cells.items()
                         if delta in TOLD_DELTAS and window in TOLD_WINDOWS_S
                     ],
                 )
@@ -253,27 +254,27 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Ratios against time, in lab and simulation and where they oscillate; the maps, by Delta and window."""
+    """Draw ratios against time (lab, simulation, and where they oscillate), and the maps by Delta and window."""
     (ratios, *connects), (oscillation, *swings) = figure.subplots(2, 1 + len(CASES))
     for where, style in (("lab", "-"), ("sim", ":")):
-        for one in _of(records, where)[:1]:
-            _draw_ratios(ratios, one, style, where)
+        for record in _of(records, where)[:1]:
+            _draw_ratios(ratios, record, style, where)
     ratios.set_title("lab (-) and simulation (:)", fontsize="small")
-    for one in _swinging(records):
-        _draw_ratios(oscillation, one, "-", "")
-        delta, window = one.parameters["delta"], one.parameters["window_s"]
+    for record in _swinging(records):
+        _draw_ratios(oscillation, record, "-", "")
+        delta, window = record.parameters["delta"], record.parameters["window_s"]
         oscillation.set_title(f"{SCARCE}, Delta {delta:g}, window {window:g} s", fontsize="small")
     for case, above, below in zip(CASES, connects, swings, strict=True):
         _draw_map(above, below, cells_of_map(records, case), case)
-    for one in (ratios, oscillation, *connects, *swings):
-        one.grid(alpha=0.3)
-        one.tick_params(labelsize="x-small")
+    for record in (ratios, oscillation, *connects, *swings):
+        record.grid(alpha=0.3)
+        record.tick_params(labelsize="x-small")
 
 
 def _swinging(records: Sequence[Record]) -> list[Record]:
     """Return the run near capacity with the largest Delta and the shortest window."""
-    runs = [one for one in _of(records, "map") if one.parameters["case"] == SCARCE]
-    return sorted(runs, key=lambda one: (-one.parameters["delta"], one.parameters["window_s"]))[:1]
+    runs = [record for record in _of(records, "map") if record.parameters["case"] == SCARCE]
+    return sorted(runs, key=lambda record: (-record.parameters["delta"], record.parameters["window_s"]))[:1]
 
 
 def _draw_ratios(axes: Axes, record: Record, style: str, where: str) -> None:
@@ -289,16 +290,16 @@ def _draw_ratios(axes: Axes, record: Record, style: str, where: str) -> None:
 
 
 def _draw_map(above: Axes, below: Axes, cells: Cells, case: str) -> None:
-    """Connect times of the whole run and (dashed) of its last third; largest swings and (dotted) reversals."""
+    """Draw connect times of the whole run and (dashed) of its last third, and largest swings and (dotted) reversals."""
     for number, window in enumerate(sorted({place[1] for place in cells})):
-        of_window = {delta: one for (delta, other), one in cells.items() if other == window}
+        of_window = {delta: cell for (delta, other), cell in cells.items() if other == window}
         deltas, colour = list(of_window), f"C{number}"
-        values = [one.connect.value for one in of_window.values()]
-        bars = [one.connect.bar for one in of_window.values()]
+        values = [cell.connect.value for cell in of_window.values()]
+        bars = [cell.connect.bar for cell in of_window.values()]
         above.errorbar(deltas, values, yerr=bars, fmt="o-", ms=3, lw=1, color=colour, label=f"window {window:g} s")
-        above.plot(deltas, [one.late.value for one in of_window.values()], "--", lw=1, color=colour)
-        below.plot(deltas, [one.swing.value for one in of_window.values()], "o-", ms=3, lw=1, color=colour)
-        below.plot(deltas, [one.reversals.value for one in of_window.values()], ":", lw=1, color=colour)
+        above.plot(deltas, [cell.late.value for cell in of_window.values()], "--", lw=1, color=colour)
+        below.plot(deltas, [cell.swing.value for cell in of_window.values()], "o-", ms=3, lw=1, color=colour)
+        below.plot(deltas, [cell.reversals.value for cell in of_window.values()], ":", lw=1, color=colour)
     above.set_title(f"{case}: connect (ms), -- last third", fontsize="small")
     above.set_yscale("log")
     below.set_title("largest swing, : reversals", fontsize="small")

@@ -1,4 +1,4 @@
-"""Ohta & Andou's balancing in the lab whose switch is Tofino's model: the demo, its check list and its ratios."""
+"""Ohta & Andou's balancing in the lab whose switch is Tofino's model: the demo, its checks and its ratios."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 TOFINO = "tofino"
 REPETITIONS = 3
 DEMO_S, READ_S = 600.0, 0.1
-"""Seconds, about: a demo, and to read what it left."""
+"""Approximate seconds of a demo, and of reading its records."""
 PHASES = {"equal": "equal split", "r": "R decides"}
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Demos."""
+    """Return points of repeated demos."""
     return [
         Point(
             f"demo #{number}",
@@ -41,12 +41,12 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether the demo is on disk."""
+    """Return whether the demo's records are on disk."""
     return demoruns.is_there(labs.at(point.lab_run), labs.since)
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """A demo's summary and the ratios that the controller decided."""
+    """Return a demo's summary and the ratios that the controller decided."""
     directory = labs.at(point.lab_run)
     if not demoruns.is_there(directory, labs.since):
         demoruns.make(directory, say)
@@ -56,61 +56,66 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def _ratios(trace: Path) -> list[tuple[float, dict[str, float]]]:
-    """Each decision under R: seconds since the first one, and the servers' ratios."""
+    """Return each decision under R: seconds since the first one, and the servers' ratios."""
     decisions = [json.loads(line) for line in trace.read_text().splitlines()]
-    made = [one for one in decisions if one.get("mode") == "paper" and "servers" in one]
+    made = [decision for decision in decisions if decision.get("mode") == "paper" and "servers" in decision]
     return [
-        (one["time"] - made[0]["time"], {name: server["ratio"] for name, server in one["servers"].items()})
-        for one in made
+        (decision["time"] - made[0]["time"], {name: server["ratio"] for name, server in decision["servers"].items()})
+        for decision in made
     ]
 
 
 def _row(records: Sequence[Record], phase: str) -> list[str]:
-    results = [one.result["phases"][phase] for one in records]
-    loaded = [one["per_server"][LOADED] for one in results]
+    results = [record.result["phases"][phase] for record in records]
+    loaded = [result["per_server"][LOADED] for result in results]
     return [
         PHASES[phase],
-        *(mean_of([one["connect_ms"][figure] for one in results]).text(0) for figure in ("mean", "median", "p99")),
-        mean_of([one["r"] for one in loaded if one["r"] is not None]).text(2),
-        str(sum(one["syn"] for result in results for one in result["per_server"].values())),
+        *(
+            mean_of([result["connect_ms"][figure] for result in results]).text(0)
+            for figure in ("mean", "median", "p99")
+        ),
+        mean_of([counts["r"] for counts in loaded if counts["r"] is not None]).text(2),
+        str(sum(counts["syn"] for result in results for counts in result["per_server"].values())),
     ]
 
 
 def _goal(check: str, outcomes: Sequence[bool]) -> Goal:
-    """A check of the demo, by its outcome in each run."""
+    """Return the goal of one check of the demo, by its outcome in each run."""
     return Goal(check.replace("_", " "), all(outcomes), f"{sum(outcomes)} of {len(outcomes)}")
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each phase, and the demo's checks."""
+    """Report a row for each phase, and the demo's checks."""
     heading = ["", *(f"connect time, {figure} (ms)" for figure in ("mean", "median", "p99")), f"R of {LOADED}", "SYNs"]
-    final = [one.result["ratios_final"][LOADED] for one in records]
+    final = [record.result["ratios_final"][LOADED] for record in records]
     checks = records[0].result["checks"] if records else ()
-    goals = [_goal(name, [one.result["checks"][name] for one in records]) for name in checks]
+    goals = [_goal(name, [record.result["checks"][name] for record in records]) for name in checks]
     settled = Table(
         [f"ratio of {LOADED} at the end", "weight changes", "broken connections"],
         [
             [
                 mean_of(final).text(3),
-                str(sum(one.result["weight_changes"] for one in records)),
-                str(sum(one.result["broken_connections"] for one in records)),
+                str(sum(record.result["weight_changes"] for record in records)),
+                str(sum(record.result["broken_connections"] for record in records)),
             ]
         ],
     )
     return Report(
         tables=[Table(heading, [_row(records, phase) for phase in PHASES]), settled],
         goals=goals,
-        summary={one.key: {key: one.result[key] for key in ("phases", "ratios_final", "checks")} for one in records},
+        summary={
+            record.key: {key: record.result[key] for key in ("phases", "ratios_final", "checks")} for record in records
+        },
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """The servers' ratios against time, of each run."""
+    """Draw the servers' ratios of each run against time."""
     axes = figure.subplots()
     for color, name in enumerate(SERVER_NAMES):
-        for number, one in enumerate(records):
-            times = [time for time, _ in one.result["ratios"]]
-            ratios = [ratios[name] for _, ratios in one.result["ratios"]]
+        for number, record in enumerate(records):
+            times = [time for time, _ in record.result["ratios"]]
+            ratios = [ratios[name] for _, ratios in record.result["ratios"]]
             label = (f"{name}, loaded" if name == LOADED else name) if number == 0 else None
             axes.step(times, ratios, where="post", color=f"C{color}", label=label)
     axes.set_xlabel("time since R decides (s)")

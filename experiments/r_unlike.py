@@ -1,4 +1,4 @@
-"""What Ohta & Andou does not try, in the lab: ten servers of unlike capacity, and requests of unlike cost."""
+"""Ten servers of unequal capacity, and requests of unequal cost, in the lab: cases that Ohta & Andou do not measure."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ if TYPE_CHECKING:
 CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
 CASES = (CAPACITY, COST)
 CPUS = {CAPACITY: (0.0125,) * 4 + (0.025,) * 3 + (0.05,) * 3, COST: (0.025,) * 10}
-"""In the proportions of `sim-unlike`, and so little that ten servers leave the machine most of a core."""
+"""CPU shares in the proportions of `sim-unlike`, small enough that ten servers leave most of a core free."""
 RATES_PER_S = {CAPACITY: 80.0, COST: 32.0}
-"""At some 3 ms of CPU time for a request both would ask for about 0.8 of what there is: no overload."""
+"""With some 3 ms of CPU time per request both loads need about 0.8 of the servers' CPU time: no overload."""
 HEAVY_SHARE, HEAVY_FACTOR = 0.05, HEAVY_BYTES / WORK_BYTES
-"""Of the requests of unlike cost.  A heavy one costs 21 times as much: half of the work is in a twentieth of them."""
-COMPARED = tuple(one for one in VARIANTS if one != ROUND_ROBIN.name)
+"""Share and cost factor of heavy requests: each costs 21 times as much, so that a twentieth of the requests has half of
+the work."""
+COMPARED = tuple(name for name in VARIANTS if name != ROUND_ROBIN.name)
 QUICK = (PRODUCTION.name, LEAST.name, NGINX.name)
 REPETITIONS = 3
 LOAD_S, QUICK_LOAD_S = 60.0, 20.0
 GIVEN_UP_S = 5.0
 COST_REQUESTS = 20
-"""Requests that are made of a server without load, to see what one costs on a machine that does little else."""
+"""Requests to an idle server, which measure a request's cost on an otherwise idle machine."""
 SEED = 1
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way to balance in both cases; repetitions go round: all meet the same moods of the machine."""
+    """Return points of every variant in both cases; repetitions are interleaved, so that drift of the machine affects
+    all alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
@@ -75,7 +77,7 @@ def key_of(case: str, name: str, seconds: float, number: int) -> str:
 
 
 def asked_for(count: int, heavy_share: float) -> list[str]:
-    """Return what `count` requests ask for: that share of heavy ones, in an order drawn once for everybody."""
+    """Return the paths of `count` requests with their share of heavy ones, in an order drawn once for all variants."""
     heavy = round(count * heavy_share)
     paths = [HEAVY] * heavy + [WORK] * (count - heavy)
     random.Random(SEED).shuffle(paths)
@@ -87,26 +89,27 @@ def place(group: str, say: Say) -> Generator[Measure]:
     """Open a fresh lab with ten servers: ratios and queues begin anew."""
     case, name, _ = group.split("/")
     plan = pool_of(CPUS[case])
-    with pool(VARIANTS[name].open(say, plan)) as one:
-        idle_s = one.lab.request_cost_s(plan.names[-1], WORK, COST_REQUESTS)
+    with pool(VARIANTS[name].open(say, plan)) as web_pool:
+        idle_s = web_pool.lab.request_cost_s(plan.names[-1], WORK, COST_REQUESTS)
 
         def measure(point: Point) -> Values:
             load = Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S)
             paths = asked_for(load.connections, point.parameters["heavy_share"])
-            before_s = one.lab.used_s()
-            run = one.run(load, paths=paths)
-            used_s = one.lab.used_s() - before_s
+            before_s = web_pool.lab.used_s()
+            run = web_pool.run(load, paths=paths)
+            used_s = web_pool.lab.used_s() - before_s
             return {**run, **costs(plan, load, paths, run["httperf"], used_s), "idle_ms": 1000 * idle_s}
 
         yield measure
 
 
 def costs(plan: PoolPlan, load: Load, paths: Sequence[str], httperf: Values, used_s: float) -> dict[str, float]:
-    """Return what a request has cost that is not heavy (`cost_ms`), and which share of all servers' CPU time the load
-    has taken (`used`). `used_s`: CPU seconds of all servers.
+    """Return the CPU cost of a request that is not heavy (`cost_ms`), and the share of all servers' CPU time that the
+    load used (`used`).
 
-    Measured under the load. Before it a request took a fifth more CPU time behind a proxy than behind sluice, whose
-    controller never lets the machine rest; on a busy machine it is the same for all, before the load and under it.
+    ``used_s``: CPU seconds of all servers. The cost is measured under load: on an idle machine, a request behind a
+    proxy took a fifth more CPU time than behind sluice, whose controller keeps the machine busy. Under load the cost is
+    the same for all variants.
     """
     units = sum(HEAVY_FACTOR if path == HEAVY else 1.0 for path in paths) * httperf["replies"] / httperf["connections"]
     return {"cost_ms": 1000 * used_s / max(1.0, units), "used": used_s / (load.seconds * sum(plan.cpus))}
@@ -114,17 +117,19 @@ def costs(plan: PoolPlan, load: Load, paths: Sequence[str], httperf: Values, use
 
 def figure_of(records: Sequence[Record], case: str, name: str, kind: str, figure: str) -> Mean:
     """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant in a case."""
-    return mean_of([one.result[kind][figure] for one in _of(records, case, name)])
+    return mean_of([record.result[kind][figure] for record in _of(records, case, name)])
 
 
 def _of(records: Sequence[Record], case: str, name: str) -> list[Record]:
-    return [one for one in records if (one.parameters["case"], one.parameters["variant"]) == (case, name)]
+    return [record for record in records if (record.parameters["case"], record.parameters["variant"]) == (case, name)]
 
 
 def _used(records: Sequence[Record], case: str, name: str) -> Mean:
-    """Return what a variant's load took in a case, in percent of the servers' CPU time; NaN of runs before that was
-    measured, whose `cost_ms` is without load."""
-    return mean_of([100 * one.result["used"] for one in _of(records, case, name) if "used" in one.result])
+    """Return the CPU time that a variant's load used in a case, in percent of the servers'.
+
+    NaN for runs made before this was measured, whose `cost_ms` is without load.
+    """
+    return mean_of([100 * record.result["used"] for record in _of(records, case, name) if "used" in record.result])
 
 
 def _table(records: Sequence[Record], case: str) -> Table:
@@ -134,9 +139,11 @@ def _table(records: Sequence[Record], case: str) -> Table:
         if not runs:
             continue
         transfer = [figure_of(records, case, name, "transfer", figure).text(0) for figure in ("mean_ms", "p99_ms")]
-        lost = mean_of([100 * one.result["transfer"]["given_up"] / one.result["transfer"]["begun"] for one in runs])
-        cost = mean_of([one.result["cost_ms"] for one in runs if "used" in one.result]).text(2)
-        idle = mean_of([one.result.get("idle_ms", one.result["cost_ms"]) for one in runs]).text(2)
+        lost = mean_of(
+            [100 * record.result["transfer"]["given_up"] / record.result["transfer"]["begun"] for record in runs]
+        )
+        cost = mean_of([record.result["cost_ms"] for record in runs if "used" in record.result]).text(2)
+        idle = mean_of([record.result.get("idle_ms", record.result["cost_ms"]) for record in runs]).text(2)
         taken = _used(records, case, name)
         used = f"{taken.text(0)} %" if taken.runs else "-"
         rows.append([VARIANTS[name].title, *transfer, f"{lost.text(2)} %", cost, idle, used])
@@ -146,13 +153,14 @@ def _table(records: Sequence[Record], case: str) -> Table:
 
 def _known(records: Sequence[Record], case: str) -> list[Variant]:
     """Return the alternatives that were run in a case."""
-    return [one for one in ALTERNATIVES if _of(records, case, one.name)]
+    return [variant for variant in ALTERNATIVES if _of(records, case, variant.name)]
 
 
 def _best(records: Sequence[Record], case: str, figure: str) -> tuple[Variant, Mean] | None:
-    """Return the alternative with the least of a figure of the whole transfer in a case; None without any."""
-    means = [(one, figure_of(records, case, one.name, "transfer", figure)) for one in _known(records, case)]
-    return min(means, key=lambda one: one[1].value, default=None)
+    """Return the alternative with the lowest figure of the whole transfer in a case; None if there is no
+    alternative."""
+    means = [(variant, figure_of(records, case, variant.name, "transfer", figure)) for variant in _known(records, case)]
+    return min(means, key=lambda entry: entry[1].value, default=None)
 
 
 def _at_or_below(records: Sequence[Record], case: str, figure: str, what: str) -> Goal:
@@ -162,26 +170,26 @@ def _at_or_below(records: Sequence[Record], case: str, figure: str, what: str) -
     if not ours.runs or best is None:
         return Goal(text, None, "-")
     mine, others_runs = (
-        {number_of(one): one.result["transfer"][figure] for one in _of(records, case, name)}
+        {number_of(record): record.result["transfer"][figure] for record in _of(records, case, name)}
         for name in (PRODUCTION.name, best[0].name)
     )
-    apart = difference(mine, others_runs)
-    seen = f"{ours.text(0)} ms against {best[1].text(0)} ms of {best[0].title}, by pairs {apart.signed(0)} ms"
+    gap = difference(mine, others_runs)
+    seen = f"{ours.text(0)} ms against {best[1].text(0)} ms of {best[0].title}, by pairs {gap.signed(0)} ms"
     loads = ", not at equal loads" if best[0] in _loaded_otherwise(records, case) else ""
-    return Goal(text, not surely_above(apart), seen + loads)
+    return Goal(text, not surely_above(gap), seen + loads)
 
 
 def _loaded_otherwise(records: Sequence[Record], case: str) -> list[Variant]:
-    """Return the alternatives whose load took another part of the servers' CPU time than production mode's."""
+    """Return the alternatives whose load used another share of the servers' CPU time than production mode's."""
     ours = _used(records, case, PRODUCTION.name)
-    theirs = {one: _used(records, case, one.name) for one in _known(records, case)}
-    known = {one: mean for one, mean in theirs.items() if mean.runs and ours.runs}
-    return [one for one, mean in known.items() if mean.value != ours.value and not by_chance(ours, mean)]
+    theirs = {variant: _used(records, case, variant.name) for variant in _known(records, case)}
+    known = {variant: mean for variant, mean in theirs.items() if mean.runs and ours.runs}
+    return [variant for variant, mean in known.items() if mean.value != ours.value and not by_chance(ours, mean)]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A table a case, and whether production mode is at or below the alternatives."""
-    cases = [case for case in CASES if any(one.parameters["case"] == case for one in records)]
+    """Report a table for each case, and whether production mode is at or below the alternatives."""
+    cases = [case for case in CASES if any(record.parameters["case"] == case for record in records)]
     goals = [
         _at_or_below(records, case, figure, what)
         for case in cases
@@ -190,16 +198,16 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=[_table(records, case) for case in cases],
         goals=goals,
-        summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer")} for one in records},
+        summary={record.key: {kind: record.result[kind] for kind in ("connect", "transfer")} for record in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean and p99 of the whole transfers, a bar for each way to balance."""
+    """Draw mean and p99 of whole transfers, a bar for each variant."""
     for axes, case in zip(figure.subplots(1, 2, sharey=True), CASES, strict=True):
         names = [name for name in COMPARED if _of(records, case, name)]
         for place_at, name in enumerate(names):
-            mean, p99 = (figure_of(records, case, name, "transfer", one) for one in ("mean_ms", "p99_ms"))
+            mean, p99 = (figure_of(records, case, name, "transfer", quantity) for quantity in ("mean_ms", "p99_ms"))
             colour = f"C{COMPARED.index(name)}"
             axes.bar([place_at], [mean.value], yerr=[mean.bar], color=colour, label=VARIANTS[name].title)
             axes.plot([place_at], [p99.value], "_", color="black", ms=12)

@@ -1,7 +1,5 @@
-"""What is read off ratios against time: how long they take to settle, how much they swing then, how often they turn.
-
-Pure.
-"""
+"""Measures of ratios against time: when they settle, how much they swing afterwards, how often they reverse. Without
+side effects."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 NEAR = 0.05
-"""Ratios within this of where they end up have settled."""
+"""Ratios within this distance of their final level have settled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +18,20 @@ class Course:
     """The course of one server's ratio; times in seconds."""
 
     settled_s: float
-    """From when on it stays near its level; infinite if it does not even for the last third, which has the level."""
+    """Seconds from which on the ratio stays near its level; infinite if it does not even in the last third."""
     level: float
-    """Its mean over the last third."""
+    """Mean ratio over the last third."""
     swing: float
-    """Standard deviation over the last third."""
+    """Standard deviation of the ratio over the last third."""
     reversals: float
-    """Moves against the direction of the move before, of all steps from sample to sample of the last third."""
+    """Share of the last third's steps that go against the direction of the previous move."""
 
 
 def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) -> Course:
-    """Read a course off samples in order of time, settled when within `near`; ValueError without any."""
+    """Read a course off samples in order of time; it has settled when within `near` of its level.
+
+    Raises ValueError without samples.
+    """
     if not times:
         raise ValueError("a course needs samples")
     last = [ratio for time, ratio in zip(times, ratios, strict=True) if time >= times[-1] * 2 / 3]
@@ -46,6 +47,6 @@ def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) 
 
 
 def reversals(ratios: Sequence[float]) -> float:
-    """Return the part of the steps that go the other way than the last one that moved; 0 where there are none."""
+    """Return the share of steps that go against the last move; 0 if there are none."""
     moves = [after > before for before, after in pairwise(ratios) if after != before]
     return sum(after != before for before, after in pairwise(moves)) / max(1, len(ratios) - 1)

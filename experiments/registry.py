@@ -1,4 +1,4 @@
-"""The experiments by name.  A new one is a module and a line here."""
+"""The experiments by name. A new experiment needs a module and a line here."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from experiments import (
 from experiments.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
-    one.EXPERIMENT.name: one.EXPERIMENT
-    for one in (
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
         r_fig2,
         r_fig5,
         r_baseline,
@@ -82,16 +82,18 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 class UnknownError(Exception):
-    """There is no experiment of that name."""
+    """No experiment has this name."""
 
 
 def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
-    """Return experiments by name, all that a kind of switch has without names; raise UnknownError naming what there is,
-    or the kind that an experiment is about."""
+    """Return experiments by name; without names, all that a kind of switch has.
+
+    Raises UnknownError, which lists the existing names or the kind of switch that an experiment needs.
+    """
     for name in names:
         if name not in EXPERIMENTS:
             raise UnknownError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
         if (only := EXPERIMENTS[name].switch) and only != switch:
             raise UnknownError(f"{name} is about one kind of switch: run it with SWITCH={only}")
-    all_names = [name for name, one in EXPERIMENTS.items() if one.switch in {"", switch}]
+    all_names = [name for name, experiment in EXPERIMENTS.items() if experiment.switch in {"", switch}]
     return [EXPERIMENTS[name] for name in dict.fromkeys(names or all_names)]

@@ -1,6 +1,7 @@
-"""Reno's windows, a round trip a step: flows whose windows are capped, and what a switch measures of them.
+"""A model of Reno's windows with one step per round trip: flows with capped windows, and what a switch measures of
+them.
 
-A window grows by the bytes acknowledged, as Linux does it (RFC 5681, section 3.1): a segment a round trip.
+A window grows by the bytes acknowledged, as in Linux (RFC 5681, section 3.1): a segment per round trip.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ from sluice.resources.need import Reading
 from sluice.resources.throughput import Column
 
 MSS = 1448
-"""Bytes."""
+"""Bytes of a segment."""
 DUPLICATES = 3
-"""A loss in a window of no more segments is found by a time-out only (RFC 5681, section 3.2)."""
+"""A loss in a window of at most this many segments is detected by a timeout only (RFC 5681, section 3.2)."""
 
 
 class Seen(NamedTuple):
-    """Of an interval, in segments."""
+    """Counts of an interval, in segments."""
 
     sent: int
     losses: int
-    """Events."""
+    """Loss events in the interval."""
     timeouts: int
     flight: int
-    """The largest."""
+    """The largest flight in the interval."""
     under_way: int
-    """As it ends."""
+    """Segments in flight at the interval's end."""
 
 
 class Flow:
-    """One connection that always has something to send. Windows are in segments."""
+    """One connection that always has data to send. Windows are in segments."""
 
     def __init__(self, loss: float, rto_rounds: int, seed: int) -> None:
         self._loss, self._rto_rounds = loss, rto_rounds
@@ -44,7 +45,7 @@ class Flow:
         self.sent = self.lost = self.timeouts = self.flight = self.under_way = 0
 
     def step(self, limit: float) -> int:
-        """A round trip with a window of at most so many segments; how many arrive."""
+        """Simulate a round trip with a window of at most `cap` segments; return how many segments arrive."""
         if self._silent:
             self._silent -= 1
             return 0
@@ -64,14 +65,14 @@ class Flow:
         return now - lost
 
     def interval(self) -> Seen:
-        """Everything since the last time."""
+        """Return the counts since the last call."""
         seen = Seen(self.sent, self.lost, self.timeouts, self.flight, self.under_way)
         self.sent = self.lost = self.timeouts = self.flight = 0
         return seen
 
 
 def reading(seen: Sequence[Seen], rtt_s: float, rto_s: float, *, is_first: bool) -> Reading:
-    """What the switch tells of an interval of these flows."""
+    """Return the switch's reading of these flows for an interval."""
     count = len(seen)
     segments, losses, timeouts, flight, under_way = (np.array(column, float) for column in zip(*seen, strict=True))
 

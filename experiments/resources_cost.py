@@ -1,4 +1,5 @@
-"""What sharing servers' buffers costs the controller: deciding alone, and the whole loop with the embedded switch."""
+"""The controller's cost of sharing servers' send buffers: of the decision alone, and of the whole loop with the
+embedded switch."""
 
 from __future__ import annotations
 
@@ -57,15 +58,15 @@ REPETITIONS = 3
 LATENCY_S, SHARE = 0.1, 0.1
 MSS, RTT_S = 1448, 0.02
 BUDGET = 300_000
-"""Of a server, in bytes for each of its transfers: most of the servers are short of it."""
+"""Budget of a server, in bytes for each of its transfers; most of the servers exceed it."""
 MOST = 1 << 30
-"""What a budget may be."""
+"""The largest budget, in bytes."""
 
 Cells = Mapping[Register, NDArray[np.uint64]]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Both numbers of slots, in turn again in the full form."""
+    """Return points of both numbers of slots, repeated in the full form."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
@@ -83,7 +84,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Every point of the whole loop starts a switch of its own."""
+    """Start a switch for each point of the whole loop."""
     del group, say
 
     def measure(point: Point) -> Values:
@@ -101,20 +102,23 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Transfers in every slot, equally many of each server, that lose nothing and have 10 KB to 1 MB under way."""
+    """Transfers in every slot, equally many for each server, without losses and with 10 KB to 1 MB in flight."""
 
     servers: int
     slots: int
     change: str
 
     def world(self) -> World:
-        """Their servers."""
+        """The features' state for the servers of these transfers."""
         budget = min(MOST, BUDGET * self.slots // self.servers)
         resources = {"send": {"budget": budget}, "receive": {"budget": budget}}
         return world_of(parse(yaml.safe_dump(configuration(self.servers, resources=resources))))
 
     def cells(self, turn: int, servers: Sequence[int]) -> Cells:
-        """At a turn's end. Of each transfer, or of one in a hundred, another flight; one in eight rests in turn."""
+        """Return the register cells at a turn's end.
+
+        Each turn, all transfers or one in a hundred change their flight, and another eighth of them pauses.
+        """
         slot = np.arange(self.slots, dtype=np.uint64)
         owner = np.array(servers, np.uint64)[(slot % np.uint64(self.servers)).astype(np.int64)]
         draws = slot if self.change == EVERY else slot[slot % np.uint64(100) == turn % 100]
@@ -126,7 +130,7 @@ class Load:
         now_us = (turn + 10) << INTERVAL_BITS
         units = (flight / FLIGHT_UNIT).astype(np.uint64)
         segments = np.uint64(1000 * (turn + 1))
-        server, stamp, counted = (np.uint64(one) for one in (SERVER_BITS, STAMP_BITS, SEGMENTS_BITS))
+        server, stamp, counted = (np.uint64(bits) for bits in (SERVER_BITS, STAMP_BITS, SEGMENTS_BITS))
         key = slot % np.uint64(1 << FINGERPRINT_BITS)
         return {
             Register.TRANSFER_OWNER: (key << server | owner) << stamp,
@@ -147,7 +151,7 @@ class Load:
 
 
 def _decide(load_of: Load, rounds: int) -> Values:
-    """Columns from cells in memory, and caps from those."""
+    """Compute columns from register cells in memory, and caps from those columns."""
     world = load_of.world()
     view, servers = _parts(world)
     decided, written = Cost.none(), 0
@@ -162,30 +166,30 @@ def _decide(load_of: Load, rounds: int) -> Values:
 
 
 class _Timed(SwitchStages):
-    """Stages that say how long they take."""
+    """Stages that record how long they take."""
 
     def __init__(self, world: World, link: Link) -> None:
         super().__init__(world, link)
         self.begin()
 
     def begin(self) -> None:
-        """Anew."""
+        """Reset the recorded times."""
         self.read, self.wrote, self.written = Cost.none(), Cost.none(), 0
 
     async def transfers(self) -> Columns:
-        """See Stages."""
+        """Read the transfers' columns, and record the time."""
         with self.read.measured():
             return await super().transfers()
 
     async def cap(self, own: Caps) -> None:
-        """See Stages."""
+        """Set caps, and record the time."""
         self.written += len(own.flow)
         with self.wrote.measured():
             await super().cap(own)
 
 
 async def _loop(load_of: Load, address: str, rounds: int) -> Values:
-    """The loop's own step, again and again."""
+    """Run the loop's own step repeatedly."""
     world = load_of.world()
     view, servers = _parts(world)
     async with Session(address, 1, load()) as session:
@@ -226,7 +230,7 @@ def _parts(world: World) -> tuple[ResourcesView, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A size, measured once or more often."""
+    """The runs of one size."""
 
     what: str
     servers: int
@@ -236,51 +240,51 @@ class Case:
 
     @property
     def main(self) -> str:
-        """The part that is all of it."""
+        """Name of the phase that covers the whole case."""
         return "whole" if self.what == WHOLE else "decide"
 
-    def ms(self, part: str, figure: str = "ms") -> Mean:
-        """The runs' medians of a part, on the wall or of CPU (`cpu_ms`)."""
-        return mean_of([one.result[part][figure] for one in self.runs])
+    def ms(self, phase: str, figure: str = "ms") -> Mean:
+        """Return the mean over runs of a phase's median time, wall-clock or CPU (`cpu_ms`)."""
+        return mean_of([record.result[phase][figure] for record in self.runs])
 
     @property
     def worst_ms(self) -> float:
-        """The worst round of all runs."""
-        return max(one.result[self.main]["worst_ms"] for one in self.runs)
+        """Return the longest round of all runs."""
+        return max(record.result[self.main]["worst_ms"] for record in self.runs)
 
     @property
     def percent(self) -> Mean:
-        """CPU at one decision a second, in percent of a core."""
-        return mean_of([one.result[self.main]["cpu_ms"] / 10 / SHARE_S for one in self.runs])
+        """Return the CPU time at one decision per second, in percent of a core."""
+        return mean_of([record.result[self.main]["cpu_ms"] / 10 / SHARE_S for record in self.runs])
 
     def row(self) -> list[str]:
-        """Its row of the table."""
+        """Return the case's row of the table."""
 
-        def both(part: str) -> str:
-            return f"{self.ms(part).text()} ({self.ms(part, 'cpu_ms').text()})"
+        def both(phase: str) -> str:
+            return f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})"
 
         parts = [both("read"), both("write")] if self.what == WHOLE else ["-", "-"]
-        many = mean_of([one.result["written"] for one in self.runs]).text(0)
+        many = mean_of([record.result["written"] for record in self.runs]).text(0)
         size = [self.what, f"{self.servers:,}", f"{self.slots:,}", self.change, many]
         return [*size, *parts, both(self.main), f"{self.worst_ms:.0f}", f"{self.percent.text()} %"]
 
 
 def _cases(records: Sequence[Record]) -> list[Case]:
     names = ("what", "servers", "slots", "change")
-    sizes = grouped(records, lambda one: tuple(one.parameters[name] for name in names))
+    sizes = grouped(records, lambda record: tuple(record.parameters[name] for name in names))
     return [Case(**dict(zip(names, size, strict=True)), runs=runs) for size, runs in sizes.items()]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row a size; goals by the slowest of them."""
+    """Report a row for each size; goals are about the slowest of them."""
     cases = _cases(records)
-    deciding = [one for one in cases if one.what == DECIDE]
-    loops = [one for one in cases if one.what == WHOLE]
+    deciding = [case for case in cases if case.what == DECIDE]
+    loops = [case for case in cases if case.what == WHOLE]
 
-    def slowest(text: str, some: Sequence[Case], most: float, figure: str) -> Goal:
-        if not some:
+    def slowest(text: str, candidates: Sequence[Case], most: float, figure: str) -> Goal:
+        if not candidates:
             return Goal(text, None, "not measured")
-        worst = max(some, key=lambda one: one.ms(one.main, figure).value)
+        worst = max(candidates, key=lambda case: case.ms(case.main, figure).value)
         value = worst.ms(worst.main, figure)
         seen = f"{value.text()} ms, {worst.servers:,} server{'s' if worst.servers > 1 else ''}, {worst.change}"
         return Goal(text, value.value < 1000 * most, seen)
@@ -291,20 +295,22 @@ def report(records: Sequence[Record]) -> Report:
         slowest("and less than 10 % of a core at 1 s (CPU time)", loops, SHARE * SHARE_S, "cpu_ms"),
     ]
     heading = ("", "servers", "slots", "", "caps written", "read, ms (CPU)", "write caps, ms (CPU)", "all, ms (CPU)")
-    rows = [one.row() for one in cases]
-    return Report([Table([*heading, "worst, ms", "of a core"], rows)], goals, {one.key: one.result for one in records})
+    rows = [case.row() for case in cases]
+    return Report(
+        [Table([*heading, "worst, ms", "of a core"], rows)], goals, {record.key: record.result for record in records}
+    )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """CPU time by servers."""
+    """Draw CPU time by servers."""
     axes = figure.subplots()
     for number, (what, change) in enumerate(((DECIDE, EVERY), (WHOLE, EVERY), (WHOLE, FEW))):
-        some = [one for one in _cases(records) if (one.what, one.change) == (what, change)]
-        some.sort(key=lambda one: one.servers)
+        chosen = [case for case in _cases(records) if (case.what, case.change) == (what, change)]
+        chosen.sort(key=lambda case: case.servers)
         for figure_of, style in (("ms", "o-"), ("cpu_ms", "o--")):
             label = f"{what}, {change}, {'wall' if figure_of == 'ms' else 'CPU'}"
-            values = [one.ms(one.main, figure_of).value for one in some]
-            axes.plot([one.servers for one in some], values, f"C{number}{style}", label=label, ms=3)
+            values = [case.ms(case.main, figure_of).value for case in chosen]
+            axes.plot([case.servers for case in chosen], values, f"C{number}{style}", label=label, ms=3)
     axes.axhline(1000 * LATENCY_S, color="grey", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="servers", ylabel="ms")
     axes.grid(alpha=0.3, which="both")

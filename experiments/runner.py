@@ -1,4 +1,4 @@
-"""Measures the points that are missing, group by group, simulations side by side; writes what is made of them."""
+"""Measures the points that are missing, group by group and simulations in parallel, and writes the reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from experiments.store import Store, StoreError, without_nan
 from topo.results import program
 
 PR_SET_PDEATHSIG = 1
-"""<linux/prctl.h>: the signal that the kernel sends a process when its parent has ended."""
+"""Constant of <linux/prctl.h>: sets the signal that a process receives when its parent ends."""
 
 
 def missing(
@@ -36,8 +36,10 @@ def missing(
     again: bool = False,
     coming: Collection[str] = (),
 ) -> list[Point]:
-    """Return the points that are still to be measured (all of the form if `again`), with the seconds that they will
-    take here; `coming` are runs of the lab that will be on disk by then."""
+    """Return the points still to be measured (all of the form if `again`), with the seconds that they will take here.
+
+    `coming` are runs of the lab that will be on disk by then.
+    """
     points = [point for point in experiment.points(quick) if again or not store.has(point)]
 
     def only_read(point: Point) -> bool:
@@ -56,19 +58,21 @@ def plan(
     quick: bool,
     again: bool,
 ) -> dict[str, list[Point]]:
-    """Return what is still to be measured of each experiment, in order; a run of the lab that several take is made by
-    the first of them."""
+    """Return the points still to be measured by experiment, in order. If several experiments use a run of the lab, the
+    first makes it."""
     work: dict[str, list[Point]] = {}
-    for one in experiments:
+    for experiment in experiments:
         coming = {point.lab_run for points in work.values() for point in points}
-        work[one.name] = missing(one, stores[one.name], labs, quick=quick, again=again, coming=coming)
+        work[experiment.name] = missing(
+            experiment, stores[experiment.name], labs, quick=quick, again=again, coming=coming
+        )
     return work
 
 
 def measure(
     experiment: Experiment, points: Sequence[Point], store: Store, progress: Progress, say: Say, *, labs: LabRuns
 ) -> None:
-    """Measure points and keep each at once."""
+    """Measure points, and store each at once."""
 
     def keep(point: Point, record: Record) -> None:
         store.add(record)
@@ -91,7 +95,7 @@ def measure(
 
 @contextmanager
 def place(experiment: Experiment, group: str, labs: LabRuns, say: Say) -> Generator[Measure]:
-    """Open the place of a group, if it needs one, and give what measures a point in it."""
+    """Open the place of a group, if it needs one, and yield the function that measures its points."""
     if (take := experiment.take) is not None:
         yield lambda point: take(point, labs, say)
         return
@@ -112,12 +116,13 @@ def recorded(measure_point: Measure, point: Point, made_with: str) -> Record:
 
 
 def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Point, Record], None]) -> None:
-    """Compute points, a process for each core; keep each when it is done.  An interrupt or an error ends them all."""
+    """Compute points, in a process for each core, and store each when it is done. An interrupt or an error ends all
+    processes."""
     with ProcessPoolExecutor(this_machine().cores, get_context("fork"), _obey_the_parent) as processes:
         try:
             running = {processes.submit(recorded, compute_point, point, program()): point for point in points}
-            for one in as_completed(running):
-                keep(running[one], one.result())
+            for record in as_completed(running):
+                keep(running[record], record.result())
         except BaseException:
             for process in active_children():
                 process.terminate()
@@ -125,7 +130,7 @@ def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Poi
 
 
 def _obey_the_parent() -> None:
-    """Leave it to the parent what Ctrl-C or a hang-up mean; end when it says so, and with it."""
+    """Ignore Ctrl-C and hang-ups, which the parent handles; end when the parent ends the process or ends itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -133,9 +138,9 @@ def _obey_the_parent() -> None:
 
 
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
-    """Write summary.json and the pictures of what is there; return the form that was run and the report.
+    """Write the summary.json and pictures from the stored runs; return the form that was run and the report.
 
-    Raises StoreError if runs of another program lack what is reported.
+    Raises StoreError if runs of another program lack fields that the report needs.
     """
     form, records = store.known(experiment)
     if not records:

@@ -1,4 +1,4 @@
-"""Flows of unlike losses that share one budget: how little is enough, by each way to share."""
+"""Flows with unequal losses that share one budget: the smallest sufficient budget of each way to share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EACH = 4
-"""Connections of each loss."""
+"""Connections of each loss rate."""
 LOSSES = (0.005, 0.01, 0.02)
 WAYS = tuple(Way(f"10.10{n}.0.1", 0.02, EACH, 200, 1000, loss) for n, loss in enumerate(LOSSES, 1))
 PLAIN, FIXED, EQ, ABT, STEADY, SABT, PAPER = (
@@ -41,30 +41,34 @@ SENDS: Mapping[str, Mapping[str, object]] = {
     PAPER: {"sharing": "sabt", "needs": "paper"},
 }
 CURVES = (EQ, ABT, SABT)
-"""Those whose least budgets are found."""
+"""Ways to share whose smallest budgets are determined."""
 BUDGETS = (160, 220, 280, 340, 400, 480, 560, 720)
 QUICK_BUDGETS: Mapping[str, Sequence[int]] = {EQ: (480, 560), ABT: (560,), SABT: (480,)}
 HALF = 280
-"""About half of EQ's least. All in KB, for all connections."""
+"""About half of EQ's smallest budget. Budgets are in KB, for all connections together."""
 ROUNDS: Mapping[str, int] = {EQ: 5, ABT: 5, SABT: 5}
 QUICK_ROUNDS: Mapping[str, int] = {EQ: 4, ABT: 2, SABT: 4}
-"""In each of so many those compared there run one after the other."""
+"""Quick rounds by way to share; in each round the compared ways run one after the other."""
 FIXED_KB = (16, 64)
 SECONDS, QUICK_SECONDS, QUICK_LONG = 60.0, 20.0, 40.0
-"""Long: what others are held against."""
+"""Seconds of runs. The long runs are those that others are compared with."""
 ENOUGH = 0.95
 OF_EQ, OF_ABT, SUM_OF_ABT = 0.85, 1.05, 0.98
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Plain Linux, fixed shares, budgets with every way to share; what is compared at half of EQ's least in rounds."""
+    """Return points of plain Linux, fixed shares, and budgets with every way to share; comparisons at half of EQ's
+    smallest budget run in rounds."""
     if quick:
         plans = [(PLAIN, 0, QUICK_LONG), *((how, HALF, QUICK_SECONDS) for how in (STEADY, PAPER))]
         plans += [(how, kb, QUICK_SECONDS) for how, budgets in QUICK_BUDGETS.items() for kb in budgets]
     else:
         plans = [(PLAIN, 0, SECONDS), *((FIXED, kb, SECONDS) for kb in FIXED_KB)]
         plans += [
-            (how, kb, SECONDS) for how in SENDS for kb in BUDGETS if (how, kb) not in [(one, HALF) for one in CURVES]
+            (how, kb, SECONDS)
+            for how in SENDS
+            for kb in BUDGETS
+            if (how, kb) not in [(curve, HALF) for curve in CURVES]
         ]
     rounds, seconds = (QUICK_ROUNDS, QUICK_SECONDS) if quick else (ROUNDS, SECONDS)
     compared = [
@@ -82,7 +86,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def send(how: str, kb: int) -> Mapping[str, object] | None:
-    """What the service shares."""
+    """Return the send option of the service."""
     if how == PLAIN:
         return None
     if how == FIXED:
@@ -94,8 +98,8 @@ def send(how: str, kb: int) -> Mapping[str, object] | None:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with SharingLab(WAYS) as one:
-        yield lambda point: one.share(
+    with SharingLab(WAYS) as lab:
+        yield lambda point: lab.share(
             send(point.parameters["how"], point.parameters["kb"]),
             [EACH] * len(WAYS),
             point.parameters["seconds"],
@@ -105,22 +109,24 @@ def place(group: str, say: Say) -> Generator[Measure]:
 # -- the report
 
 Rates = Mapping[tuple[str, int], NDArray[np.float64]]
-"""Mbit/s of the connections of each loss, by way to share and budget in KB."""
+"""Mbit/s of the connections of each loss rate, by way to share and budget in KB."""
 
 
 def _rates(records: Sequence[Record]) -> Rates:
-    runs = grouped(records, lambda one: (one.parameters["how"], one.parameters["kb"]))
+    runs = grouped(records, lambda record: (record.parameters["how"], record.parameters["kb"]))
     return {
-        key: np.array([mean_of(rates).value for rates in zip(*(one.result["mbit_s"] for one in members), strict=True)])
+        key: np.array(
+            [mean_of(rates).value for rates in zip(*(record.result["mbit_s"] for record in members), strict=True)]
+        )
         for key, members in runs.items()
     }
 
 
 def least_kb(curve: Sequence[tuple[int, float]], most: float) -> float:
-    """The budget at which connections of one loss reach 95 % of ``most``; NaN without a run.
+    """Return the budget at which connections of one loss rate reach 95 % of ``most``; NaN without a run.
 
-    A bounded sawtooth's rate follows erf(budget / scale), to a few percent; the scale of least squares takes the noise
-    of single runs out.
+    A bounded sawtooth's rate follows erf(budget / scale) to a few percent; fitting the scale by least squares removes
+    the noise of single runs.
     """
     if not curve or not most > 0:
         return math.nan
@@ -136,15 +142,17 @@ def least_kb(curve: Sequence[tuple[int, float]], most: float) -> float:
 
 
 def _leasts(rates: Rates, how: str) -> list[float]:
-    """For each loss, and for all connections together."""
+    """Return the smallest budgets for each loss rate, and for all connections together."""
     most = rates[PLAIN, 0]
     curve = {kb: seen for (who, kb), seen in sorted(rates.items()) if who == how}
-    each = [least_kb([(kb, float(seen[at])) for kb, seen in curve.items()], float(one)) for at, one in enumerate(most)]
+    each = [
+        least_kb([(kb, float(seen[at])) for kb, seen in curve.items()], float(rate)) for at, rate in enumerate(most)
+    ]
     return [*each, least_kb([(kb, float(seen.sum())) for kb, seen in curve.items()], float(most.sum()))]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row a run, the least budgets, and the goals."""
+    """Report a row for each run, the smallest budgets, and the goals."""
     rates = _rates(records)
     rows = [
         [how, str(kb or "-"), *(f"{rate:.1f}" for rate in seen), mean_of(_sums(records, how, kb)).text()]
@@ -159,23 +167,23 @@ def report(records: Sequence[Record]) -> Report:
     shown = [[how, *(f"{kb:.0f}" for kb in (*each[:-1], least[how], each[-1]))] for how, each in leasts.items()]
     tables.append(Table(("least KB at 95 % of plain Linux", *losses, "all three", "their sum"), shown))
     of_sum = leasts[SABT][-1] / leasts[EQ][-1]
-    held = {how: _held(records, how) for how in (ABT, EQ)}
-    return Report(tables, _goals(rates, least, of_sum, held), {"least_kb": leasts})
+    totals = {how: _held(records, how) for how in (ABT, EQ)}
+    return Report(tables, _goals(rates, least, of_sum, totals), {"least_kb": leasts})
 
 
 def _sums(records: Sequence[Record], how: str, kb: int) -> list[float]:
-    """Mbit/s of all connections together, of each run."""
-    wanted = [one for one in records if (one.parameters["how"], one.parameters["kb"]) == (how, kb)]
-    return [sum(one.result["mbit_s"]) for one in wanted]
+    """Return the Mbit/s of all connections together, for each run."""
+    wanted = [record for record in records if (record.parameters["how"], record.parameters["kb"]) == (how, kb)]
+    return [sum(record.result["mbit_s"]) for record in wanted]
 
 
 def _held(records: Sequence[Record], how: str) -> Mean:
-    """SABT's sum at half of EQ's least in parts of another's in the same round."""
+    """Return SABT's sum at half of EQ's smallest budget relative to another's in the same round."""
     pairs = zip(_sums(records, SABT, HALF), _sums(records, how, HALF), strict=False)
     return mean_of([sabt / other for sabt, other in pairs])
 
 
-def _goals(rates: Rates, least: Mapping[str, float], of_sum: float, held: Mapping[str, Mean]) -> Sequence[Goal]:
+def _goals(rates: Rates, least: Mapping[str, float], of_sum: float, totals: Mapping[str, Mean]) -> Sequence[Goal]:
     of_eq, of_abt = least[SABT] / least[EQ], least[SABT] / least[ABT]
     sums = {how: float(seen.sum()) for (how, kb), seen in rates.items() if kb == HALF}
     goals = [
@@ -187,8 +195,8 @@ def _goals(rates: Rates, least: Mapping[str, float], of_sum: float, held: Mappin
         Goal("at most 1.05 of ABT", of_abt <= OF_ABT, f"{of_abt:.2f} (paper 0.85)"),
         Goal(
             "sum at half of EQ's least, needs of headroom 1: SABT at least 0.98 of ABT, above EQ",
-            held[ABT].value >= SUM_OF_ABT and held[EQ].value > 1,
-            f"{held[ABT].text(2)} of ABT, {held[EQ].text(2)} of EQ in the same round at {HALF} KB"
+            totals[ABT].value >= SUM_OF_ABT and totals[EQ].value > 1,
+            f"{totals[ABT].text(2)} of ABT, {totals[EQ].text(2)} of EQ in the same round at {HALF} KB"
             f" (half is {least[EQ] / 2:.0f})",
         ),
     ]

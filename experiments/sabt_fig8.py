@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))
-"""The slow ones share an Ethernet of 10 Mbit/s."""
+"""Paths of the connections; the slow ones share an Ethernet of 10 Mbit/s."""
 BUDGET = 256_000
 PLAIN, EQ, ABT, STEADY, SABT, PAPER, SMALL, LARGE = (
     "plain Linux",
@@ -43,7 +43,7 @@ KEPT, FAR_BELOW = 0.9, 0.5
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every way to share, with no slow connection and with some."""
+    """Return points of every way to share, with and without slow connections."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
@@ -61,17 +61,17 @@ def points(quick: bool) -> Sequence[Point]:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with SharingLab(WAYS) as one:
-        yield lambda point: one.share(
+    with SharingLab(WAYS) as lab:
+        yield lambda point: lab.share(
             SENDS[point.parameters["how"]], (1, point.parameters["slow"]), point.parameters["seconds"]
         )
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Return a row for each way to share."""
-    runs = grouped(records, lambda one: (one.parameters["how"], one.parameters["slow"]))
-    fast = {key: mean_of([one.result["mbit_s"][0] for one in members]).value for key, members in runs.items()}
-    slow = {key: mean_of([one.result["mbit_s"][1] for one in members]).value for key, members in runs.items()}
+    """Report a row for each way to share."""
+    runs = grouped(records, lambda record: (record.parameters["how"], record.parameters["slow"]))
+    fast = {key: mean_of([record.result["mbit_s"][0] for record in members]).value for key, members in runs.items()}
+    slow = {key: mean_of([record.result["mbit_s"][1] for record in members]).value for key, members in runs.items()}
     rows = [[how, str(many), f"{fast[how, many]:.1f}", f"{slow[how, many]:.1f}"] for how, many in runs]
     most = max((many for _, many in runs), default=0)
     whole = all((how, many) in runs for how in SENDS for many in (0, most))
@@ -85,25 +85,27 @@ def report(records: Sequence[Record]) -> Report:
 def _goals(fast: Mapping[tuple[str, int], float], most: int) -> Sequence[Goal]:
     goals: list[Goal] = []
     for how in (SABT, PAPER):
-        kept, of_abt, of_plain = (
+        share_kept, of_abt, of_plain = (
             fast[how, most] / other for other in (fast[how, 0], fast[ABT, most], fast[PLAIN, most])
         )
-        seen = f"{kept:.2f}; {of_plain:.2f} of plain Linux"
+        seen = f"{share_kept:.2f}; {of_plain:.2f} of plain Linux"
         goals += [
-            Goal(f"{how}: keeps at least 0.9 of its rate alone", kept >= KEPT, seen),
+            Goal(f"{how}: keeps at least 0.9 of its rate alone", share_kept >= KEPT, seen),
             Goal(f"{how}: at or above ABT", of_abt >= 1, f"{of_abt:.2f} of it"),
         ]
     low = {how: fast[how, most] / fast[SABT, most] for how in (SMALL, EQ)}
-    said = ", ".join(f"{part:.2f}" for part in low.values())
+    said = ", ".join(f"{ratio:.2f}" for ratio in low.values())
     return [*goals, Goal("fixed 16 KB and EQ below half of SABT", max(low.values()) < FAR_BELOW, said)]
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the fast one's rate over the number of slow ones."""
+    """Draw the fast connection's rate over the number of slow ones."""
     axes = figure.subplots()
     for how in SENDS:
         mine = sorted(
-            (one.parameters["slow"], one.result["mbit_s"][0]) for one in records if one.parameters["how"] == how
+            (record.parameters["slow"], record.result["mbit_s"][0])
+            for record in records
+            if record.parameters["how"] == how
         )
         axes.plot([slow for slow, _ in mine], [rate for _, rate in mine], "o-", label=how)
     axes.set(xlabel="slow connections", ylabel="fast connection (Mbit/s)", ylim=(0, None))

@@ -1,4 +1,4 @@
-"""What the switch measures of transfers, against TCP_INFO of their sender and a capture beside it."""
+"""The switch's measurements of transfers, compared with TCP_INFO of their sender and with a capture beside it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ DISTANCES = (
     Distance("10.103.0.1", 0.1, 6),
     Distance("10.104.0.1", 0.3, 12),
 )
-"""The farther, the fewer segments a second a connection with losses has."""
+"""Distances of the clients; a longer path with losses carries fewer segments per second and connection."""
 CONGESTION = ("reno", "cubic")
 LOSSES = (0.0, 0.005, 0.02, 0.05)
 SECONDS, QUICK_SECONDS, LOSSLESS_SECONDS = 120.0, 20.0, 10.0
 STARTING_S = 7.0
 SHARE, SLACK_S = 0.1, 0.0002
-"""A round trip agrees that differs by at most so much of it, and so many seconds."""
+"""Round trips agree that differ by at most this share and this many seconds."""
 LEAST_EVENTS = 50
 MARKS = {"reno": "o", "cubic": "^"}
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The transfers of one congestion control, loss and distance, those that the switch has measured."""
+    """The transfers of one congestion control, loss rate and distance that the switch has measured."""
 
     congestion: str
     loss: float
@@ -43,50 +43,54 @@ class Path:
     transfers: Sequence[Values]
 
     def total(self, *names: str) -> int:
-        """Return a count of all of them."""
-        return sum(_named(one, names) for one in self.transfers)
+        """Return the sum of a count over all transfers."""
+        return sum(_named(transfer, names) for transfer in self.transfers)
 
     def mean_s(self, *names: str) -> float:
-        """Return the mean of their times."""
-        return statistics.fmean(_named(one, names) for one in self.transfers)
+        """Return the mean over transfers of a time in seconds."""
+        return statistics.fmean(_named(transfer, names) for transfer in self.transfers)
 
     @property
     def name(self) -> str:
-        """Return it as text."""
+        """Return the path in words."""
         return f"{self.congestion}, {self.loss:.1%}, {1e3 * self.delay_s:g} ms"
 
 
-def _named(one: Values, names: Sequence[str]) -> Any:
-    value: Any = one
+def _named(transfer: Values, names: Sequence[str]) -> Any:
+    value: Any = transfer
     for name in names:
         value = value[name]
     return value
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every congestion control with every loss, all distances at a time."""
-    found: list[Point] = []
+    """Return points of every congestion control with every loss rate, over all distances at a time."""
+    chosen: list[Point] = []
     for congestion in CONGESTION:
         for loss in LOSSES:
             seconds = (QUICK_SECONDS if quick else SECONDS) if loss else LOSSLESS_SECONDS
             parameters = {"congestion": congestion, "loss": loss, "seconds": seconds}
-            found.append(Point(f"{congestion} {loss:g} {seconds:g} s", parameters, seconds + STARTING_S, "place"))
-    return found
+            chosen.append(Point(f"{congestion} {loss:g} {seconds:g} s", parameters, seconds + STARTING_S, "place"))
+    return chosen
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with CapturedPlace(DISTANCES) as one:
-        yield lambda point: one.captured(**point.parameters)
+    with CapturedPlace(DISTANCES) as place:
+        yield lambda point: place.captured(**point.parameters)
 
 
 def paths(records: Sequence[Record]) -> Iterator[Path]:
-    """Tell the paths of some records, without transfers that shared a slot with others."""
+    """Yield the paths of records, without transfers that shared a slot with others."""
     for record in records:
         for distance in DISTANCES:
-            mine = [one for one in record.result["transfers"] if one["client"] == distance.address and one["switch"]]
+            mine = [
+                transfer
+                for transfer in record.result["transfers"]
+                if transfer["client"] == distance.address and transfer["switch"]
+            ]
             if mine:
                 yield Path(record.parameters["congestion"], record.parameters["loss"], distance.delay_s, mine)
 
@@ -120,14 +124,14 @@ HEADING = (
 )
 
 
-def _goal(text: str, found: Sequence[tuple[str, float, bool]]) -> Goal:
-    """All of them, with the worst."""
-    if not found:
+def _goal(text: str, values: Sequence[tuple[str, float, bool]]) -> Goal:
+    """Return a goal over all paths that names the worst one."""
+    if not values:
         return Goal(text, None, "not measured")
-    worst = max(found, key=lambda one: abs(one[1]))
-    missed = [name for name, _, holds in found if not holds]
+    worst = max(values, key=lambda entry: abs(entry[1]))
+    missed = [name for name, _, holds in values if not holds]
     seen = f"worst {worst[1]:+.1%} ({worst[0]})"
-    return Goal(text, not missed, f"{seen}; {len(found) - len(missed)} of {len(found)} paths")
+    return Goal(text, not missed, f"{seen}; {len(values) - len(missed)} of {len(values)} paths")
 
 
 def _times(records: Sequence[Record], name: str, *theirs: str) -> list[tuple[str, float, bool]]:
@@ -143,17 +147,20 @@ def _counts(
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Return the table and the goals."""
+    """Report the table and the goals."""
     again = _counts(records, ("switch", "again"), ("again",), 1)
     traced = _counts(records, ("switch", "again"), ("tcptrace", "again"), 1)
     events = _counts(records, ("switch", "losses"), ("captured", "events"), LEAST_EVENTS)
-    told = [
+    cells = [
         (
-            f"{one.parameters['congestion']}, {one.parameters['loss']:.1%}",
-            *(str(one.result["kernel"][name]) for name in ("TCPTimeouts", "TCPLossProbes")),
-            *(str(sum(each["switch"][name] for each in one.result["transfers"] if each["switch"])) for name in _OURS),
+            f"{record.parameters['congestion']}, {record.parameters['loss']:.1%}",
+            *(str(record.result["kernel"][name]) for name in ("TCPTimeouts", "TCPLossProbes")),
+            *(
+                str(sum(each["switch"][name] for each in record.result["transfers"] if each["switch"]))
+                for name in _OURS
+            ),
         )
-        for one in records
+        for record in records
     ]
     goals = [
         _goal("mean round trip within 10 % + 0.2 ms of `tcpi_rtt`", _times(records, "rtt_s")),
@@ -163,8 +170,8 @@ def report(records: Sequence[Record]) -> Report:
         _goal("segments sent again within 10 % of tcptrace's", traced),
         _goal(f"p within 10 % of a capture's, where there are {LEAST_EVENTS} loss events", events),
     ]
-    shared = sum(one["switch"] is None for record in records for one in record.result["transfers"])
-    timeouts = Table(["", "timeouts, kernel", "probes, kernel", "timeouts, switch", "probes, switch", "holes"], told)
+    shared = sum(transfer["switch"] is None for record in records for transfer in record.result["transfers"])
+    timeouts = Table(["", "timeouts, kernel", "probes, kernel", "timeouts, switch", "probes, switch", "holes"], cells)
     return Report([Table(HEADING, [_row(path) for path in paths(records)]), timeouts], goals, {"not measured": shared})
 
 
@@ -172,29 +179,31 @@ _OURS = ("timeouts", "probes", "holes")
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the switch's round trips and shares of losses over the kernel's and the capture's."""
+    """Draw the switch's round trips and loss shares over the kernel's and the capture's."""
     times, shares = figure.subplots(1, 2)
-    found = list(paths(records))
-    _scatter(times, found, lambda one: 1e3 * one.mean_s("rtt_s"), lambda one: 1e3 * one.mean_s("switch", "rtt_s"))
+    known_paths = list(paths(records))
+    _scatter(
+        times, known_paths, lambda path: 1e3 * path.mean_s("rtt_s"), lambda path: 1e3 * path.mean_s("switch", "rtt_s")
+    )
     times.set(xlabel="mean round trip, kernel (ms)", ylabel="mean round trip, switch (ms)")
-    lossy = [one for one in found if one.total("captured", "events")]
+    lossy = [path for path in known_paths if path.total("captured", "events")]
     _scatter(
         shares,
         lossy,
-        lambda one: one.total("captured", "events") / one.total("captured", "segments"),
-        lambda one: one.total("switch", "losses") / one.total("switch", "segments"),
+        lambda path: path.total("captured", "events") / path.total("captured", "segments"),
+        lambda path: path.total("switch", "losses") / path.total("switch", "segments"),
     )
     shares.set(xlabel="p, capture at the sender", ylabel="p, switch")
 
 
-def _scatter(axes: Axes, found: Sequence[Path], x: Callable[[Path], float], y: Callable[[Path], float]) -> None:
+def _scatter(axes: Axes, all_paths: Sequence[Path], x: Callable[[Path], float], y: Callable[[Path], float]) -> None:
     for congestion, mark in MARKS.items():
-        mine = [one for one in found if one.congestion == congestion]
-        axes.plot([x(one) for one in mine], [y(one) for one in mine], mark, fillstyle="none", label=congestion)
-    if found:
-        ends = [min(map(x, found)), max(map(x, found))]
+        mine = [path for path in all_paths if path.congestion == congestion]
+        axes.plot([x(path) for path in mine], [y(path) for path in mine], mark, fillstyle="none", label=congestion)
+    if all_paths:
+        ends = [min(map(x, all_paths)), max(map(x, all_paths))]
         axes.plot(ends, ends, "-", color="grey", linewidth=0.8, label="equal")
-        axes.fill_between(ends, [0.9 * one for one in ends], [1.1 * one for one in ends], alpha=0.15, color="grey")
+        axes.fill_between(ends, [0.9 * end for end in ends], [1.1 * end for end in ends], alpha=0.15, color="grey")
         axes.set(xscale="log", yscale="log")
         axes.legend()
 

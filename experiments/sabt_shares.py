@@ -1,4 +1,4 @@
-"""Shares over time of equal flows, simulated: how much they swing, and whether they are fair."""
+"""Shares of equal flows over time, simulated: how much they swing, and whether they are fair."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 FLOWS, RTT_S, RTO_S = 4, 0.1, 0.5
 ROUNDS = 10
-"""Of an interval of one second."""
+"""Round trips in an interval of one second."""
 LOSSES = (0.002, 0.005, 0.01)
 BUDGETS = (0.75, 1.0, 1.5)
-"""Of what the flows need together by the model."""
+"""Budgets relative to what the flows need together by the model."""
 SECONDS, BEGIN_S = 600, 60
 SEEDS, QUICK_SEEDS = tuple(range(1, 11)), (1, 2, 3)
 SWING, FAIR = 1 / 3, 0.98
@@ -40,24 +40,24 @@ HOW: Mapping[str, tuple[Sharing, Needs]] = {
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every loss with every way to share."""
+    """Return points of every loss rate and way to share."""
     return [
-        Point(f"{how} {loss:g} {part:g} #{seed}", {"how": how, "loss": loss, "part": part, "seed": seed}, 0.8)
+        Point(f"{how} {loss:g} {budget:g} #{seed}", {"how": how, "loss": loss, "part": budget, "seed": seed}, 0.8)
         for seed in (QUICK_SEEDS if quick else SEEDS)
         for loss in LOSSES
-        for part in BUDGETS
+        for budget in BUDGETS
         for how in HOW
     ]
 
 
 def needed(loss: float) -> float:
-    """What a flow needs by the model, in bytes: the mean flight of a window without a limit."""
-    one = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
-    return float(segments_per_s(*one, each=COUNTED)[0]) * RTT_S * MSS
+    """Return the bytes that a flow needs by the model: the mean flight of an unlimited window."""
+    flow = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
+    return float(segments_per_s(*flow, each=COUNTED)[0]) * RTT_S * MSS
 
 
 def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Column]:
-    """What gives each flow its bytes at an interval's end, as the controller does it."""
+    """Return a function that assigns each flow its bytes at an interval's end, as the controller does."""
     sharing, needs = HOW[how]
     estimator, turns = Estimator(len(flows)), iter([True])
     server = np.zeros(len(flows), np.int64)
@@ -73,7 +73,7 @@ def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Colu
 
 
 def measure(point: Point) -> Values:
-    """Simulate; shares in parts of an equal one, after the beginning."""
+    """Simulate a point; shares are relative to an equal share, without the beginning."""
     loss, seed = point.parameters["loss"], point.parameters["seed"]
     budget = point.parameters["part"] * FLOWS * needed(loss)
     flows = [Flow(loss, round(RTO_S / RTT_S), 1000 * seed + number) for number in range(FLOWS)]
@@ -98,42 +98,46 @@ def measure(point: Point) -> Values:
 
 
 def jain(values: Column) -> float:
-    """Jain's index of fairness: 1 where all are equal."""
+    """Return Jain's index of fairness: 1 if all shares are equal."""
     return float(values.sum() ** 2 / (len(values) * (values**2).sum()))
 
 
 # -- the report
 
 Place = tuple[float, float]
-"""Loss, and the budget's part of the needs."""
+"""Loss rate, and the budget relative to the flows' needs."""
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each loss, budget and way to share."""
-    runs = grouped(records, lambda one: (one.parameters["loss"], one.parameters["part"], one.parameters["how"]))
+    """Report a row for each loss rate, budget and way to share."""
+    runs = grouped(
+        records, lambda record: (record.parameters["loss"], record.parameters["part"], record.parameters["how"])
+    )
 
     def seen(place: Place, how: str, name: str) -> float:
-        return mean_of([one.result[name] for one in runs[*place, how]]).value
+        return mean_of([record.result[name] for record in runs[*place, how]]).value
 
     rows = [
         [
             f"{loss:.1%}",
-            f"{part:g}",
+            f"{budget:g}",
             how,
-            *(f"{seen((loss, part), how, name):.3f}" for name in ("swing", "fair", "fair_shares")),
-            f"{seen((loss, part), how, 'mbit_s'):.2f}",
+            *(f"{seen((loss, budget), how, name):.3f}" for name in ("swing", "fair", "fair_shares")),
+            f"{seen((loss, budget), how, 'mbit_s'):.2f}",
         ]
-        for loss, part, how in runs
+        for loss, budget, how in runs
     ]
-    places = [(loss, part) for loss in LOSSES for part in BUDGETS if all((loss, part, how) in runs for how in HOW)]
+    places = [
+        (loss, budget) for loss in LOSSES for budget in BUDGETS if all((loss, budget, how) in runs for how in HOW)
+    ]
     ratios = {
         how: [(place, seen(place, how, "swing") / seen(place, ABT, "swing")) for place in places]
         for how in (SABT, PAPER)
     }
-    fairness = [(place, min(one.result["fair"] for one in runs[*place, SABT])) for place in places]
+    fairness = [(place, min(record.result["fair"] for record in runs[*place, SABT])) for place in places]
     goals = [
-        *(_goal(f"{how}'s deviation at most a third of ABT's", one, _swings_less) for how, one in ratios.items()),
-        _goal("Jain's index of what SABT's flows get at least 0.98", fairness, lambda one: one >= FAIR),
+        *(_goal(f"{how}'s deviation at most a third of ABT's", ratio, _swings_less) for how, ratio in ratios.items()),
+        _goal("Jain's index of what SABT's flows get at least 0.98", fairness, lambda value: value >= FAIR),
     ]
     heading = ("loss", "budget/needs", "sharing", "share's deviation", "Jain, bytes", "Jain, shares", "Mbit/s")
     return Report([Table(heading, rows)], goals if places else (), {"swing": ratios, "fair": fairness})
@@ -144,18 +148,18 @@ def _swings_less(ratio: float) -> bool:
 
 
 def _goal(text: str, seen: Sequence[tuple[Place, float]], holds: Callable[[float], bool]) -> Goal:
-    good = sum(holds(one) for _, one in seen)
-    values = [one for _, one in seen]
+    good = sum(holds(value) for _, value in seen)
+    values = [value for _, value in seen]
     return Goal(text, good == len(seen), f"{min(values):.2f} to {max(values):.2f}; {good} of {len(seen)} hold")
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the first flow's share over time."""
     axes = figure.subplots()
-    for one in records:
-        seed, loss, part, how = (one.parameters[name] for name in ("seed", "loss", "part", "how"))
-        if (seed, loss, part) == (QUICK_SEEDS[0], LOSSES[1], BUDGETS[1]):
-            axes.plot(range(BEGIN_S, BEGIN_S + len(one.result["first"])), one.result["first"], label=how)
+    for record in records:
+        seed, loss, budget, how = (record.parameters[name] for name in ("seed", "loss", "part", "how"))
+        if (seed, loss, budget) == (QUICK_SEEDS[0], LOSSES[1], BUDGETS[1]):
+            axes.plot(range(BEGIN_S, BEGIN_S + len(record.result["first"])), record.result["first"], label=how)
     axes.set(xlabel="s", ylabel="a flow's share, in parts of an equal one", ylim=(0, None))
     if axes.lines:
         axes.legend()

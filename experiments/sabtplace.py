@@ -1,4 +1,5 @@
-"""Measured transfers held against TCP itself: what the switch, the kernel and a capture have of every connection."""
+"""Measured transfers compared with TCP itself: the records of the switch, the kernel and a capture for each
+connection."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class CapturedPlace(TransfersLab):
     """The lab of measured transfers with a capture at the server."""
 
     def captured(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
-        """Return what switch, kernel and capture have of every connection; and the kernel's counts of all."""
+        """Return the records of switch, kernel and capture for each connection, and the kernel's total counts."""
         capture = self.directory / "sent.pcap"
         options = ["-i", "eth0", "-s", "96", "-B", "16384", "-w", str(capture)]
         recorder = self.start("tcpdump", ["tcpdump", *options, f"tcp and host {SERVER.address}"], SERVER.name)
@@ -28,14 +29,14 @@ class CapturedPlace(TransfersLab):
             recorder.await_output("listening", READY_S)
             sent = self.sent(congestion, loss, seconds)
         captured = losses(
-            (one.time_s, one.destination_port, one.sequence, one.payload)
-            for one in read_capture(capture)
-            if one.source_port == WEB_PORT
+            (segment.time_s, segment.destination_port, segment.sequence, segment.payload)
+            for segment in read_capture(capture)
+            if segment.source_port == WEB_PORT
         )
         by_tcptrace = traced(capture, WEB_PORT)
         capture.unlink()
-        for one in sent["transfers"]:
-            of = captured[one["port"]]
-            one["captured"] = {name: getattr(of, name) for name in ("segments", "again", "events")}
-            one["tcptrace"] = asdict(by_tcptrace[one["port"]])
+        for transfer in sent["transfers"]:
+            of = captured[transfer["port"]]
+            transfer["captured"] = {name: getattr(of, name) for name in ("segments", "again", "events")}
+            transfer["tcptrace"] = asdict(by_tcptrace[transfer["port"]])
         return sent

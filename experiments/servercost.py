@@ -1,8 +1,8 @@
-"""What the slow server's CPU takes beside the cost of its turns: for a request, and for a turn.
+"""CPU time of the slow server beyond the configured cost of turns: per request, and per turn.
 
-`python -m experiments.servercost` as root.  Requests of one size at a time come at a rate that the server can answer,
-through the lab and its switch without any control; its CPU time beyond the cost of the turns is solved for both from a
-short and a long answer.  The simulation has the result (`sim.lab`).
+Run `python -m experiments.servercost` as root. Requests of one size at a time arrive at a rate that the server
+sustains, through the lab and its switch without any control. Both costs are solved from the CPU times of a short and a
+long answer. The simulation uses the result (`sim.lab`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from topo.testbed.interrupts import run_command
 from topo.testbed.nodes import switch_kind
 
 LOADS = ((1, 200.0), (8, 60.0))
-"""Turns of an answer, and requests per second: a third and a half of the CPU time that the server may have."""
+"""Turns of an answer, and requests per second: a third and a half of the server's CPU limit."""
 SECONDS = 10.0
 LEAD_S, END_S = 2.0, 1.0
 REPETITIONS = 5
@@ -34,25 +34,28 @@ REPETITIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """CPU time beside the cost of the turns, in microseconds."""
+    """CPU time beyond the cost of turns, in microseconds."""
 
     request_us: float
     turn_us: float
 
 
 def beside(loads: Sequence[tuple[int, float]], turn_cost_us: float) -> Beside:
-    """Solve for both from two pairs of turns and microseconds of CPU time of a request."""
+    """Solve for both costs from two pairs of turns and CPU microseconds of a request."""
     (few, short_us), (many, long_us) = loads
     each_us = (long_us - short_us) / (many - few)
     return Beside(short_us - few * each_us, each_us - turn_cost_us)
 
 
 def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> float:
-    """Load the slow server and return the CPU time of a request; raise SetupError unless it answered all of them."""
+    """Load the slow server and return the CPU microseconds of a request.
+
+    Raises SetupError unless the server answered all requests.
+    """
     host = CROWD[0]
     count = round(rate_per_s * SECONDS)
     log, output = (lab.directory / f"cost-{turns}-{number}{end}" for end in (".log.csv", ".csv"))
-    write_log(log, [Request(one / rate_per_s, one, TARGET, turns * BLOCK_BYTES) for one in range(count)])
+    write_log(log, [Request(number / rate_per_s, number, TARGET, turns * BLOCK_BYTES) for number in range(count)])
     before_s = lab.slow.used_s()
     clients = ReplayClients(
         str(log),
@@ -65,32 +68,32 @@ def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> flo
     client = lab.start_program(clients, host.name)
     if client.wait(LEAD_S + SECONDS + END_S + LEAD_S):
         client.require_running()
-    answered = sum(one.ending is Ending.FINISHED for one in read_outcomes(output))
+    answered = sum(outcome.ending is Ending.FINISHED for outcome in read_outcomes(output))
     if answered < count:
         raise SetupError(f"the slow server answered {answered} of {count} requests: something else uses its CPU")
     return 1e6 * (lab.slow.used_s() - before_s) / count
 
 
 def measure(kind: str) -> list[Beside]:
-    """Measure both, repeatedly, in one lab."""
+    """Measure both costs repeatedly in one lab."""
     settings = SERVER.settle(Settings())
 
-    found: list[Beside] = []
+    costs: list[Beside] = []
     with CrowdLab(kind, settings, SERVER.server, news=NONE.news(settings)) as lab:
         for number in range(REPETITIONS):
             loads = [(turns, request_us(lab, turns, rate_per_s, number)) for turns, rate_per_s in LOADS]
-            found.append(one := beside(loads, settings.slow_turn_us))
+            costs.append(cost := beside(loads, settings.slow_turn_us))
             seen = ", ".join(f"{us:.0f} us with {turns}" for turns, us in loads)
-            print(f"{seen}: {one.request_us:.0f} us a request and {one.turn_us:.0f} us a turn beside the turns' cost")
-    return found
+            print(f"{seen}: {cost.request_us:.0f} us a request and {cost.turn_us:.0f} us a turn beside the turns' cost")
+    return costs
 
 
 def main() -> int:
     """Run from the command line; return the exit code."""
 
     def work() -> int:
-        found = measure(switch_kind())
-        request, turn = (statistics.median(values) for values in zip(*(astuple(one) for one in found), strict=True))
+        costs = measure(switch_kind())
+        request, turn = (statistics.median(values) for values in zip(*(astuple(cost) for cost in costs), strict=True))
         print(f"medians: {request:.0f} us a request, {turn:.0f} us a turn")
         return 0
 

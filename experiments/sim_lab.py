@@ -1,4 +1,4 @@
-"""The simulation held against the lab at the lab's size: the demo, Fig. 5, production mode, crowds."""
+"""The simulation compared with the lab at the lab's size: the demo, Fig. 5, production mode, crowds."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS_A_RUN = 5
-"""Of the demo's simulations; every run of the lab has its own."""
+"""Simulations for each run of the lab's demo; each run has seeds of its own."""
 REPETITIONS, DEMO_REPETITIONS = 3, 6
-"""Of what is borrowed, and of the demo: what it has under R hangs on the few seconds in which a queue is full."""
+"""Repetitions of borrowed runs and of the demo, whose figures under R depend on the few seconds in which a queue is
+full."""
 KINDS = {"crowd": "scenario", "fig5": "fig5", "unlike": "unlike"}
-"""Of points beside the demo's, and what only they have among their parameters."""
+"""Kinds of points beside the demo's, and the parameter that only they have."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
-"""Seconds, about: a demo and its simulations."""
+"""Approximate seconds of a demo and of its simulations."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """The demo; the full form makes it, Fig. 5, production mode and every crowd, each repeatedly."""
+    """Return points of the demo; in the full form also of Fig. 5, production mode and every crowd, each repeated."""
     made: list[Point] = []
     for number in range(1 if quick else DEMO_REPETITIONS):
         parameters: dict[str, Any] = {"seeds": list(demo_seeds(number)), "run": number}
@@ -62,12 +63,12 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def demo_seeds(number: int) -> Sequence[int]:
-    """Return the seeds of the simulations beside a run of the lab's demo."""
+    """Return the seeds of the simulations that belong to a run of the lab's demo."""
     return range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1)
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether the lab's run is there: a point is then only simulated."""
+    """Return whether the lab's run exists, so that a point is only simulated."""
     match _kind(point.parameters):
         case "crowd":
             return crowds.is_there(point, labs)
@@ -82,7 +83,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Run the lab (unless this very run is there), then the simulation."""
+    """Run the lab (unless this run exists), then the simulation."""
     match _kind(point.parameters):
         case "crowd":
             return crowds.measure(point, labs, say)
@@ -95,7 +96,7 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def _kind(parameters: Mapping[str, Any]) -> str:
-    """Return what a point or a record is of: each kind has a parameter that no other has."""
+    """Return the kind of a point or a record: each kind has a parameter that no other has."""
     return next((kind for kind, parameter in KINDS.items() if parameter in parameters), "demo")
 
 
@@ -103,7 +104,7 @@ def _kind(parameters: Mapping[str, Any]) -> str:
 
 
 def demo(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Run the demo, or take the run that is there, and simulate it at its rate."""
+    """Run the demo, or read the existing run, and simulate it at its rate."""
     directory = labs.at(point.lab_run)
     if not is_there(point, labs):
         demoruns.make(directory, say)
@@ -121,27 +122,30 @@ def demo(point: Point, labs: LabRuns, say: Say) -> Values:
             "weight_changes": lab["weight_changes"],
             **bursts(_answers(directory / "trace.jsonl")),
         },
-        "simulated": [demo_figures(one) for one in runs],
-        "ratios": [[one.time_s - EQUAL_S, *one.ratios.values()] for one in runs[0].run.decisions[0]],
+        "simulated": [demo_figures(phases) for phases in runs],
+        "ratios": [[decision.time_s - EQUAL_S, *decision.ratios.values()] for decision in runs[0].run.decisions[0]],
         **simulated_beside(**demoruns.made(directory)),
     }
 
 
 def demo_figures(phases: Phases) -> dict[str, float]:
-    """The demo's figures of a simulated run."""
+    """Return the demo's figures of a simulated run."""
     return {
         "equal_ms": _connect_ms(phases, "equal"),
         "r_ms": _connect_ms(phases, "by_r"),
-        "equal_failed": sum(one.done_s is None for one in phases.equal) / len(phases.equal),
-        "equal_syn": (sum(one.syns for one in phases.equal) - 2 * len(phases.equal) / 3) / len(phases.equal),
+        "equal_failed": sum(connection.done_s is None for connection in phases.equal) / len(phases.equal),
+        "equal_syn": (sum(connection.syns for connection in phases.equal) - 2 * len(phases.equal) / 3)
+        / len(phases.equal),
         "loaded_ratio": phases.run.decisions[0][-1].ratios[2],
         "weight_changes": phases.run.weight_changes,
-        **bursts([one.differences[2].synack for one in phases.run.decisions[0] if one.time_s <= EQUAL_S]),
+        **bursts(
+            [decision.differences[2].synack for decision in phases.run.decisions[0] if decision.time_s <= EQUAL_S]
+        ),
     }
 
 
 def _answers(trace: Path) -> list[int]:
-    """Read what the loaded server answered in each interval of the equal split, between the bursts before it and R."""
+    """Return the loaded server's answers in each interval of the equal split, without its transients."""
     rows = [json.loads(line) for line in trace.read_text().splitlines()]
     fixed = list(takewhile(lambda row: row["mode"] == "fixed", rows))
     answers = [row["servers"]["s3"]["interval"]["synack"] for row in fixed]
@@ -151,13 +155,15 @@ def _answers(trace: Path) -> list[int]:
 
 
 def bursts(answers: Sequence[int]) -> dict[str, float]:
-    """Return the mean and the spread of answers a second, from the tenth second on (before, a queue fills)."""
+    """Return mean and spread of answers per second from the tenth second on; before, a queue fills."""
     return {"answers_per_s": statistics.fmean(answers[10:]), "answers_spread": statistics.pstdev(answers[10:])}
 
 
 def _connect_ms(phases: Phases, name: str) -> float:
     connections = phases.equal if name == "equal" else phases.by_r
-    return 1000 * statistics.fmean(one.connect_s for one in connections if one.connect_s is not None)
+    return 1000 * statistics.fmean(
+        connection.connect_s for connection in connections if connection.connect_s is not None
+    )
 
 
 # -- the report
@@ -188,7 +194,7 @@ TO_REACH_RATIO = f"R decides: the loaded server's ratio at the end within {NEAR:
 
 
 def _near(demos: Sequence[Record], name: str, title: str) -> Goal:
-    """Hold a phase's connect time against the lab's."""
+    """Compare a phase's connect time with the lab's."""
     lab, simulated = (mean_of(_each(demos, side, name)) for side in DEMO_SIDES)
     off = simulated.value / lab.value - 1
     seen = f"{percent(off)}{chance(lab, simulated)}"
@@ -202,13 +208,13 @@ def _ratio(demos: Sequence[Record]) -> Goal:
 
 
 def _sides(demos: Sequence[Record], name: str) -> tuple[float, float]:
-    """Return a figure's means, in the lab and simulated."""
+    """Return a figure's means in the lab and in the simulation."""
     lab, simulated = (statistics.fmean(_each(demos, side, name)) for side in DEMO_SIDES)
     return lab, simulated
 
 
 def _goals(of: Mapping[str, Sequence[Record]]) -> list[Goal]:
-    """Hold the demo, Fig. 5, unlike servers and crowds against the lab, in this order."""
+    """Compare the demo, Fig. 5, unequal servers and crowds with the lab, in this order."""
     demos, figure = of["demo"], of["fig5"]
     return [
         *([_near(demos, "equal_ms", "equal split")] if demos else []),
@@ -221,11 +227,11 @@ def _goals(of: Mapping[str, Sequence[Record]]) -> list[Goal]:
 
 
 def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
-    return {kind: [one for one in records if _kind(one.parameters) == kind] for kind in ("demo", *KINDS)}
+    return {kind: [record for record in records if _kind(record.parameters) == kind] for kind in ("demo", *KINDS)}
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Side by side."""
+    """Report lab and simulation side by side."""
     of = _by_kind(records)
     return Report(
         tables=[
@@ -235,18 +241,21 @@ def report(records: Sequence[Record]) -> Report:
             *([crowds.table(of["crowd"])] if of["crowd"] else []),
         ],
         goals=_goals(of),
-        summary={one.key: {side: one.result[side] for side in DEMO_SIDES if side in one.result} for one in records},
+        summary={
+            record.key: {side: record.result[side] for side in DEMO_SIDES if side in record.result}
+            for record in records
+        },
     )
 
 
 def _each(demos: Sequence[Record], side: str, name: str) -> list[float]:
     if side == "lab":
-        return [one.result["lab"][name] for one in demos]
-    return [one[name] for run in demos for one in run.result[side]]
+        return [record.result["lab"][name] for record in demos]
+    return [figures[name] for run in demos for figures in run.result[side]]
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Connect times of the demo, AR of the crowds: lab next to simulation."""
+    """Draw connect times of the demo and AR of the crowds, lab next to simulation."""
     left, right = figure.subplots(1, 2)
     of = _by_kind(records)
     demos, flash = of["demo"], of["crowd"]

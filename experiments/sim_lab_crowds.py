@@ -18,15 +18,15 @@ from topo.plan.crowd.measures import figures
 from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, STATIC, VARIANTS
 from topo.testbed.nodes import switch_kind
 
-BELOW, NEAR = (next(one for one in STATIC if one.static_per_s == rate_per_s) for rate_per_s in (30, 40))
-"""Limits well below what the slow server answers, and near it."""
+BELOW, NEAR = (next(variant for variant in STATIC if variant.static_per_s == rate_per_s) for rate_per_s in (30, 40))
+"""Static limits well below the slow server's capacity, and near it."""
 PLACES = (
     *((NETWORK.name, variant.name) for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION)),
     *((SERVER.name, variant.name) for variant in (NONE, BELOW, NEAR, NEWS)),
 )
 """Scenario and variant of each crowd."""
 SIMULATED_S = 25.0
-"""Seconds, about, of a simulation."""
+"""Approximate seconds of a simulation."""
 FIGURES = {
     "detected_after_intervals": ("alarm after (intervals)", 2, 1.0),
     "response_loss": ("loss (%)", 1, 100.0),
@@ -36,17 +36,17 @@ FIGURES = {
     "bottleneck_used": ("link used (%)", 0, 100.0),
     "bystander_goodput_kbps": ("bulk (kbit/s)", 0, None),
 }
-"""Name, digits and scale; None: by k, into Chen & Heidemann's scale."""
+"""Figures with name, digits and scale; None scales by k to Chen & Heidemann's scale."""
 UNCONTROLLED = ("ar_kbps", "response_loss", "bystander_goodput_kbps", "bottleneck_used")
-"""What is said in words of crowds that nobody limits."""
+"""Figures that the text compares for crowds without a limit."""
 SIDES = ("simulated", "lab")
 LOSS_POINTS, INTERVALS = 8.0, 0.25
-"""How near the lab's loss, AR and admitted requests, and alarm are to be come."""
+"""Tolerances for the lab's loss in percentage points and for the alarm in intervals."""
 
 
 def points(number: int) -> list[Point]:
-    """Every crowd once: those of a series of `news-lab`."""
-    runs = {name_of(one): one for one in _series(number)}
+    """Return points of every crowd in one series of `news-lab`."""
+    runs = {name_of(point): point for point in _series(number)}
     return [
         Point(
             f"crowd {scenario} {variant} #{number}",
@@ -61,20 +61,24 @@ def points(number: int) -> list[Point]:
 
 
 def _series(number: int) -> Sequence[Point]:
-    """Return the crowds of a series of `news-lab` that are there once: not those without the switch, or of other T."""
+    """Return the crowds of a series of `news-lab` with the switch and the usual T."""
     kind = switch_kind()
     return [
-        one for one in news_lab.series(kind, number) if one.parameters["switch"] == kind and not one.parameters["sweep"]
+        record
+        for record in news_lab.series(kind, number)
+        if record.parameters["switch"] == kind and not record.parameters["sweep"]
     ]
 
 
 def _own(point: Point) -> Point:
-    """Return the point of `news-lab`."""
-    return next(one for one in _series(point.parameters["series"]) if name_of(one) == name_of(point))
+    """Return the corresponding point of `news-lab`."""
+    return next(
+        point_of_lab for point_of_lab in _series(point.parameters["series"]) if name_of(point_of_lab) == name_of(point)
+    )
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether `news-lab` has the lab's run."""
+    """Return whether the lab's run of `news-lab` exists."""
     own = _own(point)
     return kept(news_lab.EXPERIMENT, own, labs) is not None or news_lab.is_there(own, labs)
 
@@ -96,23 +100,23 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def name_of(run: Point | Record) -> tuple[str, str]:
-    """Return which crowd a run is of: scenario and variant."""
+    """Return the crowd of a run: scenario and variant."""
     return run.parameters["scenario"], run.parameters["variant"]
 
 
 def by_crowd(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     """Return repeated runs by crowd, in the order of PLACES."""
-    return {place: runs for place in PLACES if (runs := [one for one in records if name_of(one) == place])}
+    return {place: runs for place in PLACES if (runs := [record for record in records if name_of(record) == place])}
 
 
 def seen(runs: Sequence[Record], side: str, name: str) -> Mean:
     """Return a figure's mean over repeated runs of the lab or of the simulation, in the table's scale."""
     scale = FIGURES[name][2] or 1 / runs[0].parameters["k"]
-    return mean_of([value * scale for one in runs if (value := one.result[side][name]) is not None])
+    return mean_of([value * scale for record in runs if (value := record.result[side][name]) is not None])
 
 
 def table(records: Sequence[Record]) -> Table:
-    """Lab and simulation of each crowd, one below the other."""
+    """Return a table with lab and simulation of each crowd, one below the other."""
     rows = [
         [f"{' '.join(place)}, {side}", *(seen(runs, side, name).text(FIGURES[name][1]) for name in FIGURES)]
         for place, runs in by_crowd(records).items()
@@ -122,9 +126,9 @@ def table(records: Sequence[Record]) -> Table:
 
 
 def goals(records: Sequence[Record], scenario: str) -> list[Goal]:
-    """Hold the means of a scenario's crowds against the lab's; each goal names the crowd that is furthest off.
+    """Compare the means of a scenario's crowds with the lab's; each goal names the crowd with the largest deviation.
 
-    Not the alarm under a static limit: those runs have one interval before the crowd, too few to know what is usual.
+    The alarm under a static limit is left out: those runs have one interval before the crowd, too few for a baseline.
     """
     crowds = {variant: runs for (where, variant), runs in by_crowd(records).items() if where == scenario}
     if not crowds:
@@ -145,11 +149,11 @@ def goals(records: Sequence[Record], scenario: str) -> list[Goal]:
 
 
 Off = tuple[float, bool, str]
-"""How far off a figure is, whether that is near enough, and both in words."""
+"""Deviation of a figure, whether it is small enough, and both in words."""
 
 
 def _off(runs: Sequence[Record], name: str) -> Off | None:
-    """Return how far a figure is off; None where neither side has it."""
+    """Return the deviation of a figure; None where a side has not measured it."""
     lab, simulated = (seen(runs, side, name).value for side in ("lab", "simulated"))
     if math.isnan(lab) and math.isnan(simulated):
         return None
@@ -161,27 +165,29 @@ def _off(runs: Sequence[Record], name: str) -> Off | None:
         return abs(simulated - lab), abs(simulated - lab) <= INTERVALS, f"{simulated - lab:+.2f}"
     if lab == 0:
         return (0.0, True, "+0%") if simulated == 0 else (math.inf, False, f"{simulated:g} instead of 0")
-    part = simulated / lab - 1
-    return abs(part), abs(part) <= PART, percent(part)
+    excess = simulated / lab - 1
+    return abs(excess), abs(excess) <= PART, percent(excess)
 
 
 def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:
-    known = {variant: one for variant, one in off.items() if one is not None}
+    known = {variant: difference for variant, difference in off.items() if difference is not None}
     if not known:
         return Goal(text, None, "-")
-    missed = {variant: one for variant, one in known.items() if not one[1]}
+    missed = {variant: difference for variant, difference in known.items() if not difference[1]}
     worst = max(known, key=lambda variant: known[variant][0])
     shown = missed or {worst: known[worst]}
     return Goal(text, not missed, ", ".join(f"{said} ({variant})" for variant, (_, _, said) in shown.items()))
 
 
 def text(records: Sequence[Record]) -> str:
-    """Say in what crowds differ, and what the simulation leaves out."""
-    return " ".join(one for one in (_uncontrolled(records), _slow_server(records), _edge(records)) if one)
+    """Return in words how crowds differ, and what the simulation leaves out."""
+    return " ".join(
+        sentence for sentence in (_uncontrolled(records), _slow_server(records), _edge(records)) if sentence
+    )
 
 
 def _uncontrolled(records: Sequence[Record]) -> str:
-    """Say in what the crowds that nobody limits differ from the lab's by more than chance, and what is left out."""
+    """Return in words the significant deviations of crowds without a limit, and what the simulation leaves out."""
     crowds = by_crowd(records)
     said = [
         f"{scenario.name} {', '.join(_beside(runs, name) for name in UNCONTROLLED)}"
@@ -207,7 +213,7 @@ def _differs(runs: Sequence[Record], name: str) -> bool:
 
 
 def _slow_server(records: Sequence[Record]) -> str:
-    """Say so where the simulated slow server does more than the lab's, and what it leaves out."""
+    """Report where the simulated slow server does more than the lab's, and what the simulation leaves out."""
     more: list[str] = []
     for (scenario, variant), runs in by_crowd(records).items():
         lab, simulated = (seen(runs, side, "admitted_per_s").value for side in ("lab", "simulated"))
@@ -222,9 +228,9 @@ def _slow_server(records: Sequence[Record]) -> str:
 
 
 def _edge(records: Sequence[Record]) -> str:
-    """Say so where a static limit is so near what the slow server carries that AR is not the lab's."""
+    """Report where a static limit is so near the slow server's capacity that AR differs from the lab's."""
     crowds = by_crowd(records)
-    runs, without = (crowds.get((SERVER.name, one.name)) for one in (NEAR, NONE))
+    runs, without = (crowds.get((SERVER.name, variant.name)) for variant in (NEAR, NONE))
     if not runs or not without:
         return ""
     ar = [seen(runs, side, "ar_kbps").value for side in ("lab", "simulated")]

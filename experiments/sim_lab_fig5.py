@@ -28,12 +28,12 @@ CONNECT, TRANSFER = "connect_ms", "transfer_ms"
 SIDES = ("lab", "simulated")
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
-"""What of each is held to a goal: with a second look no SYN is lost, and connecting takes no time."""
+"""Figure of each variant that has a goal: with a second look no SYN is lost, so the connect time is negligible."""
 
 
 def points(number: int) -> list[Point]:
-    """Every way to balance through the switch at every rate, once."""
-    runs = {one.key: one for one in r_fig5.EXPERIMENT.points(False)}
+    """Return points of every variant through the switch at every rate, once."""
+    runs = {point.key: point for point in r_fig5.EXPERIMENT.points(False)}
     seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
         Point(
@@ -51,17 +51,17 @@ def points(number: int) -> list[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether `r-fig5` has the lab's run."""
+    """Return whether the lab's run of `r-fig5` exists."""
     return kept(r_fig5.EXPERIMENT, _own(point), labs) is not None
 
 
 def _own(point: Point) -> Point:
-    """Return the point of `r-fig5`."""
+    """Return the corresponding point of `r-fig5`."""
     return point_of(r_fig5.EXPERIMENT, point.parameters["fig5"])
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Take the lab's run of `r-fig5`, or make it, and simulate the same."""
+    """Take the lab's run of `r-fig5`, or make it, and simulate the same load."""
     run = kept_or_made(r_fig5.EXPERIMENT, _own(point), labs, say)
     asked = {
         **point.parameters,
@@ -74,7 +74,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
     runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
     return {
         "lab": figures(run.result),
-        "simulated": [figures(one) for one in runs],
+        "simulated": [figures(run) for run in runs],
         **simulated_beside(began=run.began, load=run.load, program=run.program),
     }
 
@@ -86,26 +86,28 @@ def figures(run: Values) -> dict[str, float]:
 
 def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
     if side == "lab":
-        return [one.result["lab"][figure] for one in records]
-    return [one[figure] for run in records for one in run.result["simulated"]]
+        return [record.result["lab"][figure] for record in records]
+    return [figures[figure] for run in records for figures in run.result["simulated"]]
 
 
 def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
-    """A variant's records by rate."""
+    """Return a variant's records by rate."""
     return {
         rate: runs
         for rate in r_fig5.RATES_PER_S
         if (
             runs := [
-                one for one in records if (one.parameters["variant"], one.parameters["rate_per_s"]) == (name, rate)
+                record
+                for record in records
+                if (record.parameters["variant"], record.parameters["rate_per_s"]) == (name, rate)
             ]
         )
     }
 
 
 def tables(records: Sequence[Record]) -> list[Table]:
-    """What is held to a goal: lab and simulation of each way to balance, one below the other."""
-    rates = [rate for rate in r_fig5.RATES_PER_S if any(one.parameters["rate_per_s"] == rate for one in records)]
+    """Return tables of the figures with goals: lab and simulation of each variant, one below the other."""
+    rates = [rate for rate in r_fig5.RATES_PER_S if any(record.parameters["rate_per_s"] == rate for record in records)]
     return [
         Table(
             [title, *(f"{rate:g}/s" for rate in rates)],
@@ -124,14 +126,17 @@ def tables(records: Sequence[Record]) -> list[Table]:
 
 
 def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
-    """The mean over the rates, of each run of the lab or simulated run."""
+    """Return the mean over the rates, for each run of the lab or simulated run."""
     return mean_of(
-        [sum(runs) / len(runs) for runs in zip(*(_each(one, side, figure) for one in of.values()), strict=False)]
+        [
+            sum(runs) / len(runs)
+            for runs in zip(*(_each(runs_at, side, figure) for runs_at in of.values()), strict=False)
+        ]
     )
 
 
 def goals(records: Sequence[Record], name: str) -> list[Goal]:
-    """Hold a way to balance against the lab's: the mean over all rates."""
+    """Compare a variant's mean over all rates with the lab's."""
     of = _of(records, name)
     if not of:
         return []

@@ -1,4 +1,4 @@
-"""Servers and requests that are not alike for `sim-lab`: production mode in the runs of `r-unlike`, and simulated."""
+"""Unequal servers and requests for `sim-lab`: production mode in the runs of `r-unlike`, and simulated."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FIGURES = {
 
 
 def points(number: int) -> list[Point]:
-    """Both pools once, and their simulations."""
-    runs = {one.key: one for one in r_unlike.EXPERIMENT.points(False)}
+    """Return points of both pools, once."""
+    runs = {point.key: point for point in r_unlike.EXPERIMENT.points(False)}
     seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
         Point(
@@ -46,17 +46,17 @@ def points(number: int) -> list[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Whether `r-unlike` has the lab's run."""
+    """Return whether the lab's run of `r-unlike` exists."""
     return kept(r_unlike.EXPERIMENT, _own(point), labs) is not None
 
 
 def _own(point: Point) -> Point:
-    """Return the point of `r-unlike`."""
+    """Return the corresponding point of `r-unlike`."""
     return point_of(r_unlike.EXPERIMENT, point.parameters["unlike"])
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Take the lab's run of `r-unlike`, or make it, and simulate the same, with what a request cost there."""
+    """Take the lab's run of `r-unlike`, or make it, and simulate it with the request cost measured in that run."""
     asked = point.parameters
     run = kept_or_made(r_unlike.EXPERIMENT, _own(point), labs, say)
     work_s = run.result["cost_ms"] / 1000
@@ -69,7 +69,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
-    """Simulate a pool of `r-unlike`; `work_s`: CPU time of a request that is not heavy."""
+    """Simulate a pool of `r-unlike`; `work_s`: CPU seconds of a request that is not heavy."""
     run = simulate_load(
         PoolPlan(
             servers=[ServerPlan(cpus=cpus, work_s=work_s) for cpus in asked["cpus"]],
@@ -80,7 +80,7 @@ def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
             heavy_share=asked["heavy_share"],
             heavy_factor=r_unlike.HEAVY_FACTOR,
             arrivals=as_in_the_lab,
-            look=SecondLook,
+            second_look=SecondLook,
             seed=seed,
         )
     )
@@ -97,16 +97,18 @@ def figures(run: Values) -> dict[str, float]:
 
 def _sides(records: Sequence[Record], case: str, name: str) -> tuple[list[float], list[float]]:
     """Return a figure of a case, in the lab and simulated."""
-    runs = [one for one in records if one.parameters["case"] == case]
-    return [one.result["lab"][name] for one in runs], [one[name] for run in runs for one in run.result["simulated"]]
+    runs = [record for record in records if record.parameters["case"] == case]
+    return [figures.result["lab"][name] for figures in runs], [
+        figures[name] for run in runs for figures in run.result["simulated"]
+    ]
 
 
 def _cases(records: Sequence[Record]) -> list[str]:
-    return [case for case in r_unlike.CASES if any(one.parameters["case"] == case for one in records)]
+    return [case for case in r_unlike.CASES if any(record.parameters["case"] == case for record in records)]
 
 
 def table(records: Sequence[Record]) -> Table:
-    """Lab and simulation side by side."""
+    """Return a table of lab and simulation side by side."""
     rows = [
         [f"{case}: {label}", *(mean_of(side).text(digits) for side in _sides(records, case, name))]
         for case in _cases(records)
@@ -116,7 +118,7 @@ def table(records: Sequence[Record]) -> Table:
 
 
 def goals(records: Sequence[Record]) -> list[Goal]:
-    """Hold the whole transfer's mean against the lab's."""
+    """Compare the mean of whole transfers with the lab's."""
     made: list[Goal] = []
     for case in _cases(records):
         lab, other = (mean_of(side) for side in _sides(records, case, "transfer_ms"))

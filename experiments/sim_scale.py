@@ -1,4 +1,5 @@
-"""R where no lab reaches: up to 1,000 servers and a million connections, and several switches that share a pool."""
+"""R at sizes that no lab reaches: up to 1,000 servers and a million connections, and several switches that share a
+pool."""
 
 from __future__ import annotations
 
@@ -26,12 +27,14 @@ QUICK_SERVERS = (3, 30, 300)
 SWITCHES = (2, 4, 8)
 FEW = 16
 TOLD = ((3, 1), (30, 1), (1000, 1), (30, 8))
-"""Servers and switches of the rows of the page's table, where there are more; the kept runs have every pool."""
+"""Servers and switches of the rows that the page's table shows if there are more pools; the stored runs have every
+pool."""
 SHARED = 30
 """Servers of the pool that several switches share."""
 WORK_S = 7e-3
 RATE_PER_SERVER = 5.6
-"""Requests a second: a tenth of the demo's, of ten times its cost, so that a run of 1,000 servers has a million."""
+"""Requests per second and server: a tenth of the demo's at ten times the cost, so that a run of 1,000 servers has a
+million."""
 LOADED_SHARE = 0.1
 END_S, GIVEN_UP_S = 180.0, 5.0
 
@@ -43,8 +46,8 @@ class Variant:
     title: str
     mode: Mode
     connections_per_s: float
-    """Simulated in a second of one core, about, for the estimate of the time left."""
-    look: type[SecondLook] | None = None
+    """Connections simulated per second on one core, roughly, to estimate the time left."""
+    second_look: type[SecondLook] | None = None
 
 
 FIXED, PAPER, FIRST, PRODUCTION = "fixed", "paper", "production-first", "production"
@@ -58,15 +61,16 @@ QUICK = (FIXED, PAPER, PRODUCTION)
 DECIDING = (PAPER, FIRST, PRODUCTION)
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 LARGE, LARGE_SEEDS = 300, (1, 2, 3)
-"""From so many servers on a run is not cheap: fewer of them."""
+"""From this number of servers on a run takes long, and has only these seeds."""
 DECIDED_MS = 100.0
 OF_THE_WAY = 0.1
-"""The loaded servers' share has settled within this part of the way from an equal split to where it ends; it still
-falls if it falls by more than this part in the last quarter of a run."""
+"""The loaded servers' share has settled within this share of the distance from an equal split to its final level. It
+still falls if it falls by more than this share in the last quarter of a run."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Every size in every mode, then several switches; with other arrivals again, large pools less often."""
+    """Return points of every size in every mode, then of several switches; repeated with other arrivals, large pools
+    less often."""
     made: list[Point] = []
     seeds, variants = (QUICK_SEEDS, QUICK) if quick else (SEEDS, tuple(VARIANTS))
     large = LARGE_SEEDS[:1] if quick else LARGE_SEEDS
@@ -86,7 +90,8 @@ def _point(servers: int, variant: str, switches: int, seed: int) -> Point:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """A tenth of the servers (at least one) is loaded; T = 1 s, mT = 10 s, as in the demo."""
+    """Return the plan of a pool of which a tenth (at least one server) is loaded; T = 1 s, mT = 10 s, as in the
+    demo."""
     count, variant = parameters["servers"], VARIANTS[parameters["variant"]]
     healthy = ServerPlan(work_s=WORK_S)
     loaded = max(1, round(count * LOADED_SHARE))
@@ -96,40 +101,43 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
         rate_per_s=RATE_PER_SERVER * count,
         end_s=parameters["end_s"],
         switches=parameters["switches"],
-        look=variant.look,
+        second_look=variant.second_look,
         seed=parameters["seed"],
     )
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Connect times of the second half, what the loaded servers still get and when that settled, what deciding cost.
+    """Return connect times of the second half, the loaded servers' final share, when it settled, and the cost of
+    decisions.
 
-    Their share is the mean over the switches, in parts of an equal split's.
+    The share is the mean over the switches, relative to an equal split's.
     """
-    late = [one for one in run.connections if one.begun_s >= run.plan.end_s / 2]
-    answered = sorted(one.connect_s for one in late if one.connect_s is not None)
+    late = [connection for connection in run.connections if connection.begun_s >= run.plan.end_s / 2]
+    answered = sorted(connection.connect_s for connection in late if connection.connect_s is not None)
     loaded = [number for number, server in enumerate(run.plan.servers) if server.others]
     fair = len(loaded) / len(run.plan.servers)
     shares = [
         [
             decisions[0].time_s,
-            statistics.fmean(sum(one.ratios[number] for number in loaded) for one in decisions) / fair,
+            statistics.fmean(sum(decision.ratios[number] for number in loaded) for decision in decisions) / fair,
         ]
         for decisions in zip(*run.decisions, strict=True)
     ]
-    moments, parts = ([one[column] for one in shares] for column in (0, 1))
+    moments, parts = ([row[column] for row in shares] for column in (0, 1))
     seen = course(moments, parts)
     return {
         "connections": len(run.connections),
         "mean_ms": 1000 * statistics.fmean(answered),
         "p99_ms": 1000 * answered[int(0.99 * (len(answered) - 1))],
-        "failed": sum(one.done_s is None for one in late if one.begun_s < run.plan.end_s - GIVEN_UP_S)
-        / max(1, sum(one.begun_s < run.plan.end_s - GIVEN_UP_S for one in late)),
+        "failed": sum(
+            connection.done_s is None for connection in late if connection.begun_s < run.plan.end_s - GIVEN_UP_S
+        )
+        / max(1, sum(connection.begun_s < run.plan.end_s - GIVEN_UP_S for connection in late)),
         "loaded_left": seen.level,
         "loaded_fair": fair,
         "settled_s": settled_s(moments, parts),
@@ -141,26 +149,27 @@ def values(run: PoolRun) -> Values:
 
 
 def settled_s(times: Sequence[float], shares: Sequence[float]) -> float:
-    """Return from when on a share that began at 1 stays near its mean over the last third; infinite if it never does.
+    """Return the seconds from which on a share that began at 1 stays near its mean over the last third; infinite if it
+    never does.
 
-    What falls a little and goes on falling has not settled: how near is a part of the way there.
+    A share that falls slowly has not settled, so nearness is measured relative to the whole distance of the fall.
     """
     way = 1 - course(times, shares).level
     return course(times, shares, near=OF_THE_WAY * way).settled_s if way > 0 else math.inf
 
 
 Place = tuple[int, int, str]
-"""Servers, switches, way to balance."""
+"""Servers, switches and variant."""
 
 
-def _place(one: Record) -> Place:
-    return one.parameters["servers"], one.parameters["switches"], one.parameters["variant"]
+def _place(record: Record) -> Place:
+    return record.parameters["servers"], record.parameters["switches"], record.parameters["variant"]
 
 
 def _row(runs: Sequence[Record]) -> list[str]:
     servers, switches, variant = _place(runs[0])
     figures = {
-        name: mean_of([scale * one.result[name] for one in runs]).text(digits)
+        name: mean_of([scale * record.result[name] for record in runs]).text(digits)
         for name, digits, scale in (
             ("connections", 0, 1),
             ("mean_ms", 1, 1),
@@ -179,7 +188,7 @@ def _row(runs: Sequence[Record]) -> list[str]:
 
 def _settled(runs: Sequence[Record]) -> str:
     """Return when the loaded servers' share settled, and in how many runs it did not."""
-    known = [one.result["settled_s"] for one in runs if one.result["settled_s"] is not None]
+    known = [record.result["settled_s"] for record in runs if record.result["settled_s"] is not None]
     never = len(runs) - len(known)
     where = f" in {never} of {len(runs)}" if known else ""
     said = [mean_of(known).text(0)] if known else []
@@ -190,12 +199,12 @@ Pools = Mapping[Place, Sequence[Record]]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A row for each pool; repeated runs are one."""
+    """Report a row for each pool; repeated runs share a row."""
     pools = grouped(records, _place)
     goals: list[Goal] = []
     if deciding := [place for place in pools if place[2] == PRODUCTION]:
         largest = max(deciding)
-        took = mean_of([one.result["decide_ms"] for one in pools[largest]])
+        took = mean_of([record.result["decide_ms"] for record in pools[largest]])
         text = f"deciding for {largest[0]:,} servers takes less than {DECIDED_MS:g} ms"
         goals.append(Goal(text, took.value < DECIDED_MS, f"{took.text()} ms"))
     heading = [
@@ -216,23 +225,24 @@ def report(records: Sequence[Record]) -> Report:
             Table(heading, [_row(runs) for place, runs in pools.items() if len(pools) <= FEW or place[:2] in TOLD])
         ],
         goals=goals,
-        summary={one.key: {k: v for k, v in one.result.items() if k != "shares"} for one in records},
+        summary={record.key: {k: v for k, v in record.result.items() if k != "shares"} for record in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """What the loaded servers get, of their fair share, against time; CPU to decide against size."""
+    """Draw the loaded servers' connections relative to their fair share against time, and CPU time of decisions against
+    size."""
     left, right = figure.subplots(1, 2)
     labelled = set[int]()
     styles = {PAPER: ":", FIRST: "--", PRODUCTION: "-"}
-    sizes = sorted({one.parameters["servers"] for one in records})
-    for one in records:
-        servers, switches, variant = _place(one)
-        if variant == FIXED or switches > 1 or one.parameters["seed"] != SEEDS[0]:
+    sizes = sorted({record.parameters["servers"] for record in records})
+    for record in records:
+        servers, switches, variant = _place(record)
+        if variant == FIXED or switches > 1 or record.parameters["seed"] != SEEDS[0]:
             continue
         left.plot(
-            [moment for moment, _ in one.result["shares"]],
-            [share for _, share in one.result["shares"]],
+            [moment for moment, _ in record.result["shares"]],
+            [share for _, share in record.result["shares"]],
             styles[variant],
             color=f"C{sizes.index(servers)}",
             label=None if servers in labelled else f"{servers:,}",
@@ -244,9 +254,11 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     if labelled:
         left.legend(title="servers", fontsize="x-small")
     for name in DECIDING:
-        runs = [one for one in records if one.parameters["variant"] == name and one.parameters["switches"] == 1]
-        by_size = sorted(grouped(runs, lambda one: one.parameters["servers"]).items())
-        costs = [mean_of([one.result["decide_ms"] for one in members]).value for _, members in by_size]
+        runs = [
+            record for record in records if record.parameters["variant"] == name and record.parameters["switches"] == 1
+        ]
+        by_size = sorted(grouped(runs, lambda record: record.parameters["servers"]).items())
+        costs = [mean_of([record.result["decide_ms"] for record in members]).value for _, members in by_size]
         right.loglog([size for size, _ in by_size], costs, "o-", label=VARIANTS[name].title)
     right.set_xlabel("servers")
     right.set_ylabel("CPU to decide, ms")

@@ -1,4 +1,4 @@
-"""What Ohta & Andou does not try: ten servers of unlike capacity, and requests of unlike cost; simulated."""
+"""Ten servers of unequal capacity, and requests of unequal cost, simulated: cases that Ohta & Andou do not measure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CPUS = {
 }
 RATES_PER_S = {CAPACITY: 385.0, COST: 200.0, SMALL: 80.0}
 HEAVY_SHARE, HEAVY_FACTOR = 0.05, 21.0
-"""Of the requests of unlike cost: half of the work is in a twentieth of them."""
+"""Share and cost factor of heavy requests: a twentieth of the requests has half of the work."""
 
 
 def asked(case: str) -> float:
-    """Return what part of the servers' CPU time a case asks for."""
+    """Return the share of the servers' CPU time that a case's load needs."""
     heavy_share = _heavy_share(case)
     each_s = WORK_S[case] * (1 + heavy_share * (HEAVY_FACTOR - 1))
     return RATES_PER_S[case] * each_s / sum(CPUS[case])
@@ -48,9 +48,9 @@ class Variant:
     """A way to balance."""
 
     mode: Mode
-    look: type[SecondLook] | None = None
-    told: bool = False
-    """Whether the servers' capacities are configured as they are."""
+    second_look: type[SecondLook] | None = None
+    capacity_configured: bool = False
+    """Whether the servers' true capacities are configured."""
 
 
 EQUAL, PAPER, WITHOUT = "equal split", "R, paper mode", "R, production mode without the second look"
@@ -63,16 +63,16 @@ VARIANTS = {
     WITHOUT: Variant(Mode.PRODUCTION),
     TWO: Variant(Mode.PRODUCTION, TwoLooks),
     PRODUCTION: Variant(Mode.PRODUCTION, SecondLook),
-    TOLD: Variant(Mode.PRODUCTION, SecondLook, told=True),
+    TOLD: Variant(Mode.PRODUCTION, SecondLook, capacity_configured=True),
     LEAST: Variant(Mode.FIXED, LeastConnections),
 }
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 CONNECTIONS_PER_S = 20_000.0
-"""Simulated in a second of this machine, about, for the estimate of the time left."""
+"""Connections simulated per second of computing, roughly, to estimate the time left."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Each way to balance in each case."""
+    """Return points of each variant in each case."""
     end_s = 60.0 if quick else 300.0
     return [
         Point(
@@ -81,14 +81,15 @@ def points(quick: bool) -> Sequence[Point]:
             RATES_PER_S[case] * end_s / CONNECTIONS_PER_S,
         )
         for case in CPUS
-        for variant, one in VARIANTS.items()
+        for variant, choice in VARIANTS.items()
         for seed in (QUICK_SEEDS if quick else SEEDS)
-        if not (one.told and case == COST)
+        if not (choice.capacity_configured and case == COST)
     ]
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """Nobody tells the balancer who is large, but where the variant says so: all capacities are configured alike."""
+    """Return a plan in which the balancer is configured with equal capacities, unless the variant configures the true
+    ones."""
     case, variant = parameters["case"], VARIANTS[parameters["variant"]]
     smallest = min(CPUS[case])
     return PoolPlan(
@@ -96,7 +97,7 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
             ServerPlan(
                 cpus=cpus,
                 work_s=WORK_S[case],
-                capacity=cpus / smallest if variant.told else 1.0,
+                capacity=cpus / smallest if variant.capacity_configured else 1.0,
             )
             for cpus in CPUS[case]
         ],
@@ -106,18 +107,18 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
         timeout_s=GIVEN_UP_S,
         heavy_share=_heavy_share(case),
         heavy_factor=HEAVY_FACTOR,
-        look=variant.look,
+        second_look=variant.second_look,
         seed=parameters["seed"],
     )
 
 
 def measure(point: Point) -> Values:
-    """Simulate."""
+    """Simulate a point."""
     return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Return times of the second half, and each server's share of the SYNs there was and of the CPU time there is."""
+    """Return times of the second half, and each server's share of the SYNs and of the CPU time available."""
     start, end = run.plan.end_s / 2, run.plan.end_s - GIVEN_UP_S
     return {
         **times_between(run, start, end),
@@ -126,38 +127,42 @@ def values(run: PoolRun) -> Values:
 
 
 def _mean(records: Sequence[Record], figure: str) -> Mean:
-    return mean_of([one.result["transfer"][figure] for one in records])
+    return mean_of([record.result["transfer"][figure] for record in records])
 
 
 def _of(records: Sequence[Record], case: str, variant: str) -> list[Record]:
-    return [one for one in records if (one.parameters["case"], one.parameters["variant"]) == (case, variant)]
+    return [
+        record for record in records if (record.parameters["case"], record.parameters["variant"]) == (case, variant)
+    ]
 
 
 def _row(variant: str, runs: Sequence[Record]) -> list[str]:
     cells = [_mean(runs, figure).text(0) for figure in ("mean_ms", "p99_ms")]
-    given_up = mean_of([100 * one.result["transfer"]["given_up"] / one.result["transfer"]["begun"] for one in runs])
+    given_up = mean_of(
+        [100 * record.result["transfer"]["given_up"] / record.result["transfer"]["begun"] for record in runs]
+    )
     return [variant, *cells, f"{given_up.text(2)} %"]
 
 
 def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, what: str) -> Goal | None:
-    """Hold production mode against the best of the others, seed by seed."""
-    means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].told}
+    """Compare production mode with the best of the others, seed by seed."""
+    means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].capacity_configured}
     ours = means.pop(PRODUCTION, None)
     if ours is None or not means:
         return None
     best = min(means, key=lambda name: means[name].value)
     mine, theirs = (
-        {number_of(one): one.result["transfer"][figure] for one in known[name]} for name in (PRODUCTION, best)
+        {number_of(record): record.result["transfer"][figure] for record in known[name]} for name in (PRODUCTION, best)
     )
-    apart = difference(mine, theirs)
+    gap = difference(mine, theirs)
     text = f"{case}: production mode surely above no other, {what}"
     whose = "a proxy" if best == LEAST else best
-    seen = f"{ours.text(0)} against {means[best].text(0)} ms of {whose}, by pairs {apart.signed(0)}"
-    return Goal(text, not surely_above(apart), seen)
+    seen = f"{ours.text(0)} against {means[best].text(0)} ms of {whose}, by pairs {gap.signed(0)}"
+    return Goal(text, not surely_above(gap), seen)
 
 
 def report(records: Sequence[Record]) -> Report:
-    """A table a case, and whether production mode is at or below the others."""
+    """Report a table for each case, and whether production mode is at or below the others."""
     tables: list[Table] = []
     goals: list[Goal] = []
     for case in CPUS:
@@ -174,12 +179,12 @@ def report(records: Sequence[Record]) -> Report:
     return Report(
         tables=tables,
         goals=goals,
-        summary={one.key: {kind: one.result[kind] for kind in ("connect", "transfer")} for one in records},
+        summary={record.key: {kind: record.result[kind] for kind in ("connect", "transfer")} for record in records},
     )
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Mean transfer times, and the ratios that the servers of unlike capacity end with."""
+    """Draw mean transfer times, and the final ratios of the servers of unequal capacity."""
     left, right = figure.subplots(1, 2)
     for place, case in enumerate(CPUS):
         for number, variant in enumerate(VARIANTS):
@@ -190,7 +195,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     left.set_xticks(range(len(CPUS)), ["unlike capacity", "unlike cost", "small servers"], fontsize="small")
     left.set_ylabel("whole transfer, mean (ms)")
     left.set_yscale("log")
-    cpus = [one / sum(CPUS[CAPACITY]) for one in CPUS[CAPACITY]]
+    cpus = [cpus_of_server / sum(CPUS[CAPACITY]) for cpus_of_server in CPUS[CAPACITY]]
     right.step(range(10), cpus, where="mid", color="black", lw=1, label="of the CPU time")
     for number, variant in enumerate(VARIANTS):
         if variant != LEAST and (runs := _of(records, CAPACITY, variant)):

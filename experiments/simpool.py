@@ -1,4 +1,4 @@
-"""The pool of R's experiments by simulation: three servers, one of them loaded."""
+"""The pool of R's experiments, simulated: three servers, one of them loaded."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from topo.plan.network import SERVER_CPUS, SERVER_NAMES
 
 GIVEN_UP_S = 5.0
 PAGE_WAY_S = 0.75e-3
-"""Half of the lab's transfers take less than 1.15 ms, of which the handshake and the page's CPU time have 0.2 each."""
+"""Seconds from the end of a page until the client has it. Half of the lab's transfers take less than 1.15 ms, of which
+the handshake and the page's CPU time take 0.2 ms each."""
 LOADED = SERVER_NAMES[-1]
 
 
 def simulated(parameters: Mapping[str, Any]) -> Values:
     """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
 
-    A page costs what it was measured to cost, unless `work_s` (CPU time, in seconds) says otherwise, and is on its way
-    for PAGE_WAY_S, which is chosen for the median of the lab's transfers. Paper mode unless `mode` says otherwise; a
-    `second_look` if it is asked for, and `httperf`'s arrivals.
+    A page has the cost measured in the lab unless `work_s` (CPU seconds) sets another, and takes PAGE_WAY_S to the
+    client, which fits the median of the lab's transfers. `mode` is paper mode by default. `second_look` and httperf's
+    arrivals (`httperf`) are used if set.
     """
     work_s = parameters.get("work_s", PAGE_S)
     options = BalanceOptions(
@@ -49,7 +50,7 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
             timeout_s=GIVEN_UP_S,
             page_way_s=PAGE_WAY_S,
             arrivals=as_in_the_lab if parameters.get("httperf") else None,
-            look=SecondLook if parameters.get("second_look") else None,
+            second_look=SecondLook if parameters.get("second_look") else None,
             seed=parameters["seed"],
         )
     )
@@ -67,7 +68,8 @@ def simulated(parameters: Mapping[str, Any]) -> Values:
 
 
 def simulate_load(plan: PoolPlan) -> PoolRun:
-    """Simulate a load that ends at the plan's end, as the lab's do, and on until all of it is answered or given up."""
+    """Simulate a load that ends at the plan's end, as the lab's loads do, and continue until each connection is
+    answered or given up."""
     return simulate(replace(plan, end_s=plan.end_s + plan.timeout_s, events={plan.end_s: _end}))
 
 
@@ -77,9 +79,9 @@ def _end(simulation: Simulation) -> None:
 
 def times_between(run: PoolRun, start_s: float, end_s: float) -> Values:
     """Return connect and transfer times of a pool's connections that began in [start_s, end_s)."""
-    begun = [one for one in run.connections if start_s <= one.begun_s < end_s]
-    connect = [one.connect_s for one in begun if one.connect_s is not None]
-    done = [one.done_s for one in begun if one.done_s is not None]
+    begun = [connection for connection in run.connections if start_s <= connection.begun_s < end_s]
+    connect = [connection.connect_s for connection in begun if connection.connect_s is not None]
+    done = [connection.done_s for connection in begun if connection.done_s is not None]
     return {
         name: times(ConnectTimes(len(begun), reached), run.plan.timeout_s)
         for name, reached in (("connect", connect), ("transfer", done))

@@ -1,4 +1,4 @@
-"""What simulated flash crowds share as experiments: the published plans, and their figures as JSON has them."""
+"""Common parts of experiments with simulated flash crowds: the published plans, and their figures as JSON."""
 
 from __future__ import annotations
 
@@ -27,40 +27,41 @@ AR, OFFERED, ADMITTED, LIMIT, ALARM = 1, 2, 3, 4, 5
 """Columns of a run's rows, behind the time."""
 
 SECONDS_PER_REQUEST = 1 / 4000
-"""Of this machine, about, for the estimate of the time left."""
+"""Approximate seconds to simulate a request, to estimate the time left."""
 QUICK_TIMES = {"onset_s": 340.0, "end_s": 760.0}
-"""The phase of the onset in its interval is Chen & Heidemann's, the times before and after it are not."""
+"""Seconds of the quick form. The phase of the onset in its interval is Chen & Heidemann's; the times before and after
+it are shorter."""
 
 
 def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any) -> Point:
     """Return the simulation of a variant on Chen & Heidemann's topology; ``changes`` are fields of Dumbbell."""
     parameters = {"variant": variant, "seed": seed, **(QUICK_TIMES if quick else {}), **changes}
-    one = dumbbell(parameters)
-    count = one.quiet_per_s * one.onset_s + one.crowd_per_s * (one.end_s - one.onset_s)
+    topology = dumbbell(parameters)
+    count = topology.quiet_per_s * topology.onset_s + topology.crowd_per_s * (topology.end_s - topology.onset_s)
     return Point(f"{key}{' quick' if quick else ''} #{seed}", parameters, count * SECONDS_PER_REQUEST)
 
 
 def dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
-    """Return what parameters say: a variant by name, and fields of Dumbbell."""
+    """Return the simulation that a point's parameters describe: a variant by name, and fields of Dumbbell."""
     rest = {name: value for name, value in parameters.items() if name != "variant"}
     return replace(Dumbbell(VARIANTS[parameters["variant"]]), **rest)
 
 
-def planned(one: Point) -> CrowdPlan:
-    """Return what a point simulates."""
-    return plan(dumbbell(one.parameters))
+def planned(point: Point) -> CrowdPlan:
+    """Return the plan that a point simulates."""
+    return plan(dumbbell(point.parameters))
 
 
-def measure(one: Point) -> Values:
-    """Simulate."""
-    return values(simulate_dumbbell(dumbbell(one.parameters)))
+def measure(point: Point) -> Values:
+    """Simulate a point."""
+    return values(simulate_dumbbell(dumbbell(point.parameters)))
 
 
 def values(records: Records) -> Values:
     """Return a run's figures, before the crowd and from an interval after the alarm on, and a row per interval."""
     begin, end = records.window()
-    due = [one for one in records.outcomes if begin <= one.due_s < end]
-    served = sum(one.connect_s is not None for one in due)
+    due = [outcome for outcome in records.outcomes if begin <= outcome.due_s < end]
+    served = sum(connection.connect_s is not None for connection in due)
     bulk = [
         [round(moment, 1), sum(size for at, size in records.bulk if moment <= at < moment + records.period_s)]
         for moment in (number * records.period_s for number in range(int(end / records.period_s)))
@@ -71,27 +72,32 @@ def values(records: Records) -> Values:
         "onset_s": records.onset_s,
         "period_s": records.period_s,
         "hot_spot": _hot_spot(records),
-        "finished_share": sum(one.ending is Ending.FINISHED for one in due) / max(1, len(due)),
+        "finished_share": sum(outcome.ending is Ending.FINISHED for outcome in due) / max(1, len(due)),
         "rows": [
-            [one.time_s, one.ar_bps, one.offered_per_s, one.admitted_per_s, one.limit_per_s, int(one.alarm)]
-            for one in measured(records.rows)
+            [row.time_s, row.ar_bps, row.offered_per_s, row.admitted_per_s, row.limit_per_s, int(row.alarm)]
+            for row in measured(records.rows)
         ],
         "bulk": bulk if records.bulk else [],
     }
 
 
 def _hot_spot(records: Records) -> dict[str, int]:
-    """Return how many decisions behind the onset named a hot spot while the alarm was set, and how many the target."""
-    named = [one.hot_spot for one in records.rows if one.time_s >= records.onset_s and one.alarm and one.hot_spot]
+    """Return how many decisions after the onset named a hot spot while the alarm was set, and how many of them the
+    target."""
+    named = [
+        decision.hot_spot
+        for decision in records.rows
+        if decision.time_s >= records.onset_s and decision.alarm and decision.hot_spot
+    ]
     return {"named": len(named), "right": named.count(str(int(TARGET_ADDRESS)))}
 
 
 def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Key, list[Record]]:
-    """Return records by a name, in the order they come in: repeated runs have the same."""
-    found: dict[Key, list[Record]] = {}
-    for one in records:
-        found.setdefault(name(one), []).append(one)
-    return found
+    """Group records by a key, in the order of their first occurrence; repeated runs have the same key."""
+    by_key: dict[Key, list[Record]] = {}
+    for record in records:
+        by_key.setdefault(name(record), []).append(record)
+    return by_key
 
 
 def text(
@@ -104,7 +110,7 @@ def text(
     unit: str = "",
 ) -> str:
     """Return the mean of a figure over repeated runs, and in how many it was measured if not in all."""
-    known = [scale * value for one in records if (value := one.result[window][name]) is not None]
+    known = [scale * value for record in records if (value := record.result[window][name]) is not None]
     mean = mean_of(known).text(digits) + (unit if known else "")
     return mean if len(known) in (0, len(records)) else f"{mean} in {len(known)} of {len(records)}"
 
@@ -116,29 +122,29 @@ def percent(records: Sequence[Record], name: str, digits: int = 0) -> str:
 
 def mean(records: Sequence[Record], name: str, window: str = "crowd") -> float:
     """Return the mean of a figure over those repeated runs in which it was measured; NaN without any."""
-    return mean_of([value for one in records if (value := one.result[window][name]) is not None]).value
+    return mean_of([value for record in records if (value := record.result[window][name]) is not None]).value
 
 
 def detections_s(records: Sequence[Record]) -> list[float]:
-    """Return each run's seconds from the onset to the alarm; infinite where none came."""
-    intervals = [one.result["crowd"]["detected_after_intervals"] for one in records]
+    """Return each run's seconds from the onset to the alarm; infinite for runs without an alarm."""
+    intervals = [record.result["crowd"]["detected_after_intervals"] for record in records]
     return [
-        math.inf if count is None else count * one.result["period_s"]
-        for one, count in zip(records, intervals, strict=True)
+        math.inf if count is None else count * record.result["period_s"]
+        for record, count in zip(records, intervals, strict=True)
     ]
 
 
 def detection(records: Sequence[Record]) -> str:
-    """Return seconds from the onset to the alarm, and in how many runs none came."""
-    known = [one for one in detections_s(records) if math.isfinite(one)]
+    """Return the mean seconds from the onset to the alarm, and the number of runs without an alarm."""
+    known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     never = len(records) - len(known)
     said = [mean_of(known).text(0)] if known else []
     return ", ".join([*said, *([f"never in {never} of {len(records)}"] if never else [])])
 
 
 def alarm(records: Sequence[Record]) -> str:
-    """Return the same in words."""
-    known = [one for one in detections_s(records) if math.isfinite(one)]
+    """Return the result of `detection` in words."""
+    known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     if not known:
         return "no alarm"
     said = f"alarm after {mean_of(known).text(0)} s"
@@ -148,7 +154,7 @@ def alarm(records: Sequence[Record]) -> str:
 
 
 def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
-    """Return the times of a run's intervals, and what stands in a column of its rows."""
+    """Return the times of a run's intervals, and the values of a column of its rows."""
     rows = record.result["rows"]
     return [row[0] for row in rows], [number(row[index]) * scale for row in rows]
 
@@ -165,5 +171,5 @@ def above_and_below(figure: Figure, upper_label: str, lower_label: str) -> tuple
 
 
 def number(value: float | None) -> float:
-    """Return what JSON could not hold as what it was."""
+    """Return a number that was stored as JSON, with null as NaN."""
     return math.nan if value is None else value

@@ -1,4 +1,5 @@
-"""Results on disk: every run of an experiment in one JSON file, written after each, so that it can be resumed."""
+"""Results on disk: every run of an experiment in one JSON file, written after each run, so that an experiment can be
+resumed."""
 
 from __future__ import annotations
 
@@ -17,24 +18,24 @@ from experiments.machine import Machine, this_machine
 
 
 class StoreError(Exception):
-    """Results that cannot be read or written; says what to do."""
+    """Results cannot be read or written; the message states the remedy."""
 
 
 def without_nan(value: Any) -> Any:
-    """Return a value with None for every number that JSON does not have."""
+    """Return a value with None for every number that JSON cannot hold."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): without_nan(one) for key, one in value.items()}
+        return {str(key): without_nan(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [without_nan(one) for one in value]
+        return [without_nan(item) for item in value]
     return value
 
 
 def put(file: Path, content: bytes) -> None:
-    """Give a file a content in place of what it has: all of it or, where it cannot be written, none.
+    """Replace a file's content atomically.
 
-    Raises StoreError where it cannot be written.
+    Raises StoreError if the file cannot be written.
     """
     unfinished = file.with_suffix(".part")
     try:
@@ -56,28 +57,32 @@ class Store:
         self.file = self.directory / "runs.json"
         self._records: dict[str, Record] = {}
         self._machines: dict[str, Machine] = {}
-        """Of each record, by key."""
+        """The machine of each record, by key."""
         self._note = ""
         self._read()
 
     def machines(self, records: Sequence[Record]) -> list[Machine]:
-        """Return the machines that records of this store were made on, in order; this one while there are none."""
-        return list(dict.fromkeys(self._machines[one.key] for one in records)) or [this_machine()]
+        """Return the machines on which this store's records were made, in order; this machine if there are no
+        records."""
+        return list(dict.fromkeys(self._machines[record.key] for record in records)) or [this_machine()]
 
     @property
     def note(self) -> str:
-        """What somebody wrote of the runs into `note.txt` beside them: what the records do not tell; "" if nothing."""
+        """Return the content of `note.txt` beside the runs, a hand-written remark on them; "" if there is none."""
         file = self.directory / "note.txt"
         return " ".join(file.read_text().split()) if file.exists() else self._note
 
     def has(self, point: Point) -> bool:
-        """Say whether a point was measured, with these parameters."""
+        """Return whether a point was measured with these parameters."""
         known = self._records.get(point.key)
         return known is not None and known.parameters == without_nan(point.parameters)
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Within this nobody else writes here; raise StoreError if somebody does.  What is there is read again."""
+        """Lock the store against other processes, and read its content again.
+
+        Raises StoreError if another process holds the lock.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.directory, os.O_RDONLY)
         try:
@@ -93,36 +98,39 @@ class Store:
             os.close(lock)
 
     def add(self, record: Record) -> None:
-        """Keep a record, in place of one with its key, at once: an interrupt later does not lose it.
+        """Store a record at once, in place of an earlier one with its key, so that an interrupt does not lose it.
 
-        Raises StoreError if it cannot be written.  Whoever adds is `alone`.
+        Raises StoreError if the file cannot be written. The caller must hold the lock of `alone`.
         """
         self._records[record.key] = Record(**without_nan(_content(record)))
         self._machines[record.key] = this_machine()
         put(self.file, self.text(self._note).encode())
 
     def text(self, note: str) -> str:
-        """Return all that is known, as the file has it; a store with that file goes on from there, and has the note
-        where no `note.txt` is.  Runs are of the machine at the head, but for those that have one of their own."""
+        """Return the file's content. A store can continue from that file, and takes the note from it if there is no
+        `note.txt`.
+
+        Runs belong to the machine at the head, unless they name one of their own.
+        """
         usual = next(iter(self._machines.values()), this_machine())
-        own = {key: {"machine": asdict(one)} for key, one in self._machines.items() if one != usual}
-        runs = ",\n".join(json.dumps(_content(one) | own.get(one.key, {})) for one in self._records.values())
+        own = {key: {"machine": asdict(machine)} for key, machine in self._machines.items() if machine != usual}
+        runs = ",\n".join(json.dumps(_content(record) | own.get(record.key, {})) for record in self._records.values())
         head = f'"machine": {json.dumps(asdict(usual))}, "note": {json.dumps(note)}'
         return f'{{{head}, "runs": [\n{runs}\n]}}\n'
 
     def of(self, points: Sequence[Point]) -> list[Record]:
-        """Return the records of those points that were measured, in their order."""
+        """Return the records of those points that were measured, in the order of the points."""
         return [self._records[point.key] for point in points if self.has(point)]
 
     def known(self, experiment: Experiment) -> tuple[str, list[Record]]:
-        """Return which form was run (full, quick, or how much of it), and its records."""
+        """Return the form that was run (full, quick, or the part of it), and its records."""
         for form, quick in (("full", False), ("quick", True)):
             points = experiment.points(quick)
             records = self.of(points)
             if points and len(records) == len(points):
                 return form, records
         forms = {form: experiment.points(quick) for form, quick in (("full", False), ("quick", True))}
-        form, points = max(forms.items(), key=lambda one: len(self.of(one[1])))
+        form, points = max(forms.items(), key=lambda entry: len(self.of(entry[1])))
         records = self.of(points)
         return f"{form} form, {len(records)} of {len(points)} runs", records
 
@@ -132,20 +140,22 @@ class Store:
         try:
             content = json.loads(self.file.read_text())
             self._note = str(content.get("note", ""))
-            self._machines = {one["key"]: Machine(**one.pop("machine", content["machine"])) for one in content["runs"]}
-            self._records = {one["key"]: _record(one) for one in content["runs"]}
+            self._machines = {run["key"]: Machine(**run.pop("machine", content["machine"])) for run in content["runs"]}
+            self._records = {run["key"]: _record(run) for run in content["runs"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             said = f"{type(error).__name__}: {error}"  # its repr has the whole file, where that is no text
             raise StoreError(f"{self.file}: {said}; move it away to measure again") from error
 
 
 def _content(record: Record) -> dict[str, Any]:
-    return {one.name: getattr(record, one.name) for one in fields(Record)}
+    return {attribute.name: getattr(record, attribute.name) for attribute in fields(Record)}
 
 
 def _record(content: Mapping[str, Any]) -> Record:
-    """Return a record as it was kept; of a run that was only read, older programs noted the load and the commit of the
-    reading."""
+    """Return a record as it was stored.
+
+    For a run that was only read, older programs stored the load and the commit of the reading.
+    """
     record = Record(**content)
     made_s: float = record.result.get("made_s", record.began)
     return replace(record, began=made_s, load=None, program="") if made_s < record.began else record

@@ -1,4 +1,4 @@
-"""Parts of the product that an experiment puts something else in place of, to measure what they are worth."""
+"""Substitutes for parts of the product, to measure the effect of the original parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 Part = tuple[object, str, object]
-"""A module or class, the name of an attribute of it, and the attribute's substitute."""
+"""A module or class, the name of its attribute, and the substitute of the attribute."""
 
 
 @contextmanager

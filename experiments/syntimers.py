@@ -1,4 +1,7 @@
-"""What a client's SYN timers make of a share of lost SYNs: what R is held against.  Pure but for `timers`."""
+"""Mean connect time that a client's SYN timers cause for a share of lost SYNs, for comparison with R.
+
+Without side effects, except for `timers`.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,18 @@ from dataclasses import dataclass
 from topo.testbed.nodes import syn_sysctls
 
 FIRST_S = 1.0
-"""TCP_TIMEOUT_INIT (include/net/tcp.h; RFC 6298, section 2)."""
+"""Seconds until the first repetition: TCP_TIMEOUT_INIT (include/net/tcp.h; RFC 6298, section 2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SynTimers:
-    """How a client repeats its SYN: `linear` times more at steady intervals, then at doubled ones."""
+    """How a client repeats its SYN: `linear` times at steady intervals, then at doubled ones."""
 
     retries: int
     linear: int
 
     def sent_after(self) -> Iterator[float]:
-        """Give the seconds after the first SYN at which each SYN is sent, the first included.
+        """Yield the seconds after the first SYN at which each SYN is sent, the first included.
 
         `tcp_retransmit_timer` doubles once its back-off count exceeds `tcp_syn_linear_timeouts`.
         """
@@ -32,7 +35,7 @@ class SynTimers:
                 timeout *= 2
 
     def connect_s(self, r: float, given_up_s: float) -> float:
-        """Return the mean connect time of those answered when every SYN is lost with probability R / (1 + R)."""
+        """Return the mean connect time of answered connections when each SYN is lost with probability R / (1 + R)."""
         lost = r / (1 + r)
         total = answered = 0.0
         share = 1.0
@@ -45,12 +48,12 @@ class SynTimers:
         return total / answered
 
     def sentence(self) -> str:
-        """Return them in words, with the sysctls."""
+        """Return the timers in words, with the sysctls."""
         times = ", ".join(f"{at:g}" for at in self.sent_after())
         return f"SYNs at {times} s (tcp_syn_retries {self.retries}, tcp_syn_linear_timeouts {self.linear})"
 
 
 def timers(pid: int) -> SynTimers:
-    """Read those of the host that process `pid` is on."""
+    """Read the timers of the host to which process `pid` belongs."""
     retries, linear = syn_sysctls(pid)
     return SynTimers(retries, linear)

@@ -1,4 +1,4 @@
-"""What tcptrace makes of a capture at the sender's side: a second opinion, by a program that is not ours."""
+"""The evaluation of a capture by tcptrace: a second opinion by an independent program."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ COMMENT = "#"
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A connection, in the direction from the server."""
+    """A connection's direction from server to client."""
 
     again: int
-    """Segments sent again."""
+    """Retransmitted segments."""
     rtt_s: float
-    """Mean round trip."""
+    """Mean round trip in seconds."""
 
 
 def traced(capture: Path, port: int) -> dict[int, Traced]:
-    """By the client's port, the connections of a server's port.  Raises SetupError when tcptrace fails."""
+    """Return the connections of a server's port, by the client's port.
+
+    Raises SetupError if tcptrace fails.
+    """
     done = subprocess.run(
         ["tcptrace", "--csv", "-l", "-r", "-n", str(capture)],
         capture_output=True,
@@ -39,15 +42,16 @@ def traced(capture: Path, port: int) -> dict[int, Traced]:
 
 
 def parsed(lines: Iterable[str], port: int) -> dict[int, Traced]:
-    """By the client's port, what `tcptrace --csv -l` prints of a server's port.  Pure."""
+    """Parse the output of `tcptrace --csv -l` for a server's port; return connections by the client's port. Without
+    side effects."""
     table = (line for line in lines if line.strip() and not line.startswith(COMMENT))
-    found: dict[int, Traced] = {}
+    traces: dict[int, Traced] = {}
     for row in csv.DictReader(table, skipinitialspace=True):
         if int(row["port_a"]) == port:
-            found[int(row["port_b"])] = _direction(row, "a2b")
+            traces[int(row["port_b"])] = _direction(row, "a2b")
         elif int(row["port_b"]) == port:
-            found[int(row["port_a"])] = _direction(row, "b2a")
-    return found
+            traces[int(row["port_a"])] = _direction(row, "b2a")
+    return traces
 
 
 def _direction(row: Mapping[str, str], name: str) -> Traced:

@@ -1,4 +1,4 @@
-"""How often processes have had a turn on a CPU, and how many of the turns they ended by going to sleep."""
+"""Turns of processes on a CPU, and how many of them ended because the process went to sleep."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Cumulative, of a process and its children."""
+    """Cumulative counts of a process and its children."""
 
     turns: int
-    """Times that one was put on a CPU (the third number of /proc/PID/schedstat)."""
+    """Times that a process was put on a CPU (the third number of /proc/PID/schedstat)."""
     sleeps: int
-    """Of these, how many ended by waiting for something (voluntary_ctxt_switches of /proc/PID/status)."""
+    """Turns that ended because the process waited (voluntary_ctxt_switches of /proc/PID/status)."""
     waited_s: float
-    """Seconds that they wanted a CPU and had none."""
+    """Seconds for which a process was runnable but had no CPU."""
 
     def since(self, before: Turns) -> Turns:
         """Return the difference to an earlier reading."""
@@ -27,12 +27,12 @@ class Turns:
 
 
 def turns_of(pid: int) -> Turns:
-    """Read the turns of a process and its children; those that have ended count for nothing."""
+    """Read the counts of a process and its children, without those that have ended."""
     turns = sleeps = waited_ns = 0
-    for one in _family(pid):
+    for process in _family(pid):
         with suppress(FileNotFoundError, ProcessLookupError):
-            _, waited, slices = map(int, (PROC / str(one) / "schedstat").read_text().split())
-            status = dict(line.split(":", 1) for line in (PROC / str(one) / "status").read_text().splitlines())
+            _, waited, slices = map(int, (PROC / str(process) / "schedstat").read_text().split())
+            status = dict(line.split(":", 1) for line in (PROC / str(process) / "status").read_text().splitlines())
             turns, waited_ns = turns + slices, waited_ns + waited
             sleeps += int(status["voluntary_ctxt_switches"])
     return Turns(turns, sleeps, waited_ns / 1e9)

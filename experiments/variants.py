@@ -1,4 +1,4 @@
-"""What Fig. 5 compares: sluice in its modes, and today's alternatives, each as a lab to open."""
+"""The variants that Fig. 5 compares: sluice in its modes, and today's alternatives, each as a lab to open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from topo.testbed.nodes import switch_kind
 
 PERIOD_S = 1.0
 WINDOW_S = 10.0
-"""Ohta & Andou has T = 10 s and a window of 200 s; time is scaled by ten, and the window is half as long for it."""
+"""Window in seconds. Ohta & Andou use T = 10 s and a window of 200 s; time is scaled by ten, and the window is half of
+the scaled one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Variant:
     title: str
     open: Callable[[Say, PoolPlan], Lab]
     proxy: bool = False
-    """It answers the handshake itself: its connect time says nothing."""
+    """Whether the variant answers handshakes itself, so that its connect time does not show the server's."""
 
 
 def _sluice(name: str, title: str, mode: str, second_look: bool | None = None) -> Variant:
@@ -50,5 +51,7 @@ ROUND_ROBIN = _alternative("haproxy-roundrobin", "HAProxy, roundrobin", proxy=Tr
 LEAST = _alternative("haproxy-leastconn", "HAProxy, leastconn", proxy=True)
 NGINX = _alternative("nginx-leastconn", "nginx stream, least_conn", proxy=True)
 
-VARIANTS = {one.name: one for one in (EQUAL, PAPER, WITHOUT, PRODUCTION, IPTABLES, ROUND_ROBIN, LEAST, NGINX)}
+VARIANTS = {
+    variant.name: variant for variant in (EQUAL, PAPER, WITHOUT, PRODUCTION, IPTABLES, ROUND_ROBIN, LEAST, NGINX)
+}
 ALTERNATIVES = (IPTABLES, ROUND_ROBIN, LEAST, NGINX)

@@ -1,4 +1,4 @@
-"""What is said of labelled runs, simulated or in the lab: right or wrong, and what was done for the wrong cause."""
+"""Report on labelled runs, simulated or in the lab: right and wrong verdicts, and actions for a wrong cause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RIGHT = 0.95
 
 
 def values(run: Judged) -> Values:
-    """A run, as JSON has it."""
+    """Return a run's figures for JSON."""
     return {
         "cause": run.cause,
         "held": run.causes[run.cause],
@@ -29,41 +29,41 @@ def values(run: Judged) -> Values:
 
 
 def right(record: Record) -> bool:
-    """The verdict that held longest is the label's, and names the failing server and no other."""
+    """Return whether the verdict that held longest is the label's and names exactly the failing server."""
     label, result = Label(record.parameters["label"]), record.result
     names = [SICK_NAME] if label in FAILING else []
     return result["cause"] == CAUSES[label] and result["named"] == names
 
 
 def wronged(record: Record) -> list[str]:
-    """What the controller did that the cause is no reason for."""
+    """Return the controller's actions that the true cause does not justify."""
     label, result = Label(record.parameters["label"]), record.result
     limit = ["a limit"] if result["limited"] and label not in CROWDS else []
     return limit + (["weights"] if result["moved"] and label not in FAILING else [])
 
 
 def report(records: Sequence[Record]) -> Report:
-    """The confusion matrix, and whether nearly all are right and nothing was done for the wrong cause."""
+    """Report the confusion matrix, whether nearly all verdicts are right, and whether no action had a wrong cause."""
     causes, rows, shares = list(Cause), list[list[str]](), list[tuple[float, str]]()
     for label in Label:
-        runs = [one for one in records if one.parameters["label"] == label]
+        runs = [record for record in records if record.parameters["label"] == label]
         if not runs:
             continue
-        said = Counter(one.result["cause"] for one in runs)
+        said = Counter(record.result["cause"] for record in runs)
         share = sum(map(right, runs)) / len(runs)
         shares.append((share, label))
-        wrong = Counter(word for one in runs for word in wronged(one))
+        wrong = Counter(word for record in runs for word in wronged(record))
         rows.append(
             [
                 label,
                 *(str(said[cause] or "") for cause in causes),
                 f"{100 * share:.0f} %",
-                f"{100 * sum(one.result['held'] for one in runs) / len(runs):.0f} %",
+                f"{100 * sum(record.result['held'] for record in runs) / len(runs):.0f} %",
                 ", ".join(f"{word}: {count}" for word, count in wrong.items()),
             ]
         )
     heading = ["what goes wrong", *(str(cause) for cause in causes), "right", "of the time", "wrongly moved"]
-    moved = [one.key for one in records if wronged(one)]
+    moved = [record.key for record in records if wronged(record)]
     least, worst = min(shares, default=(1.0, "none"))
     return Report(
         tables=[Table(heading, rows)],
@@ -86,7 +86,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """How long the verdicts of each label held."""
     axes = figure.subplots()
-    labels = [label for label in Label if any(one.parameters["label"] == label for one in records)]
-    held = [[one.result["held"] for one in records if one.parameters["label"] == label] for label in labels]
-    axes.boxplot(held, orientation="horizontal", tick_labels=list(labels))
+    labels = [label for label in Label if any(record.parameters["label"] == label for record in records)]
+    shares = [[record.result["held"] for record in records if record.parameters["label"] == label] for label in labels]
+    axes.boxplot(shares, orientation="horizontal", tick_labels=list(labels))
     axes.set_xlabel("part of the time that the verdict held, from 10 s after the onset on")

@@ -21,12 +21,12 @@ SAMPLE_S = 1.0
 
 
 def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
-    """Return mean, median and p99 in ms; what took longer than `limit_s` or never came counts as that and as given up.
+    """Return mean, median and p99 in ms; times above `limit_s` and missing ones count as `limit_s` and as given up.
 
-    httperf waits for so long without progress, so that a transfer may take longer; and one that httperf gave up may
-    still end on the wire.
+    httperf's timeout is about time without progress, so a transfer may take longer, and one that httperf gave up may
+    still end.
     """
-    in_time = ConnectTimes(of.begun, [one for one in of.seconds if one <= limit_s])
+    in_time = ConnectTimes(of.begun, [connect_s for connect_s in of.seconds if connect_s <= limit_s])
     given_up = of.begun - len(in_time.seconds)
     all_of_them = ConnectTimes(of.begun, [*in_time.seconds, *[limit_s] * given_up])
     return {
@@ -40,7 +40,7 @@ def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
 
 
 def passed_since(lab: Lab, before: PacketCounts) -> dict[str, int]:
-    """Return what passed a lab's switch since a quiet moment, and what it lost, once it is quiet again."""
+    """Return the packets that passed a lab's switch since `before`, and those that it lost, once traffic has ceased."""
     packets = lab.quiet_packet_counts().since(before)
     return {
         "received": packets.received,
@@ -61,7 +61,7 @@ class Pool:
     def run(
         self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)
     ) -> dict[str, Any]:
-        """Make a load of `paths` in turn; call each of `events` at its second; return what was measured, every packet
+        """Run a load of `paths` in turn, call each of `events` at its second, and return the figures; every packet is
         accounted for."""
         if isinstance(self.lab, AlternativeLab):
             return self.measure(load, events, paths=paths)
@@ -71,7 +71,7 @@ class Pool:
     def measure(
         self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)
     ) -> dict[str, Any]:
-        """As `run` does, whatever else passes the switch meanwhile."""
+        """Run a load like `run`, while other traffic may pass the switch."""
         balanced = not isinstance(self.lab, AlternativeLab)
         first = self.lab.observe() if balanced else None
         self.samples.clear()
@@ -93,14 +93,15 @@ class Pool:
             names = self.lab.pool.names
             measured["servers"] = {name: asdict(after.counts[name].since(first.counts[name])) for name in names}
             measured["ratios"] = [
-                [round(moment - started, 2), *(one.ratios[name] for name in names)] for moment, one in self.samples
+                [round(moment - started, 2), *(decision.ratios[name] for name in names)]
+                for moment, decision in self.samples
             ]
         return measured
 
     def _watch(
         self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool
     ) -> list[float]:
-        """Return when each event was over, in seconds since the start."""
+        """Record the time at which each event was over, in seconds since the start."""
         due = started
         happened_s: list[float] = []
         while httperf.running():
@@ -126,11 +127,11 @@ def pool(lab: Lab) -> Generator[Pool]:
 
 
 def quiet(say: Say) -> Say:
-    """Return what swallows a lab's lines: an experiment opens many labs."""
+    """Return a function that drops a lab's messages: an experiment opens many labs."""
     del say
     return lambda _: None
 
 
 def total(servers: Mapping[str, Mapping[str, int]], count: str) -> int:
     """Return a count of the ledger over all servers."""
-    return sum(one[count] for one in servers.values())
+    return sum(server[count] for server in servers.values())

@@ -1,1 +1,2 @@
-"""The controller's algorithms where no lab reaches: a discrete-event simulation. See docs/reference/simulation.md."""
+"""A discrete-event simulation that runs the controller's algorithms at sizes that no lab reaches. See
+docs/reference/simulation.md."""

@@ -1,4 +1,4 @@
-"""Requests at the switch: counted by destination and limited by token buckets, as in stage destinations."""
+"""Admission of requests at the switch: counters and token buckets by destination, as in the P4 stage `destinations`."""
 
 from __future__ import annotations
 
@@ -8,31 +8,40 @@ from sluice.tokenbucket import TokenBucket
 
 
 class Admission:
-    """One destination's buckets (for anybody, and for clients that were admitted before) and counts."""
+    """Counters and two token buckets of one destination: one for all clients, one for clients that were admitted
+    before."""
 
     def __init__(self, remember_s: float = 0.0) -> None:
-        """``remember_s``: an admitted client is known for so long after its last SYN; 0: nobody is."""
+        """``remember_s``: seconds after its last SYN for which an admitted client counts as returning; 0 disables
+        this."""
         self.offered = self.admitted = self.refused = self.returning = 0
         self._remember_s = remember_s
-        self._anybody: TokenBucket | None = None
-        self._known: TokenBucket | None = None
+        self._common_bucket: TokenBucket | None = None
+        self._returning_bucket: TokenBucket | None = None
         self._clients: dict[int, float] = {}
 
-    def set(self, now_s: float, anybody: tuple[float, float] | None, known: tuple[float, float] | None = None) -> None:
-        """Rate and burst of both buckets; None: open to anybody, closed to the known. Only what changes is refilled."""
-        self._anybody = _changed(self._anybody, now_s, anybody)
-        self._known = _changed(self._known, now_s, known)
+    def set(
+        self, now_s: float, all_clients: tuple[float, float] | None, returning: tuple[float, float] | None = None
+    ) -> None:
+        """Set rate (per second) and burst of both buckets.
+
+        None for ``all_clients`` admits every SYN; None for ``returning`` gives returning clients nothing extra. A
+        bucket is refilled only if its parameters change.
+        """
+        self._common_bucket = _changed(self._common_bucket, now_s, all_clients)
+        self._returning_bucket = _changed(self._returning_bucket, now_s, returning)
 
     def request(self, now_s: float, client: int, *, refused: bool = False, pinned: bool = False) -> bool:
-        """A SYN of a client arrives; whether it passes. ``refused``: by the service's bucket.
+        """Count a client's SYN; return whether the switch forwards it.
 
-        ``pinned``: the SYN repeats one whose connection is pinned. It passes anyhow, and is no further connection.
+        ``refused``: the service's own bucket has refused the SYN. ``pinned``: the SYN repeats one whose connection has
+        a pin; the switch forwards it anyway and does not count it as another connection.
         """
         self.offered += 1
-        passes, returns = not refused and (self._anybody is None or self._anybody.take(now_s)), False
+        passes, returns = not refused and (self._common_bucket is None or self._common_bucket.take(now_s)), False
         if self._remember_s and not refused:
-            if not passes and self._known is not None and self._knows(now_s, client):
-                passes, returns = self._known.take(now_s), True
+            if not passes and self._returning_bucket is not None and self._is_returning(now_s, client):
+                passes, returns = self._returning_bucket.take(now_s), True
             if passes or returns:
                 self._clients[client] = now_s
         if pinned:
@@ -44,7 +53,7 @@ class Admission:
             self.refused += 1
         return passes
 
-    def _knows(self, now_s: float, client: int) -> bool:
+    def _is_returning(self, now_s: float, client: int) -> bool:
         return self._clients.get(client, -math.inf) >= now_s - self._remember_s
 
 

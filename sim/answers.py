@@ -1,4 +1,4 @@
-"""Servers for the flash crowds of Chen & Heidemann: one that answers at once, one that is short of CPU."""
+"""Servers for the flash crowds of Chen & Heidemann: one that answers at once, and one that is limited by its CPU."""
 
 from __future__ import annotations
 
@@ -10,51 +10,58 @@ from typing import Protocol
 from .clock import Clock
 
 BLOCK_BYTES = 2048
-"""What a worker sends in one turn."""
+"""Bytes that a worker sends in one turn on the CPU."""
 
 
 class AnswerServer(Protocol):
-    """What a request meets behind the switch."""
+    """A server as the switch sees it."""
 
     def syn(self) -> bool:
-        """A SYN arrives; whether it is answered."""
+        """Return whether the server answers a SYN that arrives now."""
         ...
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """A request of so many bytes: ``offer`` gets them as they are ready, as long as ``wanted`` says yes."""
+        """Take a request for ``size`` bytes.
+
+        ``offer`` is called with a number of bytes whenever so many are ready to be sent; the server stops once
+        ``wanted`` returns False.
+        """
         ...
 
 
 class FastServer:
-    """Answers at once."""
+    """A server without any cost: it answers every request at once."""
 
     def syn(self) -> bool:
-        """Always."""
+        """Return True: every SYN is answered."""
         return True
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """The whole answer at once."""
+        """Offer the whole answer at once."""
         offer(size)
 
 
 @dataclass(slots=True)
 class _Answer:
-    """What is left of a request."""
+    """An answer that is being produced."""
 
     left: int
-    """Bytes."""
+    """Bytes still to be offered."""
     offer: Callable[[int], None]
     wanted: Callable[[], bool]
     begun: bool = False
 
 
 class SlowServer:
-    """Workers take turns on a CPU, a block of an answer each; who finds none free waits, and SYNs are dropped when
-    too many wait (topo/load/server.py, cost and workers as there)."""
+    """A server whose workers take turns on one CPU, each turn producing one block of an answer.
+
+    A request that finds no free worker waits; SYNs are dropped while too many requests wait. Costs and workers are
+    those of topo/load/server.py.
+    """
 
     def __init__(self, clock: Clock, *, workers: int, backlog: int, turn_s: float, request_s: float = 0.0) -> None:
-        """``turn_s``: time on the wall for one turn, the CPU limit considered; ``request_s``: for what a request takes
-        beside its turns, before the first one."""
+        """``turn_s``: wall-clock time of one turn under the CPU limit; ``request_s``: additional time of a request
+        before its first turn."""
         self._clock, self._workers, self._backlog = clock, workers, backlog
         self._turn_s, self._request_s = turn_s, request_s
         self._turns: deque[_Answer] = deque()
@@ -62,14 +69,14 @@ class SlowServer:
         self._busy = 0
         self._running = False
         self.busy_s = 0.0
-        """Time for which its CPU was, or will be, busy with the turns that have begun."""
+        """Seconds for which the CPU was busy with the turns that have begun, each counted in full."""
 
     def syn(self) -> bool:
-        """While the accept queue has room."""
+        """Return whether the accept queue has room."""
         return len(self._waiting) <= self._backlog
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """To a worker, or into the queue."""
+        """Give the request to a free worker, or put it into the queue."""
         answer = _Answer(size, offer, wanted)
         if self._busy >= self._workers:
             self._waiting.append(answer)

@@ -1,5 +1,8 @@
-"""When httperf begins connections: it draws exponential intervals from its processes' numbers, so that every load of a
-rate has the same ones (httperf 0.9, src/gen/rate.c; checked against what it prints)."""
+"""Times at which httperf begins connections.
+
+httperf draws exponential intervals from random numbers that depend on the numbers of its processes only, so equal rates
+give equal times (httperf 0.9, src/gen/rate.c; checked against the times that httperf prints).
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,29 @@ from collections.abc import Iterator
 from topo.plan.load import Load
 
 _MULTIPLIER, _INCREMENT, _MODULUS = 0x5DEECE66D, 0xB, 1 << 48
-"""Of erand48 (POSIX)."""
+"""Constants of erand48's linear congruential generator (POSIX)."""
 
 
 def as_in_the_lab(rate_per_s: float) -> Iterator[float]:
-    """Those of the lab's load, where one processor is the load's (topo/httperf.py)."""
+    """Yield the times of the lab's load at ``rate_per_s``, which one processor generates (topo/httperf.py)."""
     return httperf(rate_per_s, Load(rate_per_s, 1.0).processes(1))
 
 
 def httperf(rate_per_s: float, processes: int = 1) -> Iterator[float]:
-    """Seconds since the beginning of each connection of a load, without end; the first of each process is at once."""
+    """Yield the begin of each connection in seconds since the load began, without end. Each process begins its first at
+    0."""
     return heapq.merge(*(_process(number, rate_per_s / processes) for number in range(processes)))
 
 
 def _process(number: int, rate_per_s: float) -> Iterator[float]:
     moment = 0.0
-    for one in uniform(number):
+    for sample in uniform(number):
         yield moment
-        moment -= math.log(1.0 - one) / rate_per_s
+        moment -= math.log(1.0 - sample) / rate_per_s
 
 
 def uniform(number: int) -> Iterator[float]:
-    """What erand48 gives a process, in [0, 1); `number` is that of `--client`."""
+    """Yield the random numbers, in [0, 1), that erand48 returns to the process with this `--client` number."""
     low, middle, high = 0x1234 ^ number, 0x5678 ^ number << 8, 0x9ABC ^ ~number
     state = low & 0xFFFF | (middle & 0xFFFF) << 16 | (high & 0xFFFF) << 32
     while True:

@@ -1,4 +1,5 @@
-"""A switch that balances: pins, ledger and weights, with sluice's own Balancer deciding every T seconds."""
+"""A switch that balances connections by pins, handshake counters and weights; sluice's own Balancer decides every T
+seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .cputime import timed
 from .secondlook import SecondLook
 
 PENDING_S = ConnectionsConfig().pending_s
-"""A pin is free this long after the SYN that made it, if nobody answered."""
+"""Seconds after which a pin expires if the server has not answered the SYN that made it."""
 
 
 class _Ledger:
@@ -26,18 +27,19 @@ class _Ledger:
 
 
 class Pin:
-    """A connection's entry in the table."""
+    """A connection's entry in the connection table: its server and the time until which it is valid."""
 
     __slots__ = ("counted", "server", "until")
 
     def __init__(self) -> None:
         self.server, self.until = -1, -1.0
         self.counted = False
-        """Whether it is one of the server's open connections."""
+        """Whether the connection is counted among the server's open connections."""
 
 
 class BalancingSwitch:
-    """One switch and its controller. Several may share a pool; each counts and decides by itself."""
+    """One switch and its controller. Several switches may share a pool of servers; each counts and decides by
+    itself."""
 
     def __init__(
         self,
@@ -47,26 +49,27 @@ class BalancingSwitch:
         options: BalanceOptions,
         decided: Callable[[Decision], None] = lambda _: None,
         *,
-        look: type[SecondLook] | None = None,
+        second_look: type[SecondLook] | None = None,
     ) -> None:
         self._clock, self._source, self._decided = clock, source, decided
         self.balancer = Balancer(members, options)
         self._ledger = {server: _Ledger() for server in self.balancer.members}
         self._group = Group(self.balancer.weights())
         self._weights: Mapping[int, int] = self.balancer.weights()
-        self._look = look(clock, self._weights) if look else None
+        self._look = second_look(clock, self._weights) if second_look else None
         self._ejected: frozenset[int] = frozenset()
         self.weight_changes = 0
         self.decide_s: list[float] = []
-        """CPU time of each decision, as this machine took it: the one figure that is not simulated."""
+        """CPU seconds of each decision, measured on the machine that simulates: the only figure that is not
+        simulated."""
         clock.every(options.period_s, self._observe)
 
     def configure(self, options: BalanceOptions) -> None:
-        """Other options from now on, with the same period."""
+        """Apply other options from now on; their period must be the same."""
         self.balancer.configure(self.balancer.members.values(), options, self._clock.now)
 
     def syn(self, pin: Pin) -> int:
-        """A SYN passes; the server it is for. A retransmission stays where the first went."""
+        """Return the server to which the switch forwards a SYN. A retransmitted SYN goes to the server of the first."""
         now = self._clock.now
         if pin.server < 0 or now > pin.until or pin.server in self._ejected:
             self._choose(pin)
@@ -84,15 +87,20 @@ class BalancingSwitch:
 
     @property
     def looks(self) -> bool:
-        """Whether new connections take a second look: their ends matter then."""
+        """Whether new connections take a second look; only then does the switch need the ends of connections."""
         return self._look is not None
 
     def open_now(self) -> dict[int, int]:
-        """Open connections by server, as the second look sees them; without one, of none."""
+        """Return the open connections by server as the second look counts them; without a second look, an empty
+        dict."""
         return {} if self._look is None else self._look.open_now()
 
     def end(self, pin: Pin, *, seen: bool, by_fin: bool = False) -> None:
-        """A connection ends, by its server's FIN or a RST or unseen."""
+        """Record a connection's end.
+
+        ``seen``: a packet showed it to the switch (the server's FIN if ``by_fin``, else a RST). Otherwise the pin
+        expires later.
+        """
         if self._look is not None and pin.counted:
             pin.counted = False
             if seen:
@@ -101,7 +109,7 @@ class BalancingSwitch:
                 self._look.vanished(pin.server, pin.until)
 
     def synack(self, server: int, *, again: bool = False) -> None:
-        """A SYN-ACK of a server passes."""
+        """Count a server's SYN-ACK; ``again``: the server repeats one."""
         if again:
             self._ledger[server].synack_again += 1
         else:
@@ -110,21 +118,21 @@ class BalancingSwitch:
                 self._look.answered(server, by_reset=False)
 
     def refused(self, pin: Pin) -> None:
-        """A server's RST in answer to a SYN passes: its connection has ended."""
+        """Count a server's RST in answer to a SYN, which ends the connection."""
         self._ledger[pin.server].reset += 1
         if self._look is not None:
             self._look.answered(pin.server, by_reset=True)
         self.end(pin, seen=True)
 
     def completed(self, server: int) -> None:
-        """A handshake's last ACK passes."""
+        """Count the ACK that completes a handshake."""
         self._ledger[server].completed += 1
 
     def counts(self) -> dict[int, Counts]:
-        """The ledger: cumulative, by server."""
+        """Return the cumulative handshake counters by server."""
         return {
-            server: Counts(one.syn, one.synack, one.synack_again, one.completed, one.reset)
-            for server, one in self._ledger.items()
+            server: Counts(entry.syn, entry.synack, entry.synack_again, entry.completed, entry.reset)
+            for server, entry in self._ledger.items()
         }
 
     def _sample_open(self) -> None:
@@ -146,9 +154,9 @@ class BalancingSwitch:
         self._decided(decision)
 
     def _decide(self, counts: Mapping[int, Counts]) -> Decision | None:
-        """The algorithm's part of a period."""
+        """Run the part of a period whose CPU time is measured: sample open connections and let the Balancer decide."""
         if self.looks:
             self._sample_open()
-            for part in SAMPLE_TIMES:
-                self._clock.after(part * self.balancer.options.period_s, self._sample_open)
+            for fraction in SAMPLE_TIMES:
+                self._clock.after(fraction * self.balancer.options.period_s, self._sample_open)
         return self.balancer.observe(self._clock.now, counts)

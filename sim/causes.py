@@ -1,7 +1,7 @@
-"""Labelled runs (`topo.plan.causes`), simulated.
+"""Simulated runs that are labelled with what goes wrong in them (`topo.plan.causes`).
 
-The service, its clients and its link are alike in all of them; everything of the controller is as configured by
-default, but for the second look.
+Service, clients and link are the same in all of them. The controller's configuration is the default, but without the
+second look.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ from .crowd import CrowdPlan, CrowdRun, Place
 from .tcp import TcpPlan
 
 ONSET_S, RAMP_S, END_S = 120.0, 10.0, 190.0
-"""By the onset production mode knows what is usual."""
+"""Seconds of the onset, of the crowd's rise and of the run's end. By the onset production mode has learned its
+baselines."""
 HALF_OPEN_S = 63.0
-"""How long a server holds a handshake that nobody completes (Linux: five retransmissions of a SYN-ACK)."""
+"""Seconds for which a server keeps a half-open connection (Linux: five retransmissions of a SYN-ACK)."""
 
 
 class Mortal:
-    """A server that ends at a time: it answers nothing from then on, and what it was sending stops."""
+    """A server that dies at ``dies_s``: from then on it answers nothing, and answers under way stop."""
 
     def __init__(self, clock: Clock, server: AnswerServer, dies_s: float) -> None:
         self._clock, self._server, self._dies_s = clock, server, dies_s
@@ -70,15 +71,15 @@ class Mortal:
 
 
 class HalfOpen:
-    """A server without SYN cookies: while its half-open connections are all taken, SYNs are dropped."""
+    """A server without SYN cookies: it drops SYNs while its table of half-open connections is full."""
 
     def __init__(self, clock: Clock, server: AnswerServer) -> None:
         self._clock, self._server = clock, server
         self._ends: deque[float] = deque()
-        """When those that nobody completes are forgotten; those completed are taken for the newest."""
+        """Times at which half-open connections expire. A completed handshake is taken for the newest of them."""
 
     def syn(self) -> bool:
-        """While there is room for one more."""
+        """Return whether the table has room and the server answers."""
         now = self._clock.now
         while self._ends and self._ends[0] <= now:
             self._ends.popleft()
@@ -88,14 +89,14 @@ class HalfOpen:
         return True
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """Its handshake is complete."""
+        """Remove the completed handshake from the table and pass the request on."""
         if self._ends:
             self._ends.pop()
         self._server.request(size, offer, wanted)
 
 
 class Turning:
-    """A server whose speed changes at the onset: what it has then is finished at the old speed."""
+    """A server whose speed changes at the onset. Requests that it has by then finish at the old speed."""
 
     def __init__(self, clock: Clock, before: AnswerServer, after: AnswerServer) -> None:
         self._clock, self._before, self._after = clock, before, after
@@ -114,7 +115,8 @@ class Turning:
 
 
 def configuration() -> Config:
-    """Of every run: the defaults, without a second look (open connections are not simulated)."""
+    """Return the configuration of every run: the defaults, without a second look (open connections are not
+    simulated)."""
     servers = [{"name": f"s{n + 1}", "address": f"10.0.2.{11 + n}", "port": 80} for n in range(SERVERS)]
     service = {"name": SERVICE, "address": "203.0.113.80", "port": 80, "second_look": False, "servers": servers}
     port = {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.0.2.1/24"}
@@ -122,7 +124,7 @@ def configuration() -> Config:
 
 
 def plan(label: Label, seed: int) -> CrowdPlan:
-    """A run with this label."""
+    """Return the plan of a run with this label."""
     source = random.Random(f"{seed} places")
     places: dict[int, Place] = {}
 
@@ -170,14 +172,14 @@ def _flood(seed: int) -> Iterator[Request]:
 
 
 def judged(run: CrowdRun) -> Judged:
-    """What was decided."""
+    """Judge the controller's decisions in a run by its label."""
     said = [
         Decision(
-            one.time_s,
-            str(one.verdict.cause),
-            frozenset(f"s{server}" for server in one.verdict.servers),
-            limited=bool(one.limits),
+            decision.time_s,
+            str(decision.verdict.cause),
+            frozenset(f"s{server}" for server in decision.verdict.servers),
+            limited=bool(decision.limits),
         )
-        for one in run.decisions
+        for decision in run.decisions
     ]
     return judged_by(said, (time_s for time_s, _ in run.weight_changes), ONSET_S)

@@ -1,6 +1,7 @@
-"""Virtual time: a SimPy environment in which things are called rather than processes resumed.
+"""Virtual time: a SimPy environment that calls functions instead of resuming processes.
 
-A packet is one call. A generator for each would cost several times as much, and a run has millions of them.
+Each packet is one call. A generator for each packet would cost several times as much, and a run has millions of
+packets.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import simpy
 
 
 class _Call(simpy.Event):
-    """Calls once when its time has come."""
+    """An event that calls a function once, at its time."""
 
     def __init__(
         self, env: simpy.Environment, delay_s: float, call: Callable[..., None], args: tuple[Any, ...]
@@ -30,7 +31,8 @@ class _Call(simpy.Event):
 
 
 class Clock:
-    """Seconds since the beginning, and what is to happen when. Calls due at the same time come in the order made."""
+    """Virtual time in seconds since the run began, and the calls that are due. Calls due at the same time are made in
+    the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.env = simpy.Environment()
@@ -47,7 +49,7 @@ class Clock:
         _Call(self.env, delay_s, call, args)
 
     def every(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call now and then once a period, on a grid that does not drift."""
+        """Call at once and then once per period, on a grid that does not drift."""
         start = self.env.now
 
         def tick(number: int) -> None:
@@ -57,5 +59,5 @@ class Clock:
         tick(1)
 
     def run(self, until_s: float) -> None:
-        """Go on to a time."""
+        """Advance the time to ``until_s``, making all calls that are due before."""
         self.env.run(until=until_s)

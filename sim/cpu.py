@@ -1,18 +1,23 @@
-"""A CPU limit as Linux 6.18 grants it, and who of a limited group runs when: one core, tasks of equal weight.
+"""A cgroup's CPU limit as Linux 6.18 enforces it, on one core, for tasks of equal weight.
 
-The quota is spent as fast as a core spends it; then everybody waits for the next period (CFS bandwidth control). While
-there is quota the kernel is fair by EEVDF (I. Stoica, H. Abdel-Wahab, *Earliest Eligible Virtual Deadline First*, 1995;
-kernel/sched/fair.c): a task's virtual time is what it has run, the group's the mean of those that want to run. Who is
-not ahead of it is eligible, and the one of these runs whose deadline comes first, a slice after its virtual time.
+The quota is spent at the core's full speed; then all tasks of the group are throttled until the next period (CFS
+bandwidth control). While quota is left, EEVDF shares the core fairly (I. Stoica, H. Abdel-Wahab, *Earliest Eligible
+Virtual Deadline First*, 1995; kernel/sched/fair.c). A task's virtual time is the CPU time that it has had; the group's
+is the mean over the runnable tasks. A task is eligible if its virtual time is not above the group's. Of the eligible
+tasks the kernel runs the one with the earliest deadline, which is one slice after its virtual time.
 
-- Nobody is interrupted before its deadline. The kernel looks at the timer's tick, and when somebody of the group wakes
-  or goes to sleep: until then a turn goes on, and what it overdraws a quota by is taken off the next.
-- Who sleeps keeps its lag: how far it is behind the group's time. Who is ahead of it stays so until that time comes.
-- Without quota all keep their places (`throttled_limbo_list`: who left the queue last comes back first). Who wakes then
-  is put into an empty queue, where no lag counts, and before all others: it gets the place of who left it last.
+- No task is preempted before its deadline. The kernel checks at the timer's tick, and when a task of the group wakes or
+sleeps. Until then a turn continues; what it overdraws is taken off the next period's quota.
 
-Traced in the lab (`sched_switch`): no turn longer than 5.42 ms, which is slice and tick. Left out are some 0.15 ms to
-take 34 tasks off the queue, and double wake-ups.
+- A task that sleeps keeps its lag: how far its virtual time is behind the group's. A task that is ahead stays ahead
+until the group's time reaches it.
+
+- While the group is throttled all tasks keep their places (`throttled_limbo_list`: the task that left the queue last
+returns first). A task that wakes meanwhile enters an empty queue, where lag does not count, before all others: it takes
+the place of the task that left last.
+
+Traced in the lab (`sched_switch`): no turn lasted longer than 5.42 ms, which is a slice and a tick. Not simulated: some
+0.15 ms to take 34 tasks off the queue, and double wake-ups.
 """
 
 from __future__ import annotations
@@ -23,19 +28,19 @@ from math import ceil, inf
 from .clock import Clock
 
 PERIOD_S = 0.1
-"""Over which the quota of a cgroup is granted (``cfs_period_us``)."""
+"""Seconds over which a cgroup's quota is granted (``cfs_period_us``)."""
 TICK_S = 4e-3
-"""Of a kernel with 250 ticks a second."""
+"""Seconds between timer ticks of a kernel with 250 Hz."""
 SLICE_S = 1.4e-3
 """``base_slice_ns`` of a machine with two processors: 0.7 ms times 1 + log2(2)."""
 LAG_S = max(TICK_S, 2 * SLICE_S)
-"""Nobody is further behind than that when it goes to sleep (``update_entity_lag``)."""
+"""The most that a task's lag may be when it goes to sleep (``update_entity_lag``)."""
 _EPSILON_S = 1e-9
-"""What the kernel's clocks can tell apart."""
+"""The resolution of the kernel's clocks: smaller differences count as none."""
 
 
 class Task:
-    """Somebody who wants CPU time at times: a worker, or one that never rests."""
+    """A task: a worker that needs CPU time now and then, or a task that never sleeps."""
 
     __slots__ = ("deadline_s", "done", "lag_s", "left_s", "virtual_s")
 
@@ -50,38 +55,40 @@ def _nothing() -> None:
 
 
 class Cpu:
-    """``cpus`` of CPU time a second as a quota, for tasks with jobs and for ``others`` that never rest."""
+    """One core with a quota of ``cpus`` seconds of CPU time per second, for tasks with jobs and ``others`` that never
+    sleep."""
 
     def __init__(
         self, clock: Clock, cpus: float, others: int = 0, *, granted_s: float = 0.0, ticked_s: float = 0.0
     ) -> None:
-        """``granted_s``, ``ticked_s``: when the first quota was granted, at most a period ago, and a tick was."""
+        """``granted_s``: time of the first grant of quota, at most a period ago. ``ticked_s``: time of one of the
+        timer's ticks."""
         self._clock, self._granted_s, self._ticked_s = clock, granted_s, ticked_s
         self._quota_s = cpus * PERIOD_S
         self._left_s = self._quota_s
         self._period = 0
         self._queue: list[Task] = []
-        """In the order in which they came."""
+        """Runnable tasks, but for the running one, in the order in which they became so."""
         self._sum_s = 0.0
-        """Of their virtual times."""
+        """Sum of the virtual times of the tasks in the queue."""
         self._time_s = 0.0
-        """The group's when the queue became empty."""
+        """The group's virtual time when the queue became empty."""
         self._running: Task | None = None
         self._since_s = 0.0
-        """From when on it has not been accounted for."""
+        """Time up to which the running task's CPU time is accounted for."""
         self._throttled = False
         self._woken: list[Task] = []
-        """Without quota."""
+        """Tasks that woke while the group was throttled."""
         self._plans = 0
-        """Counts them: one that was made before the last is no longer true."""
+        """Number of checks planned so far; all but the last planned one are void."""
         self._ending: Task | None = None
-        """Whose job is just over."""
+        """The task whose ``done`` is being called."""
         self._others: list[Task] = []
         self.others = others
 
     @property
     def others(self) -> int:
-        """Tasks beside those with jobs."""
+        """Number of tasks that never sleep."""
         return len(self._others)
 
     @others.setter
@@ -93,9 +100,9 @@ class Cpu:
             self.add(task, inf, _nothing)
 
     def add(self, task: Task, work_s: float, done: Callable[[], None]) -> None:
-        """A job of so many seconds of CPU time for a task that has none; ``done`` is called at its end.
+        """Give a task without a job one of ``work_s`` CPU seconds; ``done`` is called at its end.
 
-        A job that is added while the end of the task's last one is told goes on in the same turn.
+        If ``done`` adds the task's next job at once, the task continues in the same turn.
         """
         task.left_s, task.done = work_s, done
         if task is self._ending:
@@ -109,7 +116,7 @@ class Cpu:
             self._next()
 
     def _mean_s(self) -> float:
-        """The group's virtual time."""
+        """Return the group's virtual time."""
         running = self._running
         count = len(self._queue) + (running is not None)
         if not count:
@@ -117,7 +124,8 @@ class Cpu:
         return (self._sum_s + (running.virtual_s if running is not None else 0.0)) / count
 
     def _place(self, task: Task) -> None:
-        """Let a task that wakes want to run: as far behind the others' time as it was, or ahead where it still is."""
+        """Make a task that wakes runnable: with the lag it had when it went to sleep, or still ahead of the group's
+        time."""
         count = len(self._queue) + (self._running is not None)
         mean_s = self._mean_s()
         if not count:
@@ -134,7 +142,7 @@ class Cpu:
         self._sum_s += task.virtual_s
 
     def _account(self) -> None:
-        """Take the time since the last look off whoever runs and off the quota, and grant what is due."""
+        """Charge the time since the last check to the running task and to the quota; grant the quota of new periods."""
         now, running = self._clock.now, self._running
         if running is not None:
             ran_s = now - self._since_s
@@ -148,13 +156,13 @@ class Cpu:
             self._period = period
 
     def _due(self) -> bool:
-        """Whether whoever runs has to make room."""
+        """Return whether the running task must be preempted."""
         running = self._running
         assert running is not None
         return self._left_s <= _EPSILON_S or running.deadline_s - running.virtual_s <= _EPSILON_S
 
     def _next(self) -> None:
-        """Let the next one run, if there is quota."""
+        """Run the next eligible task, if quota is left."""
         if (running := self._running) is not None:
             self._running = None
             if running.deadline_s - running.virtual_s <= _EPSILON_S:
@@ -166,14 +174,18 @@ class Cpu:
         if not self._queue:
             return
         mean_s = self._mean_s() + _EPSILON_S
-        task = min((one for one in self._queue if one.virtual_s <= mean_s), key=lambda one: one.deadline_s)
+        task = min(
+            (candidate for candidate in self._queue if candidate.virtual_s <= mean_s),
+            key=lambda candidate: candidate.deadline_s,
+        )
         self._queue.remove(task)
         self._sum_s -= task.virtual_s
         self._running, self._since_s = task, self._clock.now
         self._plan()
 
     def _plan(self) -> None:
-        """Look at whoever runs when its job ends, or at the tick by which it has had a slice or the quota is out."""
+        """Plan the next check: at the end of the running task's job, or at the tick by which its slice or the quota is
+        used up."""
         self._plans += 1
         running, now = self._running, self._clock.now
         assert running is not None
@@ -218,9 +230,9 @@ class Cpu:
             self._throttle()
             return
         self._throttled = False
-        self._sum_s = sum(one.virtual_s for one in self._queue)  # no rounding outlasts a grant
+        self._sum_s = sum(task.virtual_s for task in self._queue)  # no rounding outlasts a grant
         woken, self._woken = self._woken, []
-        behind_s = max((one.virtual_s for one in self._queue), default=self._time_s)
+        behind_s = max((task.virtual_s for task in self._queue), default=self._time_s)
         for task in woken:
             task.virtual_s = behind_s
             task.deadline_s = behind_s + SLICE_S

@@ -1,4 +1,4 @@
-"""CPU time of the controller's own work: the one figure of a simulation that is not simulated."""
+"""CPU time of the controller's own work: the only figure of a simulation that is measured instead of simulated."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _T = TypeVar("_T")
 
 
 def timed(work: Callable[[], _T]) -> tuple[_T, float]:
-    """Do it; what it returns, and its CPU time in seconds.
+    """Return what ``work`` returns, and the CPU seconds that it took.
 
-    No garbage is collected meanwhile: the heap is the simulation's, with what is under way in it, and going through it
-    takes up to hundreds of times as long as a step of the controller.
+    Garbage collection is off meanwhile: it would traverse the simulation's whole heap, which takes up to hundreds of
+    times as long as a step of the controller.
     """
     collecting = gc.isenabled()
     gc.disable()

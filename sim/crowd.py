@@ -1,4 +1,5 @@
-"""A flash crowd: clients of a request log, the switch, a shared link of answers, and each client's own link."""
+"""A simulated flash crowd: clients that follow a request log, the switch, a shared link towards them, and each client's
+own link."""
 
 from __future__ import annotations
 
@@ -22,64 +23,66 @@ from .link import Link, LinkCounts
 from .tcp import FRAME, HEADERS, Sender, TcpPlan
 
 HEADER_BYTES = 45
-"""HTTP's, of an answer."""
+"""Bytes of an answer's HTTP header."""
 SYNACK_BYTES = HEADERS + 20
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
-"""After these a server repeats a SYN-ACK that nobody acknowledges."""
+"""Seconds after a SYN-ACK at which a server repeats it unless the client has acknowledged it."""
 BULK_PIECE_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a client is."""
+    """A client's path: its round trip time and its own link."""
 
     round_trip_s: float
     bit_per_s: float = math.inf
-    """Of its own link, which its answers queue for without loss."""
+    """Rate of the client's own link; answers queue for it without loss."""
     client: Hashable = None
-    """Whose link that is: a client has one, whatever it asks."""
+    """Identity of the client that owns the link; all of a client's requests share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdPlan:
-    """A run. Times in seconds, rates in bit/s and requests per second."""
+    """A plan of a run. Times are in seconds, rates in bit/s and requests per second."""
 
     config: Config
-    """The controller's; a service for each server that requests name."""
+    """The controller's configuration; it has a service for each server name in `requests`."""
     requests: Iterable[Request]
-    """In the order of time."""
+    """The request log, in the order of time."""
     servers: Callable[[Clock], Mapping[str, Sequence[AnswerServer]]]
-    """By service, in the configuration's order."""
+    """Creates the servers by service, in the order of the configuration."""
     place: Callable[[Request], Place]
-    """Of a request's client."""
+    """Returns the path of a request's client."""
     link_bit_per_s: float
     room_bytes: float
     end_s: float
     loss: Callable[[float], float] | None = None
-    """Part of the packets that the shared link loses at a time, whatever room there is; None: none."""
+    """Share of the packets that the shared link loses at a given time, even if its queue has room; None: no such
+    loss."""
     spoofed: Iterable[Request] = ()
-    """SYNs from addresses that nobody answers for, in the order of time; a SYN-ACK to them is repeated in vain."""
+    """SYNs from spoofed addresses, in the order of time. No handshake of theirs completes, so SYN-ACKs to them are
+    repeated."""
     tcp: TcpPlan = field(default_factory=TcpPlan)
     syn_waits_s: Sequence[float] = field(default_factory=syn.linear)
     patience_s: float = 0.0
-    """Mean wait until a client thinks of leaving; 0: it never does."""
+    """Mean time after which a client considers leaving; 0: clients never leave."""
     bulk_bit_per_s: float = 0.0
-    """A transfer beside the requests, limited by its application; 0: none."""
+    """Rate of an application-limited transfer that runs beside the requests; 0: none."""
     bulk_place: Place = Place(0.08)
     bulk_from: int = 0
-    """Address of the host that it comes from."""
+    """Address of the host that sends the bulk transfer."""
     sample_s: float = 1.0
-    """The link is looked at so often."""
+    """Seconds between two samples of the shared link's counters."""
     restart_s: float = math.inf
-    """When the controller ends and another starts at once."""
+    """Time at which the controller ends and another one starts at once."""
     keeps_usual: bool = True
-    """The new one takes over the earlier one's baselines (`news.baseline_file`)."""
+    """Whether the new controller takes over the baselines of the earlier one (`news.baseline_file`)."""
     seed: int = 1
 
 
 @dataclass(slots=True)
 class CrowdRun:
-    """What came of it; times in seconds."""
+    """Records of a run; times in seconds."""
 
     outcomes: list[Outcome]
     decisions: list[Decision]
@@ -91,15 +94,15 @@ class CrowdRun:
     weight_changes: list[tuple[float, str]]
     """When a service's weights changed, and its name."""
     steps: list[Step]
-    """The controller's."""
+    """The steps of the controller's loops."""
     unmeasured: float
-    """Part of the packets to be measured that had no place in the switch's registers."""
+    """Share of the packets to be measured for which the switch's registers had no free slot."""
     least_share: float
-    """The least part of the responses that was to be measured."""
+    """The least share of responses that the controller chose for measurement."""
 
 
 class _Exchange:
-    """One request on its way."""
+    """One request from its first SYN to its end."""
 
     __slots__ = (
         "_answered",
@@ -142,10 +145,10 @@ class _Exchange:
             run.clock.after(wait, self._give_up)
         run.clock.after(self._place.round_trip_s, self._syn, 0)
 
-    # Half of the round trip would do for either direction; its place does not matter to anything measured.
+    # Each SYN is delayed by the whole round trip at once. Half per direction would give the same figures.
 
     def _syn(self, number: int) -> None:
-        """A SYN reaches the switch, a round trip (less the link's part) after it was sent."""
+        """Handle a SYN that reaches the switch, a round trip (without the link's queue) after the client sent it."""
         if self._ended or self._connect_s is not None:
             return
         run, now = self._run, self._run.clock.now
@@ -210,7 +213,7 @@ class _Exchange:
         self._run.ended(self)
 
     def outcome(self) -> Outcome:
-        """As a log of the lab has it."""
+        """Return the request's outcome in the format of the lab's logs."""
         return Outcome(
             due_s=self.begun_s,
             client=self.request.client,
@@ -254,18 +257,18 @@ class _Crowd:
             self.clock.every(piece_s, lambda: sender.offer(BULK_PIECE_BYTES))
 
     def number(self) -> int:
-        """A number for a response."""
+        """Return an unused number for a response."""
         self._numbers += 1
         return self._numbers
 
     def send(self, size: int) -> float | None:
-        """When a packet of so many bytes has left the shared link; None if it is lost there."""
+        """Return when a packet of ``size`` bytes has left the shared link; None if it is lost there."""
         now, loss = self.clock.now, self.plan.loss
         arrival = self.link.send(now, size + FRAME)
         return None if loss is not None and self._losses.random() < loss(now) else arrival
 
     def carry(self, size: int, place: Place) -> float | None:
-        """Seconds until a packet to a client is acknowledged; None if the shared link has no room for it."""
+        """Return the seconds until a packet to a client is acknowledged; None if the shared link drops it."""
         arrival = self.send(size)
         if arrival is None:
             return None
@@ -304,13 +307,15 @@ class _Crowd:
         self.send(SYNACK_BYTES)
 
     def ended(self, exchange: _Exchange) -> None:
-        """Keep what became of a request, and nothing else of it: there may be a million."""
+        """Keep the outcome of a request and nothing else of it, to save memory: a run may have a million requests."""
         self._open.pop(exchange, None)
         self.outcomes.append(exchange.outcome())
 
     def everything(self) -> list[Outcome]:
-        """Every request, those that are still open included, in the order of time."""
-        return sorted([*self.outcomes, *(one.outcome() for one in self._open)], key=lambda one: one.due_s)
+        """Return the outcomes of all requests, open ones included, in the order of time."""
+        return sorted(
+            [*self.outcomes, *(request.outcome() for request in self._open)], key=lambda request: request.due_s
+        )
 
     def _bulk_packet(self, size: int) -> float | None:
         self.switch.response(self._bulk_flow, size)
@@ -328,7 +333,7 @@ class _Crowd:
 
 
 def simulate(plan: CrowdPlan) -> CrowdRun:
-    """Run it; the same plan gives the same run."""
+    """Simulate a plan; equal plans give equal runs."""
     crowd = _Crowd(plan)
     try:
         crowd.clock.run(plan.end_s)

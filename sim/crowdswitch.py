@@ -29,7 +29,7 @@ from .cputime import timed
 
 
 class Flow:
-    """A response's place in the registers of rates."""
+    """A response's slot and fingerprint in the registers that measure rates."""
 
     __slots__ = ("fingerprint", "slot")
 
@@ -39,16 +39,16 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the controller's loops."""
+    """One step of the controller's loops."""
 
     time_s: float
     cpu_s: float
-    """As this machine took it: the one figure that is not simulated."""
+    """CPU seconds on the machine that simulates: the only figure that is not simulated."""
     decides: bool
 
 
 class CrowdSwitch:
-    """One switch and its controller, which a configuration describes as it does a real one."""
+    """One switch and its controller, described by a configuration like that of a real one."""
 
     def __init__(
         self, clock: Clock, config: Config, source: random.Random, decided: Callable[[Decision], None]
@@ -71,9 +71,9 @@ class CrowdSwitch:
         self._groups = {service.id: self._group(service) for service in self._world.plan.services}
         self.steps: list[Step] = []
         self.measured, self.unmeasured = 0, 0
-        """Packets of responses that are to be measured; those of one whose place another has are not."""
+        """Packets of responses chosen for measurement: measured ones, and those whose slot another response has."""
         self.least_share = 1.0
-        """The least part of the responses that was to be measured."""
+        """The least share of responses that the controller chose for measurement."""
         self.weight_changes: list[tuple[float, str]] = []
         """When a service's weights changed, and its name."""
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
@@ -83,7 +83,8 @@ class CrowdSwitch:
     def restart(self, *, keeps_usual: bool) -> None:
         """End the controller and start another one, which adopts the switch's limits; ratios begin anew.
 
-        ``keeps_usual``: it takes over the earlier one's baselines too, as from `news.baseline_file`.
+        ``keeps_usual``: the new controller also takes over the baselines of the earlier one, as from
+        `news.baseline_file`.
         """
         before, crowd = self._world[CrowdControl].view, self._crowd
         self._world = world_of(self._config)
@@ -105,7 +106,7 @@ class CrowdSwitch:
         self._clock.after(0.0, self._step, self._driver)
 
     def close(self) -> None:
-        """To be called at the end."""
+        """Close the controller at the end of a run."""
         self._driver.close()
 
     @property
@@ -115,9 +116,9 @@ class CrowdSwitch:
 
     def service(self, name: str) -> Service:
         """A service of the configuration."""
-        found = self._world.plan.service(name)
-        assert found is not None, name
-        return found
+        service = self._world.plan.service(name)
+        assert service is not None, name
+        return service
 
     @property
     def requests(self) -> Mapping[Address, Admission]:
@@ -161,15 +162,15 @@ class CrowdSwitch:
         return Group(self._world[Balance].views[service.id].balancer.weights())
 
     def synack(self, server: Server, *, again: bool = False) -> None:
-        """A SYN-ACK of a server passes."""
+        """Count a server's SYN-ACK; ``again``: the server repeats one."""
         self._memory.of(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK)[server.id] += 1
 
     def completed(self, server: Server) -> None:
-        """A handshake's last ACK passes."""
+        """Count the ACK that completes a handshake."""
         self._memory.of(Register.LEDGER_COMPLETED)[server.id] += 1
 
     def response(self, flow: Flow, size: int) -> None:
-        """A packet of a response passes; bytes of IP."""
+        """Record a packet of a response; ``size`` in bytes, from the IP header on."""
         if flow.fingerprint & self._mask:
             return
         if self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size):
@@ -178,7 +179,7 @@ class CrowdSwitch:
             self.unmeasured += 1
 
     def towards(self, destination: int) -> None:
-        """A packet towards a server passes."""
+        """Record a packet towards a server: the switch samples a share of their destinations."""
         share = self._crowd.sample_share
         if share and self._source.random() < share:
             ring, end = self._memory.of(Register.SAMPLE_RING), self._memory.of(Register.SAMPLE_NEXT)
@@ -187,7 +188,7 @@ class CrowdSwitch:
 
     def _step(self, driver: Driver) -> None:
         if driver is not self._driver:
-            return  # its controller has ended
+            return  # the controller of this driver has ended
         now = self._clock.now
         events, cpu_s = timed(lambda: driver.step(now))
         for event in events:

@@ -1,4 +1,4 @@
-"""The demo's two phases, simulated: an equal split, then R as published, at the lab's rates and with its servers."""
+"""The demo's two phases, simulated at the lab's rates and with its servers: an equal split, then R as published."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from .cpu import Task
 from .pool import Connection, PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 
 EQUAL_S, PAUSE_S, R_S = 45.0, 5.5, 70.0
-"""Of the demo (topo/demo.py); the pause lets the last connections of the first phase end."""
+"""Seconds of the demo's phases (topo/demo.py) and of the pause between them, in which the first phase's connections
+end."""
 PAGE_S = 0.2e-3
-"""CPU time of a page. Traced in the lab: 0.19 to 0.22 ms."""
+"""CPU seconds of one page. Traced in the lab: 0.19 to 0.22 ms."""
 READERS = 6
 DOWNLOAD_PAGES, PAGES_PER_S = 30, 1.2
-"""In the second phase six readers download 3 MB at 120 KB/s, over and over: a worker is kept and works now and then."""
+"""In the second phase six readers download 3 MB at 120 KB/s repeatedly; each occupies a worker that needs CPU time now
+and then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Both phases, and the run that they are from."""
+    """A run and its connections by phase."""
 
     run: PoolRun
     equal: list[Connection]
@@ -32,7 +34,7 @@ class Phases:
 
 
 def simulate_demo(rate_per_s: float, seed: int) -> Phases:
-    """Run it; nothing is fitted to the lab."""
+    """Simulate the demo; no parameter is fitted to the lab's results."""
     healthy = ServerPlan(work_s=PAGE_S)
     options = BalanceOptions(mode=Mode.FIXED, period_s=1.0, window_s=10.0)
 
@@ -57,13 +59,14 @@ def simulate_demo(rate_per_s: float, seed: int) -> Phases:
     )
     return Phases(
         run,
-        [one for one in run.connections if one.begun_s < EQUAL_S],
-        [one for one in run.connections if one.begun_s >= start],
+        [connection for connection in run.connections if connection.begun_s < EQUAL_S],
+        [connection for connection in run.connections if connection.begun_s >= start],
     )
 
 
 class _Reader:
-    """Downloads one long file after the other; its connections are balanced as all are, and here always answered."""
+    """A reader that downloads one long file after another. Its connections are balanced like all others, and always
+    answered."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._run = simulation

@@ -33,82 +33,82 @@ from .tcp import TcpPlan
 CLIENTS = 1000
 BIT_PER_S = (21e3, 10e6)
 DELAY_S = (0.5e-3, 1.8)
-"""Of a client's own link (section 7.1)."""
+"""Ranges of the rate and of the one-way delay of a client's own link (section 7.1)."""
 FTP_BIT_PER_S = 337e3
 """The bystander's goodput before the crowd (section 7.5)."""
 SERVER_BYTES_PER_S = 1_000_000.0
-"""Section 7.6.2."""
+"""Rate of a server that is limited (section 7.6.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """A crowd at one of the other destinations."""
+    """A further crowd, at one of the other destinations."""
 
     other: int
-    """Its number."""
+    """Number of the destination."""
     per_s: float
-    """Requests beside those it has anyway; times the size."""
+    """Requests per second in addition to the usual ones; multiplied by the size."""
     begin_s: float
     end_s: float
     server_room: int | None = None
-    """As of the target."""
+    """As `Dumbbell.server_room`, for this destination."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dumbbell:
-    """A simulation of section 7. Times in seconds."""
+    """Parameters of a simulation of section 7. Times are in seconds."""
 
     variant: Variant
     period_s: float = 60.0
-    """T."""
+    """The detection interval T."""
     static_per_s: float | None = None
     link_bit_per_s: float = 4.0e6
     queue_bytes: float = 50_000.0
     quiet_per_s: float = 35.0
     crowd_per_s: float = 210.0
-    """Requests ("more than a 6 times' increase"; Table I's shares make it 167 to 210)."""
+    """Requests per second of the crowd ("more than a 6 times' increase"; by Table I's shares it is 167 to 210)."""
     onset_s: float = 1000.0
     ramp_s: float = 10.0
     end_s: float = 4000.0
     patience_s: float = 0.0
-    """60 in section 7.6.1."""
+    """Mean patience of a client; 60 in section 7.6.1, 0: unlimited."""
     ftp: bool = False
     server_room: int | None = None
-    """Requests that a server of SERVER_BYTES_PER_S keeps waiting; None: it answers at once."""
+    """Requests that may wait at a server of SERVER_BYTES_PER_S; None: the server answers at once."""
     tolerance: float = 0.1
     fast_share: float = 0.1
     step: float = 0.2
     table_size: int = 64
     bucket_s: float = 0.25
-    """Of the controller: delta, p, and what Chen & Heidemann give no value for."""
+    """Parameters of the controller: delta, p, and those for which Chen & Heidemann give no value."""
     size: float = 1.0
-    """So many times the clients, the requests, the shared link and its queue."""
+    """Factor for the number of clients, the requests, and the shared link's rate and queue."""
     others: int = 0
-    """Destinations beside the target, each a service with a server of its own."""
+    """Number of destinations beside the target, each a service with a server of its own."""
     others_per_s: float = 35.0
-    """Requests that they have together, as even as chance makes them; times `size`."""
+    """Requests per second of these destinations together, distributed at random; multiplied by `size`."""
     others_rise: float = 1.0
-    """So many times their requests from the onset on."""
+    """Factor for their requests from the onset on."""
     further: tuple[Further, ...] = ()
     others_period_s: float = 3600.0
-    """How often the controller decides on the others' ratios: with a server each there is nothing to decide."""
+    """Seconds between decisions on the others' ratios; with one server each there is nothing to decide."""
     seed: int = 1
 
     @property
     def settings(self) -> Settings:
-        """What the lab's configuration is made from."""
+        """Return the settings from which the lab's configuration is made."""
         return Settings(k=1.0, period_s=self.period_s)
 
 
 class _BufferServer(SlowServer):
-    """A constant rate, first come, first served, and a buffer (section 7.6.2)."""
+    """A server with a constant rate, first come first served, and a buffer (section 7.6.2)."""
 
     def __init__(self, clock: Clock, room: int) -> None:
         super().__init__(clock, workers=1, backlog=room, turn_s=2048 / SERVER_BYTES_PER_S)
 
 
 def places(seed: int, clients: int = CLIENTS) -> list[Place]:
-    """Where the clients are; the same seed puts them in the same places."""
+    """Return the paths of the clients; equal seeds give equal paths."""
     source = random.Random(f"{seed} places")
 
     def log_uniform(low: float, high: float) -> float:
@@ -117,103 +117,112 @@ def places(seed: int, clients: int = CLIENTS) -> list[Place]:
     return [Place(2 * log_uniform(*DELAY_S), log_uniform(*BIT_PER_S), number) for number in range(clients)]
 
 
-def clients(one: Dumbbell) -> int:
-    """How many there are."""
-    return max(1, round(CLIENTS * one.size))
+def clients(dumbbell: Dumbbell) -> int:
+    """Return the number of clients."""
+    return max(1, round(CLIENTS * dumbbell.size))
 
 
-def requests(one: Dumbbell) -> Iterator[Request]:
-    """The log: sizes as in the World Cup's, every request from any of the clients."""
-    crowd = Crowd(one.quiet_per_s * one.size, one.crowd_per_s * one.size, one.onset_s, one.ramp_s, one.end_s)
-    source = random.Random(f"{one.seed} clients")
-    target = (
-        replace(request, client=source.randrange(clients(one))) for request in synthesise(crowd, TARGET, seed=one.seed)
+def requests(dumbbell: Dumbbell) -> Iterator[Request]:
+    """Return the request log: sizes as in the World Cup's log, each request from a random client."""
+    crowd = Crowd(
+        dumbbell.quiet_per_s * dumbbell.size,
+        dumbbell.crowd_per_s * dumbbell.size,
+        dumbbell.onset_s,
+        dumbbell.ramp_s,
+        dumbbell.end_s,
     )
-    others = [_others(one)] if one.others else []
-    further = [_further(one, crowd, number) for number, crowd in enumerate(one.further)]
+    source = random.Random(f"{dumbbell.seed} clients")
+    target = (
+        replace(request, client=source.randrange(clients(dumbbell)))
+        for request in synthesise(crowd, TARGET, seed=dumbbell.seed)
+    )
+    others = [_others(dumbbell)] if dumbbell.others else []
+    further = [_further(dumbbell, crowd, number) for number, crowd in enumerate(dumbbell.further)]
     return heapq.merge(target, *others, *further, key=lambda request: request.time_s)
 
 
-def _others(one: Dumbbell) -> Iterator[Request]:
-    """What the other destinations are asked for: as much before the onset as after it."""
-    rate = one.others_per_s * one.size
-    source = random.Random(f"{one.seed} others")
+def _others(dumbbell: Dumbbell) -> Iterator[Request]:
+    """Yield the requests to the other destinations, whose rate changes at the onset by `others_rise`."""
+    rate = dumbbell.others_per_s * dumbbell.size
+    source = random.Random(f"{dumbbell.seed} others")
     for request in synthesise(
-        Crowd(rate, rate * one.others_rise, one.onset_s, 0.0, one.end_s), "others", seed=one.seed
+        Crowd(rate, rate * dumbbell.others_rise, dumbbell.onset_s, 0.0, dumbbell.end_s), "others", seed=dumbbell.seed
     ):
-        yield replace(request, client=source.randrange(clients(one)), server=other(source.randrange(one.others)).name)
+        yield replace(
+            request, client=source.randrange(clients(dumbbell)), server=other(source.randrange(dumbbell.others)).name
+        )
 
 
-def _further(one: Dumbbell, crowd: Further, number: int) -> Iterator[Request]:
-    """What a further crowd asks."""
+def _further(dumbbell: Dumbbell, crowd: Further, number: int) -> Iterator[Request]:
+    """Yield the requests of a further crowd."""
     lasts_s = crowd.end_s - crowd.begin_s
-    rate = crowd.per_s * one.size
-    name, source = other(crowd.other).name, random.Random(f"{one.seed} further {number}")
-    for request in synthesise(Crowd(rate, rate, lasts_s, 0.0, lasts_s), name, seed=1000 * (number + 1) + one.seed):
-        yield replace(request, time_s=request.time_s + crowd.begin_s, client=source.randrange(clients(one)))
+    rate = crowd.per_s * dumbbell.size
+    name, source = other(crowd.other).name, random.Random(f"{dumbbell.seed} further {number}")
+    for request in synthesise(Crowd(rate, rate, lasts_s, 0.0, lasts_s), name, seed=1000 * (number + 1) + dumbbell.seed):
+        yield replace(request, time_s=request.time_s + crowd.begin_s, client=source.randrange(clients(dumbbell)))
 
 
-def plan(one: Dumbbell) -> CrowdPlan:
-    """What is to be simulated."""
-    where = places(one.seed, clients(one))
+def plan(dumbbell: Dumbbell) -> CrowdPlan:
+    """Return the plan of a simulation."""
+    where = places(dumbbell.seed, clients(dumbbell))
     config = configuration(
         NETWORK,
-        one.variant,
-        one.settings,
-        one.static_per_s,
-        others=one.others,
-        others_period_s=one.others_period_s,
+        dumbbell.variant,
+        dumbbell.settings,
+        dumbbell.static_per_s,
+        others=dumbbell.others,
+        others_period_s=dumbbell.others_period_s,
     )
     assert config.news is not None
     news = replace(
         config.news,
-        tolerance=one.tolerance,
-        fast_share=one.fast_share,
-        step=one.step,
-        table_size=one.table_size,
-        bucket_s=one.bucket_s,
+        tolerance=dumbbell.tolerance,
+        fast_share=dumbbell.fast_share,
+        step=dumbbell.step,
+        table_size=dumbbell.table_size,
+        bucket_s=dumbbell.bucket_s,
     )
 
     def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
-        target = FastServer() if one.server_room is None else _BufferServer(clock, one.server_room)
-        rooms = {crowd.other: crowd.server_room for crowd in one.further}
+        target = FastServer() if dumbbell.server_room is None else _BufferServer(clock, dumbbell.server_room)
+        rooms = {crowd.other: crowd.server_room for crowd in dumbbell.further}
         others = {
             other(number).name: [FastServer() if (room := rooms.get(number)) is None else _BufferServer(clock, room)]
-            for number in range(one.others)
+            for number in range(dumbbell.others)
         }
         return {TARGET: [target], BYSTANDER: [FastServer()], **others}
 
     return CrowdPlan(
         config=config.model_copy(update={"news": news}),
-        requests=requests(one),
+        requests=requests(dumbbell),
         servers=servers,
         place=lambda request: where[request.client],
-        link_bit_per_s=one.link_bit_per_s * one.size,
-        room_bytes=one.queue_bytes * one.size,
-        end_s=one.end_s,
+        link_bit_per_s=dumbbell.link_bit_per_s * dumbbell.size,
+        room_bytes=dumbbell.queue_bytes * dumbbell.size,
+        end_s=dumbbell.end_s,
         tcp=TcpPlan(initial_window=2, rto_min_s=1.0, rto_first_s=3.0, window_max=20),
         syn_waits_s=syn.exponential(3.0, 6),
-        patience_s=one.patience_s,
-        bulk_bit_per_s=FTP_BIT_PER_S if one.ftp else 0.0,
+        patience_s=dumbbell.patience_s,
+        bulk_bit_per_s=FTP_BIT_PER_S if dumbbell.ftp else 0.0,
         bulk_place=Place(0.1),
         bulk_from=int(OTHER.address),
-        sample_s=one.period_s / 4,
-        seed=one.seed,
+        sample_s=dumbbell.period_s / 4,
+        seed=dumbbell.seed,
     )
 
 
-def simulate_dumbbell(one: Dumbbell) -> Records:
-    """Run it."""
-    return recorded(one, simulate(plan(one)))
+def simulate_dumbbell(dumbbell: Dumbbell) -> Records:
+    """Simulate, and return the records in the lab's format."""
+    return recorded(dumbbell, simulate(plan(dumbbell)))
 
 
-def recorded(one: Dumbbell, run: CrowdRun) -> Records:
-    """What was run, as the lab's records have it."""
+def recorded(dumbbell: Dumbbell, run: CrowdRun) -> Records:
+    """Return the records of a run in the lab's format."""
     return records(
         run,
-        period_s=one.period_s,
-        onset_s=one.onset_s,
-        end_s=one.end_s,
-        link_bit_per_s=one.link_bit_per_s * one.size,
-        controls=one.variant.controls,
+        period_s=dumbbell.period_s,
+        onset_s=dumbbell.onset_s,
+        end_s=dumbbell.end_s,
+        link_bit_per_s=dumbbell.link_bit_per_s * dumbbell.size,
+        controls=dumbbell.variant.controls,
     )

@@ -1,4 +1,4 @@
-"""The lab's flash crowds, simulated at its size: the same settings, loads and definitions of every figure."""
+"""The lab's flash crowds, simulated at the lab's size with its settings, loads and definitions of figures."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from .crowd import CrowdPlan, CrowdRun, Place, simulate
 from .tcp import TcpPlan
 
 _OTHERS, _OTHERS_SERVERS = IPv4Network("10.128.0.0/16"), IPv4Network("10.129.0.0/16")
-"""Where they are, and their servers."""
+"""Networks of the other destinations and of their servers."""
 
 SLOW_REQUEST_US, SLOW_TURN_US = 277.0, 24.0
-"""CPU time of the lab's slow server beside the cost of its turns, for a request and for a turn: measured there, and not
-compressed (experiments/servercost.py; docs/reference/simulation.md)."""
+"""CPU time, in microseconds, that the lab's slow server uses per request and per turn beside the configured cost of
+turns. Measured in the lab, and not compressed (experiments/servercost.py; docs/reference/simulation.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A destination, and where its server is."""
+    """A destination and the address of its server."""
 
     name: str
     address: Address
@@ -45,7 +45,7 @@ class Other:
 
 
 def other(number: int) -> Other:
-    """A destination beside the lab's own, from 0 on: more than any lab has."""
+    """Return a destination beside the lab's own; ``number`` begins at 0."""
     return Other(f"other-{number}", _OTHERS[number], _OTHERS_SERVERS[number])
 
 
@@ -58,7 +58,10 @@ def configuration(
     others: int = 0,
     others_period_s: float = 10.0,
 ) -> Config:
-    """The controller's configuration of a run in the lab, with so many other destinations, decided on so often."""
+    """Return the controller's configuration of a run in the lab, with ``others`` further destinations.
+
+    The controller decides on the ratios of these every ``others_period_s`` seconds.
+    """
     news = variant.news(settings)
     content = controller_config(scenario.server, settings=settings, static_per_s=static_per_s, news=news)
     services, routes = content["services"], content["routes"]
@@ -68,25 +71,26 @@ def configuration(
     return parse(yaml.safe_dump(content))
 
 
-def _service(one: Other, period_s: float) -> dict[str, object]:
+def _service(destination: Other, period_s: float) -> dict[str, object]:
     return {
-        "name": one.name,
-        "address": str(one.address),
+        "name": destination.name,
+        "address": str(destination.address),
         "port": PORT,
         "balance": {"mode": "fixed", "period_s": period_s, "window_s": period_s},
-        "servers": [{"name": f"{one.name}-server", "address": str(one.server), "port": PORT}],
+        "servers": [{"name": f"{destination.name}-server", "address": str(destination.server), "port": PORT}],
     }
 
 
 def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None = None) -> CrowdPlan:
-    """A run of `make news` as a plan: time compressed by k as there. `settings` are the scenario's own."""
+    """Return the plan of a run of `make news`, with time compressed by k as in the lab. `settings` are the scenario's
+    own."""
     k = settings.k
     log = [*target_requests(scenario, settings), *bystander_requests(settings)]
-    requests = sorted((one.compressed(k) for one in log), key=lambda one: one.time_s)
+    requests = sorted((request.compressed(k) for request in log), key=lambda request: request.time_s)
 
-    def place(one: Request) -> Place:
-        host = WITNESS if one.server == BYSTANDER else CROWD[one.client % len(CROWD)]
-        return Place(host.round_trip_s / k, one.client_bytes_per_s * 8 or math.inf, (host.name, one.client))
+    def place(request: Request) -> Place:
+        host = WITNESS if request.server == BYSTANDER else CROWD[request.client % len(CROWD)]
+        return Place(host.round_trip_s / k, request.client_bytes_per_s * 8 or math.inf, (host.name, request.client))
 
     def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
         slow = SlowServer(
@@ -127,7 +131,7 @@ def records(
     controls: bool,
     crowd: bool = True,
 ) -> Records:
-    """A run's records as the lab has them: the figures are then computed by the same code."""
+    """Return a run's records in the lab's format, so that the same code computes the figures."""
     return Records(
         period_s=period_s,
         onset_s=onset_s,
@@ -145,7 +149,7 @@ def records(
 
 
 def row(decision: Decision) -> Row:
-    """A decision as the controller's trace has it."""
+    """Return a decision as a row of the controller's trace."""
     return Row(
         time_s=decision.time_s,
         ar_bps=math.nan if decision.measurement.ar is None else decision.measurement.ar,
@@ -163,7 +167,7 @@ def row(decision: Decision) -> Row:
 def simulate_lab(
     scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None = None
 ) -> Records:
-    """One run of `make news`, simulated."""
+    """Simulate one run of `make news`, and return its records."""
     run = simulate(lab_plan(scenario, variant, settings, static_per_s))
     k = settings.k
     return records(

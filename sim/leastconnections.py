@@ -1,4 +1,5 @@
-"""What a proxy chooses by (HAProxy's leastconn, nginx's least_conn): of all servers, the fewest connections."""
+"""The choice of a proxy (HAProxy's leastconn, nginx's least_conn): of all servers, the one with the fewest
+connections."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from .secondlook import SecondLook
 
 
 class LeastConnections(SecondLook):
-    """Knows every server's open connections, and no weights. Of servers with equally many the one takes a connection
-    whose number has not changed for longest, as in HAProxy's tree (src/lb_fwlc.c): its CPU quota is the fullest.
+    """Selects the server with the fewest open connections, without weights.
+
+    Of servers with equally many, it selects the one whose number has not changed for longest, as HAProxy's tree does
+    (src/lb_fwlc.c); the CPU quota of this server is the fullest.
     """
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:
@@ -20,14 +23,14 @@ class LeastConnections(SecondLook):
         self._changed = dict.fromkeys(weights, 0)
 
     def choose(self, source: random.Random) -> int:
-        """The server for a new connection, which is open there from now on."""
+        """Return the server for a new connection, and count the connection there."""
         chosen = min(self._open, key=lambda server: (self._open[server], self._changed[server]))
         self._open[chosen] += 1
         self._change(chosen)
         return chosen
 
     def closed(self, server: int, *, by_fin: bool = False) -> None:
-        """See SecondLook."""
+        """Record the end of an open connection, which also changes the server's place in the order."""
         super().closed(server, by_fin=by_fin)
         self._change(server)
 

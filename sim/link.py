@@ -1,7 +1,7 @@
-"""A link: a rate, and a queue in front of it that drops what does not fit.
+"""A link: a rate, and a queue in front of it that drops packets that do not fit.
 
-The queue is first in, first out, so when a packet leaves is known when it comes: it costs no event of its own. What is
-handed to one link has to come in the order of time.
+The queue is first in, first out, so a packet's departure is known at its arrival and needs no event of its own. Packets
+must be handed to a link in the order of time.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class LinkCounts:
-    """Cumulative."""
+    """Cumulative counters of a link."""
 
     sent: int = 0
-    """Packets that went out or will."""
+    """Packets that have left the link or will leave it."""
     sent_bytes: int = 0
     dropped: int = 0
-    """Packets for which the queue had no room."""
+    """Packets dropped because the queue had no room."""
 
 
 class Link:
     """One direction of a link."""
 
     def __init__(self, bit_per_s: float = math.inf, *, room_bytes: float = math.inf) -> None:
-        """``room_bytes``: the queue, the packet that is being sent included."""
+        """``room_bytes``: size of the queue, including the packet that is being sent."""
         self._bytes_per_s, self._room = bit_per_s / 8, room_bytes
         self._free_at = 0.0
         self.counts = LinkCounts()
 
     def send(self, now_s: float, size: int) -> float | None:
-        """When a packet of ``size`` bytes that comes at ``now_s`` has gone out; None if there is no room for it."""
+        """Return when a packet of ``size`` bytes that arrives at ``now_s`` has left the link; None if the queue has no
+        room."""
         counts = self.counts
         begin = self._free_at if self._free_at > now_s else now_s
         waiting = (begin - now_s) * self._bytes_per_s if begin > now_s else 0.0

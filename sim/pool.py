@@ -1,4 +1,5 @@
-"""Clients, switches that balance, and a pool of web servers: what Ohta & Andou measured, at any size."""
+"""A simulation of clients, switches that balance, and a pool of web servers: what Ohta & Andou measured, at any
+size."""
 
 from __future__ import annotations
 
@@ -15,26 +16,26 @@ from .secondlook import SecondLook
 from .server import Handshake, WebServer
 
 SPREAD_S = 1e-3
-"""Timers that go off at one step of the wheel send their SYNs within this."""
+"""Seconds over which the SYNs of timers are spread that expire at the same step of the timer wheel."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """One server. CPU in parts of one CPU, work in seconds of CPU time a request."""
+    """One server. `cpus` is a share of one CPU, `work_s` the CPU seconds of a request."""
 
     cpus: float = 0.1
     work_s: float = 0.7e-3
     workers: int = 10
     backlog: int = 16
     others: int = 0
-    """Tasks that take CPU time beside the workers."""
+    """Number of other tasks that use CPU time."""
     capacity: float = 1.0
-    """What the balancer is told."""
+    """The capacity configured in the balancer."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """A run: who asks whom, how fast, for how long. Times in seconds, rates per second."""
+    """Parameters of a run. Times are in seconds, rates per second."""
 
     servers: Sequence[ServerPlan]
     options: BalanceOptions
@@ -42,56 +43,57 @@ class PoolPlan:
     end_s: float
     syn_waits_s: Sequence[float] = field(default_factory=syn.linear)
     timeout_s: float = 5.0
-    """A client gives up after this long (httperf's)."""
+    """Seconds after which a client gives up (httperf's timeout)."""
     round_trip_s: float = 0.2e-3
     page_way_s: float = 0.0
-    """From when a worker has written a page until the client has it: slow start's round trips."""
+    """Seconds from the worker's writing of a page until the client has it: the round trips of slow start."""
     heavy_share: float = 0.0
     heavy_factor: float = 1.0
-    """So many of the requests cost so many times the work of the others."""
+    """`heavy_share` of the requests cost `heavy_factor` times the work of the others."""
     lost_share: float = 0.0
-    """So many of the SYNs are lost between switch and servers."""
+    """Share of the SYNs that are lost between switch and servers."""
     switches: int = 1
     arrivals: Callable[[float], Iterator[float]] | None = None
-    """When connections begin at a rate, in seconds since the load did; at random without."""
-    look: type[SecondLook] | None = None
-    """How loads have a say in who gets a new connection, if they have (each switch knows its own connections only)."""
+    """Yields the begin of each connection at a given rate, in seconds since the load began; None: at random."""
+    second_look: type[SecondLook] | None = None
+    """How open connections influence the choice of a server; None: not at all. Each switch counts its own connections
+    only."""
     events: Mapping[float, Callable[[Simulation], None]] = field(
         default_factory=dict[float, "Callable[[Simulation], None]"]
     )
-    """What is done at a time: a server is loaded, repaired or killed, the options or the load change."""
+    """Actions by time: a server is loaded, repaired or killed, or the options or the load change."""
     seed: int = 1
 
 
 @dataclass(slots=True)
 class Connection:
-    """As its client saw it; times in seconds, NaN-free: None for what did not happen."""
+    """A connection as its client measured it. Times are in seconds; None for what did not happen."""
 
     begun_s: float
     connect_s: float | None = None
-    """First SYN to first SYN-ACK."""
+    """Seconds from the first SYN to the first SYN-ACK."""
     done_s: float | None = None
-    """First SYN to the answer's end."""
+    """Seconds from the first SYN to the end of the answer."""
     syns: int = 1
 
 
 @dataclass(slots=True)
 class PoolRun:
-    """What came of it."""
+    """The results of a run."""
 
     plan: PoolPlan
     connections: list[Connection]
     decisions: list[list[Decision]]
-    """By switch."""
+    """The decisions of each switch's controller."""
     counts: Mapping[int, Counts]
-    """The ledgers of all switches together, by server."""
+    """Handshake counters by server, summed over all switches."""
     decide_s: list[float]
     weight_changes: int
     servers: Sequence[WebServer]
 
 
 class _Client:
-    """A connection on its way."""
+    """A client with one connection."""
 
     __slots__ = ("_factor", "_handshake", "_over", "_pin", "_run", "_switch", "record")
 
@@ -133,10 +135,10 @@ class _Client:
         self._run.servers[server].ack(
             Handshake(self._run.plan.servers[server].work_s * self._factor, self._done),
             lambda: self._switch.synack(server, again=True),
-            self._wants,
+            self._is_waiting,
         )
 
-    def _wants(self) -> bool:
+    def _is_waiting(self) -> bool:
         return self._run.clock.now - self.record.begun_s <= self._run.plan.timeout_s
 
     def _done(self) -> None:
@@ -144,17 +146,17 @@ class _Client:
         way_s = self._run.plan.page_way_s
         if self._switch.looks:
             self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True, by_fin=True))
-        if self._wants():
+        if self._is_waiting():
             self.record.done_s = self._run.clock.now - self.record.begun_s + way_s
 
     def _give_up(self) -> None:
-        # Closing tells the switch of a connection that was made; of one that was not, nothing is sent.
+        # A client that closes an established connection sends a packet that the switch sees; otherwise it sends none.
         if self.record.done_s is None:
             self._switch.end(self._pin, seen=self.record.connect_s is not None)
 
 
 class Simulation:
-    """A run in progress, for those who change something in it."""
+    """A run in progress; events may change its load and its servers."""
 
     def __init__(self, plan: PoolPlan) -> None:
         self.plan, self.clock = plan, Clock()
@@ -181,7 +183,7 @@ class Simulation:
                 members,
                 plan.options,
                 decisions.append,
-                look=plan.look,
+                second_look=plan.second_look,
             )
             for decisions in self.decisions
         ]
@@ -194,25 +196,28 @@ class Simulation:
         self.load(plan.rate_per_s)
 
     def load(self, rate_per_s: float) -> None:
-        """So many new connections a second from now on."""
+        """Make ``rate_per_s`` new connections per second from now on."""
         self._rate_per_s = rate_per_s
         if self.plan.arrivals is not None:
             begun_s = self.clock.now
-            self._due_s = (begun_s + one for one in self.plan.arrivals(rate_per_s)) if rate_per_s else iter(())
+            self._due_s = (
+                (begun_s + offset_s for offset_s in self.plan.arrivals(rate_per_s)) if rate_per_s else iter(())
+            )
         self._turn += 1
         self._next(self._turn)
 
     def cost(self) -> float:
-        """The cost of the next request, in parts of a usual one's."""
+        """Return the cost of the next request as a factor of a usual one's."""
         heavy = self.plan.heavy_share
         return self.plan.heavy_factor if heavy and self._arrivals.random() < heavy else 1.0
 
     def is_lost(self) -> bool:
-        """Whether the next SYN is lost behind the switch."""
+        """Return whether the next SYN is lost between switch and server."""
         return self.plan.lost_share > 0 and self._losses.random() < self.plan.lost_share
 
     def spread_s(self) -> float:
-        """How long after a step of the wheel a client's turn comes: they are worked through one by one."""
+        """Return the seconds after a step of the timer wheel at which a client sends its SYN: the kernel handles
+        expired timers one by one."""
         return self._arrivals.random() * SPREAD_S
 
     def _next(self, turn: int) -> None:
@@ -232,7 +237,7 @@ class Simulation:
         self._next(turn)
 
     def run(self) -> PoolRun:
-        """To the plan's end."""
+        """Run to the plan's end, and return the results."""
         self.clock.run(self.plan.end_s)
         ledgers = [switch.counts() for switch in self.switches]
         return PoolRun(
@@ -247,5 +252,5 @@ class Simulation:
 
 
 def simulate(plan: PoolPlan) -> PoolRun:
-    """Run it; the same plan gives the same run."""
+    """Simulate a plan; equal plans give equal runs."""
     return Simulation(plan).run()

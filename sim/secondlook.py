@@ -1,4 +1,5 @@
-"""The power of a few choices: of the servers drawn evenly, a new connection goes to the one with least to do."""
+"""The second look (power of a few choices): servers are drawn evenly, and a new connection goes to the least loaded of
+them."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from .clock import Clock
 
 
 class SecondLook:
-    """Open connections by server, and the draws."""
+    """Counts open connections by server and selects servers for new ones."""
 
     looks = MOST_LOOKS
-    """At so many servers."""
+    """Number of servers drawn for each new connection."""
     seeks_idle = True
-    """And at idle ones."""
+    """Whether an idle server is sought beside the servers drawn."""
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:
         self._clock, self._point = clock, 0
@@ -32,18 +33,21 @@ class SecondLook:
         self.weigh(weights)
 
     def weigh(self, weights: Mapping[int, int]) -> None:
-        """Draw by other weights from now on. In a small pool the other server is drawn from the rest, else from all."""
+        """Draw by these weights from now on.
+
+        In a small pool, the further servers are drawn from the pool without the first one; in a large pool, from all.
+        """
         positive = {server: weight for server, weight in weights.items() if weight > 0}
         others: dict[int, Mapping[int, int]] = {}
         if len(positive) > 1 and len(self._open) <= SMALL_POOL:
-            others = {one: {server: positive[server] for server in positive if server != one} for one in positive}
+            others = {first: {server: positive[server] for server in positive if server != first} for first in positive}
         elif len(positive) > 1:
             others = dict.fromkeys(positive, positive)
         self._draws = Draws(positive, others, shares=sum(positive.values()), looks=self.looks)
         self._sought = sought_idle(positive) if self.seeks_idle else NOBODY
 
     def choose(self, source: random.Random) -> int:
-        """The server for a new connection, which is open there from now on. Nothing in it is random."""
+        """Return the server for a new connection, and count the connection there. The choice is deterministic."""
         drawn = self._draws.evenly(self._point)
         self._point = (self._point + 2 * GOLDEN) % WRAP
         first, sought = drawn[0], self._sought
@@ -54,15 +58,16 @@ class SecondLook:
         return chosen
 
     def closed(self, server: int, *, by_fin: bool = False) -> None:
-        """A RST of an open connection passes, or its server's FIN."""
+        """Record the end of an open connection: a RST, or its server's FIN if ``by_fin``."""
         self._add(server, -1, by_fin=by_fin)
 
     def answered(self, server: int, *, by_reset: bool) -> None:
-        """A server has answered a SYN, by a SYN-ACK or by a RST."""
+        """Record that a server has answered a SYN, by a SYN-ACK or by a RST."""
         (self._refusing.add if by_reset else self._refusing.discard)(server)
 
     def vanished(self, server: int, until_s: float) -> None:
-        """A connection ended unseen: it counts until the first sweep after its pin is idle."""
+        """Record a connection that ended unseen: it stays counted until the first sweep after its pin expires at
+        ``until_s``."""
         sweep = (math.floor(until_s / SWEEP_S) + 1) * SWEEP_S
         self._clock.after(max(0.0, sweep - self._clock.now), self.closed, server)
 
@@ -71,12 +76,12 @@ class SecondLook:
         self._idle.note(0, server, self._open[server], by_fin=by_fin)
 
     def open_now(self) -> dict[int, int]:
-        """Open connections as the switch counts them."""
+        """Return the open connections by server, as the switch counts them."""
         return dict(self._open)
 
 
 class TwoLooks(SecondLook):
-    """As on a Tofino, but for how it draws."""
+    """The second look as on a Tofino, except for how servers are drawn there."""
 
     looks = 2
     seeks_idle = False

@@ -1,10 +1,10 @@
-"""A web server as its clients meet it: an accept queue, workers, and a CPU.
+"""A web server: an accept queue, workers, and a CPU.
 
-A worker that has written waits until its client has closed (Apache's lingering close), and needs another turn of the
-CPU then, in which it goes on with the next connection if there is one.
+A worker that has written a page waits until the client has closed the connection (Apache's lingering close). It then
+needs another turn on the CPU, in which it continues with the next connection if there is one.
 
-Linux drops a SYN while the accept queue is full, and leaves a handshake's last ACK unheard when it is: the server's
-SYN-ACK is then repeated, and so is the client's request, which completes the handshake once there is room.
+While the accept queue is full, Linux drops SYNs and ignores the last ACK of a handshake. The server then repeats its
+SYN-ACK and the client its request, which completes the handshake once there is room.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from .clock import Clock
 from .cpu import PERIOD_S, TICK_S, Cpu, Task
 
 REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
-"""After these the client's kernel sends a request again that nobody acknowledged (RFC 6298, from 200 ms)."""
+"""Seconds after which the client's kernel repeats a request that is not acknowledged (RFC 6298, from 200 ms)."""
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
-"""After these the server's kernel sends a SYN-ACK again."""
+"""Seconds after which the server's kernel repeats a SYN-ACK."""
 CLOSE_S = 2.5e-3
-"""How long a client takes to close. Traced in the lab: a median of 2.1 to 2.6 ms at a loaded server, 1.2 at others."""
+"""Seconds that a client takes to close. Traced in the lab: a median of 2.1 to 2.6 ms at a loaded server, 1.2 at
+others."""
 CLOSE_WORK_S = 0.03e-3
-"""CPU time of a connection's end, as traced in the lab."""
+"""CPU seconds of a connection's end, as traced in the lab."""
 
 
 @dataclass(slots=True)
 class ServerCounts:
-    """Cumulative."""
+    """Cumulative counters of a server."""
 
     syn: int = 0
     syn_dropped: int = 0
@@ -39,7 +40,7 @@ class ServerCounts:
 
 
 class Handshake:
-    """One that was answered: what the server has of a connection."""
+    """The server's state of a connection whose SYN it has answered."""
 
     __slots__ = ("done", "established", "work_s")
 
@@ -49,7 +50,8 @@ class Handshake:
 
 
 class WebServer:
-    """``workers`` at a time are served, ``backlog`` + 1 wait; a request costs CPU time."""
+    """A web server with ``workers`` processes and an accept queue of ``backlog`` + 1 connections; requests cost CPU
+    time."""
 
     def __init__(
         self,
@@ -61,21 +63,21 @@ class WebServer:
         others: int = 0,
         seed: int = 1,
     ) -> None:
-        """``others``: tasks that take CPU time beside the workers (``stress``). ``seed``: of when quotas are granted
-        and the timer ticks: every server has times of its own, which keep step with whoever reads its switch.
-        """
+        """``others``: number of other tasks that use CPU time (``stress``). ``seed``: determines when the CPU quota is
+        granted and when the timer ticks. Servers differ in both, so that no reading of the switch is in phase with all
+        of them."""
         lots = random.Random(seed)
         self.cpu = Cpu(clock, cpus, others, granted_s=-PERIOD_S * lots.random(), ticked_s=-TICK_S * lots.random())
         self.alive = True
-        """One that is not answers nothing, and what it had is gone."""
+        """A dead server answers nothing, and its connections are lost."""
         self.refuses = False
-        """Its process has ended, and its host answers each SYN with a RST."""
+        """Whether the server's process has ended, so that its host answers each SYN with a RST."""
         self.counts = ServerCounts()
         self._clock, self._backlog = clock, backlog
         self._free = deque(Task() for _ in range(workers))
-        """Workers without a connection; who has waited longest has the next one."""
+        """Workers without a connection; the one that has waited longest gets the next connection."""
         self._wanted = 0
-        """So many workers more are kept by others as soon as they are free."""
+        """Number of workers that `hold` still has to occupy as soon as they are free."""
         self._queue: deque[Handshake] = deque()
 
     @property
@@ -85,11 +87,11 @@ class WebServer:
 
     @property
     def full(self) -> bool:
-        """Whether the accept queue takes no more (``sk_acceptq_is_full``: more than the backlog)."""
+        """Whether the accept queue is full (``sk_acceptq_is_full``: it has more connections than the backlog)."""
         return len(self._queue) > self._backlog
 
     def hold(self, workers: int) -> None:
-        """So many workers more are kept by others (long downloads by slow readers); below 0: they are free again."""
+        """Occupy that many more workers (long downloads by slow readers); a negative number frees them."""
         self._wanted += workers
         while self._wanted < 0:
             self._wanted += 1
@@ -97,7 +99,7 @@ class WebServer:
         self._serve()
 
     def syn(self) -> bool:
-        """A SYN arrives; whether it is answered."""
+        """Count a SYN; return whether the server answers it."""
         self.counts.syn += 1
         if not self.alive or self.full:
             self.counts.syn_dropped += 1
@@ -105,8 +107,10 @@ class WebServer:
         return True
 
     def ack(self, handshake: Handshake, synack_again: Callable[[], None], wanted: Callable[[], bool]) -> None:
-        """A handshake's last ACK, with the request behind it. ``synack_again`` is called for each repeated SYN-ACK,
-        and nothing is repeated once ``wanted`` says no."""
+        """Take the last ACK of a handshake, with the request behind it.
+
+        ``synack_again`` is called for each repeated SYN-ACK. Nothing is repeated once ``wanted`` returns False.
+        """
         if self._establish(handshake):
             return
         for wait, repeated in _attempts():

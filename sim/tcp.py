@@ -1,7 +1,7 @@
 """A TCP sender with Reno's congestion control (RFC 5681), NewReno's recovery (RFC 6582) and RFC 6298's timeouts.
 
-One response to one client, packet by packet. The way to the client is a link that others share (it may drop) and the
-client's own; acknowledgements come back after a delay and are not lost. Every segment is acknowledged at once.
+It sends one response to one client, packet by packet. Packets pass a shared link, which may drop them, and the client's
+own link. Each segment is acknowledged at once; acknowledgements are delayed and never lost.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from .clock import Clock
 MSS = 1460
 HEADERS = 40
 FRAME = 14
-"""Bytes of TCP and IP headers, and of Ethernet's."""
+"""Bytes of the TCP and IP headers (HEADERS) and of the Ethernet header (FRAME)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TcpPlan:
-    """What all senders have in common. Times in seconds, windows in segments."""
+    """Parameters of all senders. Times are in seconds, windows in segments."""
 
     initial_window: int = 2
     rto_min_s: float = 0.2
     rto_first_s: float = 1.0
     rto_max_s: float = 60.0
     window_max: float = math.inf
-    """The receiver's window."""
+    """The receiver's window, in segments."""
 
 
 class Sender:
-    """Sends what it is offered; calls ``arrived`` for each stretch of bytes that reaches the client in order."""
+    """Sends the bytes it is offered; calls ``arrived`` for each stretch of bytes that reaches the client in order."""
 
     __slots__ = (
         "_arrived",
@@ -66,8 +66,9 @@ class Sender:
         send: Callable[[int], float | None],
         arrived: Callable[[int], None],
     ) -> None:
-        """``send`` takes a packet's IP size and says in how many seconds its acknowledgement is back; None when it
-        was lost on the way. ``arrived`` gets the bytes of a stretch, once their acknowledgement is back."""
+        """``send`` takes a packet's size from the IP header on. It returns the seconds until the acknowledgement is
+        back, or None if the packet was lost. ``arrived`` gets the bytes of a stretch when their acknowledgement is
+        back."""
         self._clock, self._plan, self._send, self._arrived = clock, plan, send, arrived
         self._offered = self._highest = 0
         self._short: dict[int, int] = {}
@@ -84,18 +85,18 @@ class Sender:
 
     @property
     def done(self) -> bool:
-        """Everything offered was acknowledged."""
+        """Whether everything offered was acknowledged."""
         return self._una == self._offered
 
     def offer(self, size: int) -> None:
-        """So many bytes more to be sent, in segments of their own."""
+        """Send ``size`` more bytes, in segments of their own."""
         segments = max(1, math.ceil(size / MSS))
         self._offered += segments
         self._short[self._offered - 1] = size - (segments - 1) * MSS
         self._pump()
 
     def stop(self) -> None:
-        """The client has gone; nothing more is sent."""
+        """Stop sending: the client has left."""
         self._gone = True
 
     def _size(self, segment: int) -> int:
@@ -124,7 +125,8 @@ class Sender:
         self._wake(now)
 
     def _wake(self, now: float) -> None:
-        """One event for many deadlines: it comes no later than the deadline, looks, and goes on waiting."""
+        """Schedule a check no later than the deadline. One event serves many deadlines: when it fires early, it is
+        scheduled again."""
         if self._deadline < self._timer:
             self._timer = self._deadline
             self._clock.after(self._deadline - now, self._expired, self._deadline)
@@ -148,7 +150,7 @@ class Sender:
         self._pump()
 
     def _acked(self, segment: int) -> None:
-        """A segment reached the client, whose acknowledgement is back now."""
+        """Handle an acknowledgement that arrives now."""
         if self._gone:
             return
         self._receive(segment)

@@ -1,4 +1,4 @@
-"""Experiments made small, for tests: measured as the store keeps them, reported and drawn."""
+"""Helpers that measure, report and draw experiments at a small size."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from experiments.store import without_nan
 
 
 def measured(experiment: Experiment, points: Sequence[Point]) -> list[Record]:
-    """Measure points, and keep them as the store does."""
+    """Measure points, and return the records in the form in which the store returns them."""
     assert experiment.compute is not None
     return [
-        Record(one.key, one.parameters, json.loads(json.dumps(without_nan(experiment.compute(one)))), 0.0, 1.0, 0.0)
-        for one in points
+        Record(
+            point.key, point.parameters, json.loads(json.dumps(without_nan(experiment.compute(point)))), 0.0, 1.0, 0.0
+        )
+        for point in points
     ]
 
 
 def report_text(experiment: Experiment, records: Sequence[Record]) -> str:
-    """Report and draw; the tables as text."""
+    """Make the report and the picture; return the tables as text."""
     experiment.draw(records, Figure())
     report = experiment.report(records)
     json.dumps(without_nan(report.summary))
@@ -29,20 +31,20 @@ def report_text(experiment: Experiment, records: Sequence[Record]) -> str:
 
 
 def tables_of(report: Report) -> str:
-    """The tables of a report as text."""
+    """Return the tables of a report as text."""
     return "\n".join(
         "| " + " | ".join(row) + " |" for table in report.tables for row in (table.heading, ["---"], *table.rows)
     )
 
 
 def goal_of(report: Report, words: str) -> Goal:
-    """The one goal whose text has these words."""
-    (goal,) = [one for one in report.goals if words in one.text]
+    """Return the only goal whose text contains these words."""
+    (goal,) = [goal for goal in report.goals if words in goal.text]
     return goal
 
 
 def crowd(name: str, seed: int, *, ar_kbps: float | None = 90.0, alarm: float | None = 1 / 3) -> Record:
-    """A run of Table I whose figures are known; the alarm in intervals after the onset."""
+    """Return a run of Table I with known figures; the alarm is in intervals after the onset."""
     variant, _, rate = name.partition(" ")
     parameters = {
         "variant": "none" if rate else variant,

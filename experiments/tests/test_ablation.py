@@ -1,4 +1,4 @@
-"""Production mode's mechanisms, switched off in turn."""
+"""Tests of the ablation of production mode."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ SHOWS = {
     "slow start": "a server silent for a while",
     "silence": "a server silent for a while",
 }
-"""A case in which each mechanism does something."""
+"""For each mechanism, a case in which it has an effect."""
 
 
-def point(case: str, without: str, *, look: bool) -> Point:
+def point(case: str, without: str, *, second_look: bool) -> Point:
     (only,) = [
         candidate
         for candidate in ablation.points(False)
-        if candidate.parameters == {"case": case, "without": without, "look": look, "seed": 1}
+        if candidate.parameters == {"case": case, "without": without, "look": second_look, "seed": 1}
     ]
     return only
 
 
-def run(case: str, without: str, *, look: bool) -> Values:
-    return ablation.measure(point(case, without, look=look))
+def run(case: str, without: str, *, second_look: bool) -> Values:
+    return ablation.measure(point(case, without, second_look=second_look))
 
 
 def test_each_mechanism_has_a_case() -> None:
@@ -43,9 +43,9 @@ def test_each_mechanism_has_a_case() -> None:
 @pytest.mark.parametrize("mechanism", SHOWS)
 def test_a_mechanism_that_is_switched_off_is_missed(mechanism: str) -> None:
     case = SHOWS[mechanism]
-    look = mechanism == "slowness"
+    second_look = mechanism == "slowness"
     before = (production.Window, production.Ceilings, production.standing_out)
-    whole, other = (run(case, without, look=look) for without in (ablation.WHOLE, mechanism))
+    whole, other = (run(case, without, second_look=second_look) for without in (ablation.WHOLE, mechanism))
     assert whole != other, "without it the run is the same"
     assert before == (production.Window, production.Ceilings, production.standing_out)
 
@@ -77,7 +77,12 @@ def test_runs_are_reported_and_drawn() -> None:
     wanted = [ablation.WHOLE, "silence", ablation.FIXED]
     records = measured(
         ablation.EXPERIMENT,
-        [point(case, name, look=look) for case in ("a server refuses",) for name in wanted for look in ablation.LOOKS],
+        [
+            point(case, name, second_look=second_look)
+            for case in ("a server refuses",)
+            for name in wanted
+            for second_look in ablation.LOOKS
+        ],
     )
     text = report_text(ablation.EXPERIMENT, records)
     assert text.count("| fixed weights |") == text.count("| without silence |") == 2

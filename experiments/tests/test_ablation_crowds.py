@@ -1,4 +1,4 @@
-"""Production mode's mechanisms against crowds, switched off in turn."""
+"""Tests of the ablation of production mode's mechanisms against crowds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT = Case([Surge(50.0, 70.0, 80.0, 5.0)], {"web": 8.0})
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cases of a minute or two."""
+    """Return the cases, shortened to a minute or two."""
     both = [Surge(40.0, 70.0, 60.0, 5.0), Surge(40.0, 90.0, 40.0, 5.0, "other")]
     short = {
         NOTHING: Case((), {"web": 8.0}, quiet_s=120.0),
@@ -52,12 +52,14 @@ SHOWS = {
     "a limit for each crowd": BOTH,
     ablation_crowds.NONE: SUDDEN,
 }
-"""A short case in which a mechanism does something."""
+"""For each mechanism, a short case in which it has an effect."""
 
 
 def _places() -> list[object]:
     parts = {
-        (id(owner), name): (owner, name) for one in ablation_crowds.MECHANISMS.values() for owner, name, _ in one.parts
+        (id(owner), name): (owner, name)
+        for mechanism in ablation_crowds.MECHANISMS.values()
+        for owner, name, _ in mechanism.parts
     }
     return [getattr(owner, name) for owner, name in parts.values()]
 
@@ -72,18 +74,18 @@ def test_a_mechanism_that_is_switched_off_is_missed(mechanism: str) -> None:
 def test_every_substitute_has_the_name_of_what_it_stands_for() -> None:
     owners = {production, search, window, baseline_detector, modes, news, NewsOptions}
     for name, variant in ablation_crowds.MECHANISMS.items():
-        for owner, part, _ in variant.parts:
-            assert hasattr(owner, part), name
-            assert owner in owners or part == "chance"
+        for owner, attribute, _ in variant.parts:
+            assert hasattr(owner, attribute), name
+            assert owner in owners or attribute == "chance"
 
 
 def test_points_are_of_the_cases_in_which_a_mechanism_can_matter() -> None:
     points = ablation_crowds.points(False)
-    assert len({one.key for one in points}) == len(points)
-    files = {one.parameters["case"] for one in points if one.parameters["without"] == "baseline file"}
+    assert len({point.key for point in points}) == len(points)
+    files = {point.parameters["case"] for point in points if point.parameters["without"] == "baseline file"}
     assert files == {crowd_cases.RESTARTED, DURING}
-    assert {one.parameters["case"] for one in points} == {*CASES}
-    assert sum(one.seconds for one in points) < 30 * 60
+    assert {point.parameters["case"] for point in points} == {*CASES}
+    assert sum(point.seconds for point in points) < 30 * 60
 
 
 def test_a_crowd_that_ends_gives_normal_service_and_no_limit() -> None:
@@ -104,13 +106,13 @@ def test_nothing_is_refused_or_alarmed_without_a_crowd() -> None:
     assert quiet["alarm_s"] is None and quiet["normal_s"] is None
 
 
-def test_a_restarted_controller_goes_on_from_the_limit_and_knows_what_was_usual() -> None:
-    """It decides again at once, under the limit; without its file it knows no usual rate."""
+def test_a_restarted_controller_continues_from_the_limit_with_its_baseline() -> None:
+    """The restarted controller decides at once under the old limit; without its baseline file it has no usual rate."""
     case = ablation_crowds.CASES[DURING]
     for keeps in (True, False):
         plan = crowd_cases.plan(case, crowd_cases.configuration(case), 1, Busy(), keeps_usual=keeps)
         decisions = simulate(plan).decisions
-        first = next(one for one in decisions if one.time_s > case.restart_s)
+        first = next(decision for decision in decisions if decision.time_s > case.restart_s)
         assert first.limits, "the limit is adopted"
         assert (first.detection.request_average is not None) is keeps
 
@@ -120,14 +122,14 @@ def test_the_same_seed_has_the_same_requests_whatever_is_switched_off() -> None:
     first, second = (list(crowd_cases.requests(case, seed)) for seed in (1, 2))
     assert first == list(crowd_cases.requests(case, 1)) != second
     assert len(first) == pytest.approx(case.requests, rel=0.1)
-    assert [one.time_s for one in first] == sorted(one.time_s for one in first)
+    assert [decision.time_s for decision in first] == sorted(decision.time_s for decision in first)
 
 
 def test_figures_are_of_the_requests_of_the_crowds() -> None:
     case = ablation_crowds.CASES[SUDDEN]
     result = simulate(crowd_cases.plan(case, crowd_cases.configuration(case), 1, Busy(), keeps_usual=True))
-    answers = [one for one in result.outcomes if case.crowded(one.due_s)]
-    finished = [one for one in answers if one.ending is Ending.FINISHED and (one.done_s or 0) <= 10.0]
+    answers = [outcome for outcome in result.outcomes if case.crowded(outcome.due_s)]
+    finished = [outcome for outcome in answers if outcome.ending is Ending.FINISHED and (outcome.done_s or 0) <= 10.0]
     assert crowd_cases.values(case, result, Busy())["answered"] == len(finished) / len(answers)
 
 

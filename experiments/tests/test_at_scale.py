@@ -1,4 +1,4 @@
-"""The simulations at scale: pools of servers, and crowds with many destinations."""
+"""Tests of the simulations at scale: pools of servers, and crowds with many destinations."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def test_pools_are_measured_reported_and_drawn() -> None:
     records = measured(sim_scale.EXPERIMENT, points)
     text = report_text(sim_scale.EXPERIMENT, records)
     assert "| 4 | 2 | production |" in text and text.count("\n") == 5, "repeated runs are one row"
-    plans = [sim_scale.plan(one.parameters) for one in points[2:4]]
-    assert [one.look for one in plans] == [None, SecondLook] and plans[0].options == plans[1].options
+    plans = [sim_scale.plan(point.parameters) for point in points[2:4]]
+    assert [plan_of_pool.second_look for plan_of_pool in plans] == [None, SecondLook] and plans[0].options == plans[
+        1
+    ].options
     assert records[0].result["weight_changes"] == 0
     assert records[0].result["loaded_left"] == pytest.approx(1)
     assert records[0].result["failed"] > 0 and " % |" in text
@@ -47,7 +49,7 @@ def test_a_share_has_settled_when_it_stays_to_a_tenth_of_its_way() -> None:
 def pool_run(
     servers: int, variant: str, share: float, *, switches: int = 1, falling: bool = False, **changes: Any
 ) -> Record:
-    """A run at scale whose figures are known."""
+    """Return a run at scale with known figures."""
     shares = [[float(second), share * (2 - second / 20 if falling else 1)] for second in range(21)]
     result = {
         "connections": 9,
@@ -103,7 +105,7 @@ def test_news_at_scale_is_measured_reported_and_drawn() -> None:
     assert "| news-hsi | 0.25 | 17 | 250 |" in text and "| never in 1 of 1 |" in text
     assert records[0].result["named"] == records[0].result["named_right"] > 0
     goals = news_scale.report(records).goals
-    assert [one.reached for one in goals[:3]] == [False, False, True]
+    assert [goal.reached for goal in goals[:3]] == [False, False, True]
     assert goals[0].seen == "news-hsi, size 0.25, destinations 5: never in 1 of 1", "it ends before the crowd"
     assert goals[1].seen == "news-hsi, size 0.25, destinations 5: 0 of 0"
 
@@ -116,7 +118,7 @@ def scaled(
     period_s: float = news_scale.NEVER_S,
     **changes: float | None,
 ) -> Record:
-    """A crowd of some size whose figures are known."""
+    """Return a crowd of a given size with known figures."""
     base = crowd("news", 1)
     result = {
         **base.result,
@@ -141,8 +143,8 @@ def scaled(
 def test_news_at_scale_says_where_its_goals_are_missed_and_what_size_changes() -> None:
     runs = [scaled(1.0), scaled(16.0, measured_share=0.4, named_right=4), scaled(1.0, 250, others_refused=0.02)]
     report = news_scale.report(runs)
-    assert [one.reached for one in report.goals] == [True, False, False, False, True]
-    assert [one.seen for one in report.goals] == [
+    assert [goal.reached for goal in report.goals] == [True, False, False, False, True]
+    assert [goal.seen for goal in report.goals] == [
         "in all 3 runs: sizes 1 to 16, 17 to 251 destinations",
         "news-hsi, size 16, destinations 17: 4 of 5",
         "news-hsi, size 1, destinations 251: 2.00 %",
@@ -175,5 +177,7 @@ def test_news_at_scale_says_what_balancing_the_other_services_costs() -> None:
     report = news_scale.report(runs)
     assert report.goals[3].seen == "news-hsi, size 1, destinations 251, balanced each 10 s: 30.00 %"
     assert [row[2] for row in report.tables[1].rows] == ["251", "251, balanced each 10 s"]
-    periods = [one.parameters["others_period_s"] for one in news_scale.points(False)]
-    assert periods.count(10.0) == 3 and all(one.parameters["others_period_s"] > 460 for one in news_scale.points(True))
+    periods = [point.parameters["others_period_s"] for point in news_scale.points(False)]
+    assert periods.count(10.0) == 3 and all(
+        point.parameters["others_period_s"] > 460 for point in news_scale.points(True)
+    )

@@ -1,4 +1,4 @@
-"""The command: what it keeps, who may write, and what it says when it cannot go on."""
+"""Tests of the command: which runs it stores, locking, and its messages when it cannot continue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Run = Callable[..., int]
 
 
 def squares(measure_point: Measure) -> Experiment:
-    """Return an experiment that squares numbers, one in its quick form."""
+    """Return an experiment that squares numbers; its quick form has one number."""
 
     def points(quick: bool) -> Sequence[Point]:
         return [Point(f"n={n}", {"n": n}, 1.0, "lab") for n in ((2,) if quick else (2, 3, 4))]
@@ -43,10 +43,10 @@ def squares(measure_point: Measure) -> Experiment:
         yield measure_point
 
     def report(records: Sequence[Record]) -> Report:
-        return Report([], summary={one.key: one.result["square"] for one in records})
+        return Report([], summary={record.key: record.result["square"] for record in records})
 
     def draw(records: Sequence[Record], figure: Figure) -> None:
-        figure.subplots().plot([one.result["square"] for one in records])
+        figure.subplots().plot([record.result["square"] for record in records])
 
     return Experiment("squares", "Squares", "Nowhere", "Numbers are squared.", points, report, draw, place)
 
@@ -57,13 +57,13 @@ def square(point: Point) -> Values:
 
 
 def stopped(point: Point) -> Values:
-    """Somebody presses Ctrl-C."""
+    """Raise the exception of Ctrl-C."""
     os.kill(os.getpid(), signal.SIGINT)
     return square(point)
 
 
 def killed(point: Point) -> Values:
-    """The kernel needs the memory."""
+    """Kill this process, as the kernel does when memory runs out."""
     del point
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
@@ -71,7 +71,7 @@ def killed(point: Point) -> Values:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Return what runs the command of an experiment in a directory."""
+    """Return a function that runs an experiment's command in a directory."""
 
     def run(experiment: Experiment, *arguments: str) -> int:
         def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
@@ -87,7 +87,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 def squared(root: Path) -> dict[str, float]:
     runs = json.loads((root / "squares/runs.json").read_text())["runs"]
-    return {one["key"]: one["result"]["square"] for one in runs}
+    return {run["key"]: run["result"]["square"] for run in runs}
 
 
 @pytest.mark.parametrize("form", [["--quick"], []])
@@ -121,7 +121,7 @@ def test_another_run_of_the_same_experiment_is_refused(
     assert run(squares(square)) == 0
 
 
-def test_who_waited_knows_what_the_other_run_has_made(tmp_path: Path) -> None:
+def test_a_run_that_waited_reads_the_results_of_the_other_run(tmp_path: Path) -> None:
     early, other = Store(tmp_path, "squares"), Store(tmp_path, "squares")
     with other.alone():
         other.add(Record("n=2", {"n": 2}, {"square": 4}, 0.0, 1.0, 0.0))
@@ -130,8 +130,8 @@ def test_who_waited_knows_what_the_other_run_has_made(tmp_path: Path) -> None:
     assert squared(tmp_path) == {"n=2": 4, "n=3": 9}
 
 
-def test_a_killed_run_leaves_nobody_who_keeps_others_out(tmp_path: Path) -> None:
-    """Not even processes that computed for it."""
+def test_a_killed_run_leaves_no_process_that_holds_the_lock(tmp_path: Path) -> None:
+    """No process remains that holds the lock, not even one that computed points."""
     program = f"""
 import time
 from pathlib import Path
@@ -172,9 +172,12 @@ def test_results_of_older_programs_are_read_and_kept(tmp_path: Path) -> None:
     store = Store(tmp_path, "lab")
     points = [Point(key, {}, 1.0) for key in ("made now", "read", "new")]
     store.add(Record("new", {}, {"nothing": float("nan")}, 2e9, 1.0, None))
-    seen = [(one.began, one.load, one.program) for one in Store(tmp_path, "lab").of(points)]
+    seen = [(record.began, record.load, record.program) for record in Store(tmp_path, "lab").of(points)]
     assert seen == [(1e9, 1.5, "abc"), (1e9 - 86400, None, ""), (2e9, None, "")], "of the lab, not of the reading"
-    assert [one.result for one in Store(tmp_path, "lab").of(points)][1:] == [{"made_s": 1e9 - 86400}, {"nothing": None}]
+    assert [record.result for record in Store(tmp_path, "lab").of(points)][1:] == [
+        {"made_s": 1e9 - 86400},
+        {"nothing": None},
+    ]
 
 
 def test_a_full_disk_is_an_error_with_the_place(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,14 +203,14 @@ def test_runs_that_were_not_unpacked_are_named_in_a_line(
 def test_runs_without_what_is_reported_of_them_are_named(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As those of another program may be."""
+    """Runs of another program may lack fields that the report needs."""
     assert run(squares(lambda point: {"root": point.parameters["n"]})) == 1
     assert "squares/runs.json: its runs have no 'square'" in capsys.readouterr().err
     assert run(squares(square)) == 1, "they count as made"
     assert run(squares(square), "--again") == 0
 
 
-def test_a_killed_process_is_said(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_process_is_reported(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def points(quick: bool) -> Sequence[Point]:
         del quick
         return [Point("n=2", {"n": 2}, 1.0)]
@@ -218,7 +221,7 @@ def test_a_killed_process_is_said(run: Run, tmp_path: Path, capsys: pytest.Captu
     assert squared(tmp_path) == {"n=2": 4}
 
 
-def test_a_missing_switch_is_said(
+def test_a_missing_switch_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SLUICE_SWITCH", "/nowhere/sluice-switch")

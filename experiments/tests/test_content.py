@@ -1,4 +1,5 @@
-"""Content switching's figures: what is asked, what the load says, what rivals go by, and what is said of known runs."""
+"""Tests of content switching's figures: requests, the load generator's output, the rivals' rules, and reports on known
+runs."""
 
 from __future__ import annotations
 
@@ -108,13 +109,18 @@ def test_rivals_have_the_same_rules_in_the_same_order() -> None:
     assert f"backend fast\n  server {server.name} {server.address}:8081" in haproxy
     assert [tuple(line.split()) for line in map_file(rules).splitlines()] == rules.prefixes
     nginx = nginx_configuration(host, rules, Path("/run"))
-    found = [line.split() for line in nginx.splitlines() if "location" in line]
-    assert [(line[2], line[5].removeprefix("http://").rstrip(";")) for line in found] == [*rules.prefixes, ("/", "all")]
+    locations = [line.split() for line in nginx.splitlines() if "location" in line]
+    assert [(line[2], line[5].removeprefix("http://").rstrip(";")) for line in locations] == [
+        *rules.prefixes,
+        ("/", "all"),
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 @pytest.mark.skipif(not AGENT_PROGRAM.exists(), reason="sluice-agent is not built: make setup")
-@pytest.mark.skipif(not all(Path(one).exists() for one in PROGRAMS.values()), reason="make experiments installs rivals")
+@pytest.mark.skipif(
+    not all(Path(program).exists() for program in PROGRAMS.values()), reason="make experiments installs rivals"
+)
 @pytest.mark.skipif(not (contentload.EXAMPLES / "first_byte").exists(), reason="make experiments builds the load")
 def test_everybody_answers_in_one_place() -> None:
     with contentplace.ContentPlace(RULES, print) as place:
@@ -124,8 +130,8 @@ def test_everybody_answers_in_one_place() -> None:
                 assert seen["answered"] > 0 and seen["failed"] == 0, seen["why"]
                 assert set(seen["cpu_us"]) == {name for name in ("switch", series.process) if name}
                 assert (seen["switch"]["lost_before"], seen["switch"]["lost_after"]) == (0, 0)
-        found = content_splice.transfer(place, AGENT.name)
-        assert found["agent_before"] > 0 and found["agent_after"] == 0
+        result = content_splice.transfer(place, AGENT.name)
+        assert result["agent_before"] > 0 and result["agent_after"] == 0
 
 
 # -- the first byte
@@ -144,19 +150,19 @@ def document(
     series: contentplace.Series, size: int, p50_ms: float, by: str = DOCUMENT, *, failed: int = 0, number: int = 0
 ) -> Record:
     times = {"mean_ms": p50_ms, "p50_ms": p50_ms, "p99_ms": 10 * p50_ms}
-    one = record(
+    lone_record = record(
         {"series": series.name, "document": size, "by": by, "rate_per_s": 40.0, "seconds": 3.0},
         **{"first": times, "whole": times, "cpu_us": {"switch": 100.0}, "answered": 100 - failed, "failed": failed},
     )
-    return replace(one, key=f"{one.key} #{number}")
+    return replace(lone_record, key=f"{lone_record.key} #{number}")
 
 
 PAGES = [
     *(
-        page(one, KILO, ms, us)
-        for one, ms, us in ((PLAIN, 0.4, 0), (AGENT, 0.6, 50), (CLIENT, 0.41, 1), (CHAIN, 0.5, 99))
+        page(series, KILO, ms, us)
+        for series, ms, us in ((PLAIN, 0.4, 0), (AGENT, 0.6, 50), (CLIENT, 0.41, 1), (CHAIN, 0.5, 99))
     ),
-    *(page(one, MEGA, 9.0, us) for one, us in ((AGENT, 60), (CHAIN, 900))),
+    *(page(series, MEGA, 9.0, us) for series, us in ((AGENT, 60), (CHAIN, 900))),
 ]
 
 
@@ -172,7 +178,7 @@ def test_first_bytes_and_cpu_are_held_against_haproxy() -> None:
     assert report.tables[0].rows[0][-2:] == ["-", "100"], "nobody is in the way of plain service"
 
 
-def test_nothing_is_said_of_hits_that_were_not_measured() -> None:
+def test_hits_that_were_not_measured_are_not_reported() -> None:
     report = content_ttfb.report(PAGES)
     assert goal_of(report, "pre-allocated, hit, p50").reached is None
     assert goal_of(report, "within one agent pass").seen == "not measured"
@@ -182,13 +188,13 @@ def test_nothing_is_said_of_hits_that_were_not_measured() -> None:
 def test_a_hit_is_held_against_one_agent_pass_at_every_size_by_pairs_of_a_round() -> None:
     def goal(*hits_ms: float) -> tuple[bool | None, str]:
         records = [
-            document(one, size, ms + number + size / 1e5, number=number)
+            document(series, size, ms + number + size / 1e5, number=number)
             for number, hit_ms in enumerate(hits_ms)
             for size in DOCUMENTS
-            for one, ms in ((AGENT, 1.5), (HIT, hit_ms))
+            for series, ms in ((AGENT, 1.5), (HIT, hit_ms))
         ]
-        found = goal_of(content_ttfb.report(records), "within one agent pass")
-        return found.reached, found.seen.split(";", maxsplit=1)[0]
+        goal = goal_of(content_ttfb.report(records), "within one agent pass")
+        return goal.reached, goal.seen.split(";", maxsplit=1)[0]
 
     assert goal(1.4) == (True, "less an agent pass, 1,000 B: -0.10 ms")
     assert goal(1.6)[0] is False
@@ -196,25 +202,25 @@ def test_a_hit_is_held_against_one_agent_pass_at_every_size_by_pairs_of_a_round(
     assert goal(1.4, 1.9, 1.4)[0], "no more apart than chance"
 
 
-def test_the_shapes_of_figure_7_are_told_with_all_four_series() -> None:
+def test_the_shapes_of_figure_7_are_reported_with_all_four_series() -> None:
     grow = {PLAIN: (1.0, 1.5), AGENT: (1.5, 3.0), HIT: (1.2, 1.6), MISS: (2.0, 9.0)}
     records = [
-        document(one, size, ms)
-        for one, both in grow.items()
+        document(series, size, ms)
+        for series, both in grow.items()
         for size, ms in zip((min(DOCUMENTS), max(DOCUMENTS)), both, strict=True)
     ]
     records += [document(AGENT, max(DOCUMENTS), 2.9, BOUND)]
-    found = {one.what: one for one in content_ttfb.shapes(records)}
-    assert all(one.agrees for one in found.values())
-    assert found["a miss, largest beside smallest"].here == "4.50 times"
-    assert found["no guess beside a hit"].here == "1.88 times"
-    assert "plain service beside a single server" not in found, "nobody measured the server alone"
+    findings = {finding.what: finding for finding in content_ttfb.shapes(records)}
+    assert all(finding.agrees for finding in findings.values())
+    assert findings["a miss, largest beside smallest"].here == "4.50 times"
+    assert findings["no guess beside a hit"].here == "1.88 times"
+    assert "plain service beside a single server" not in findings, "nobody measured the server alone"
     assert "| pre-allocated, miss, by the document | 2.00 | - | - | 9.00 |" in report_text(
         content_ttfb.EXPERIMENT, records
     )
 
 
-def test_a_failed_request_is_said() -> None:
+def test_a_failed_request_is_reported() -> None:
     report = content_ttfb.report([document(AGENT, 1_000_000, 2.0, failed=18)])
     assert goal_of(report, "every request").reached is False
     assert goal_of(report, "every request").seen == "82 of 100"
@@ -232,9 +238,9 @@ def transfer(series: contentplace.Series, pair: int, mb_per_s: float, after: int
 def test_a_splice_is_held_against_its_own_pair() -> None:
     pairs = [(100.0, 95.0), (50.0, 48.0), (100.0, 40.0)]
     records = [
-        transfer(one, number, rate)
+        transfer(series, number, rate)
         for number, rates in enumerate(pairs)
-        for one, rate in zip((PLAIN, AGENT), rates, strict=True)
+        for series, rate in zip((PLAIN, AGENT), rates, strict=True)
     ]
     report = content_splice.report(records)
     rate, cpu, packets = report.goals
@@ -247,7 +253,7 @@ def test_a_splice_is_held_against_its_own_pair() -> None:
 
 
 def test_pairs_take_turns_in_beginning() -> None:
-    names = [one.parameters["series"] for one in content_splice.points(True)]
+    names = [point.parameters["series"] for point in content_splice.points(True)]
     assert len(names) == 20 and names[:4] == [PLAIN.name, AGENT.name, AGENT.name, PLAIN.name]
 
 
@@ -256,7 +262,7 @@ def test_pairs_take_turns_in_beginning() -> None:
 
 def decisions(kind: str, *times_ns: tuple[int, float, float, float]) -> Record:
     names = ("rules", "first_ns", "last_ns", "none_ns")
-    lines = [{"kind": kind, **dict(zip(names, one, strict=True))} for one in times_ns]
+    lines = [{"kind": kind, **dict(zip(names, times, strict=True))} for times in times_ns]
     return record({"kind": kind, "each_s": 0.1}, lines=lines)
 
 
@@ -299,12 +305,12 @@ def test_bodies_are_held_to_their_slowest_size() -> None:
     assert goal_of(report, "JSON: at least").reached is False and goal_of(report, "JSON: ends").reached is False
 
 
-def test_the_shapes_of_figures_6a_and_6c_are_told() -> None:
+def test_the_shapes_of_figures_6a_and_6c_are_reported() -> None:
     flat = decisions("prefix", (1, 600.0, 700.0, 500.0), (10_000, 900.0, 1000.0, 900.0))
     scan = decisions("regex without a literal", *((n, 9.0, 300.0 * n, 400.0 * n) for n in (1, 10, 100)))
     xml = body("xml", *((size, w, size * 5.0) for size in (1000, 10_000) for w in ("early", "late", "absent")))
-    found = [(one.figure, one.here, one.agrees) for one in content_rules.shapes([flat, scan, xml])]
-    assert found == [
+    findings = [(finding.figure, finding.here, finding.agrees) for finding in content_rules.shapes([flat, scan, xml])]
+    assert findings == [
         ("Fig. 6a", "1.43 times", False),
         ("Fig. 6a", "100.00 times", True),
         ("Fig. 6c", "10.00 times", False),
@@ -317,10 +323,10 @@ def test_the_chain_stands_beside_the_agent() -> None:
     assert "| agent pass | last | - | 60 |" in text and "| HAProxy, chain | last | 200 | 5,000 |" in text
 
 
-@pytest.mark.parametrize("one", [content_rules.EXPERIMENT, content_ttfb.EXPERIMENT, content_agent.EXPERIMENT])
-def test_a_picture_is_drawn_of_whatever_there_is(one: Experiment, tmp_path: Path) -> None:
+@pytest.mark.parametrize("experiment", [content_rules.EXPERIMENT, content_ttfb.EXPERIMENT, content_agent.EXPERIMENT])
+def test_a_picture_is_drawn_of_whatever_there_is(experiment: Experiment, tmp_path: Path) -> None:
     figure = Figure()
-    one.draw([], figure)
+    experiment.draw([], figure)
     figure.savefig(tmp_path / "nothing.svg")
 
 
@@ -337,6 +343,6 @@ def test_the_engine_is_held_to_100_000_a_second() -> None:
     content_agent.EXPERIMENT.draw([*engine, lab], Figure())
 
 
-@pytest.mark.parametrize("one", [content_ttfb, content_splice, content_rules, content_agent])
-def test_the_quick_form_of_each_takes_less_than_ten_minutes(one: Any) -> None:
-    assert sum(point.seconds for point in one.points(True)) < 600
+@pytest.mark.parametrize("module", [content_ttfb, content_splice, content_rules, content_agent])
+def test_the_quick_form_of_each_takes_less_than_ten_minutes(module: Any) -> None:
+    assert sum(point.seconds for point in module.points(True)) < 600

@@ -1,4 +1,4 @@
-"""The figure of idle connections: what it keeps of a run, and what it says of a goal."""
+"""Tests of the figure of idle connections: the stored part of a run, and the goals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 10.0
 
 
 def record(variant: Variant, users: int, pages: int, page_s: float, **more: Any) -> Record:
-    """A run."""
+    """Return a record of a run."""
     none = dict.fromkeys(("asked", "closed", "taken_back", "raced", "lapsed"), 0) if variant.idle else {}
     result = {"ended": 100, "raced": 1, "races_expected": 1.0, "lost": 0, "closings": none}
     parameters = {"variant": variant.name, "users": users, "seconds": SECONDS, "seed": 1}
@@ -25,7 +25,7 @@ def record(variant: Variant, users: int, pages: int, page_s: float, **more: Any)
 
 
 def runs(**closed: Any) -> list[Record]:
-    """What reaches every goal, but for what is given of closing with most users."""
+    """Return runs that reach every goal, except for the given figures of closing with most users."""
     most: dict[str, Any] = {"pages": 200, "page_s": 0.2, **closed}
     return [
         record(PLAIN, 40, 100, 3.0),
@@ -57,7 +57,7 @@ def test_what_was_not_measured_is_not_judged() -> None:
     EXPERIMENT.draw([], Figure())
 
 
-def test_a_run_is_told_and_drawn() -> None:
+def test_a_run_is_reported_and_drawn() -> None:
     text = report_text(EXPERIMENT, runs())
     assert f"| {DEFAULT.name} | 1.0 (200) | 20.0 (200) |" in text
     assert f"| {VARIANTS[-1].name} | - | - |" in text
@@ -75,9 +75,14 @@ def test_races_are_expected_by_each_connections_distance() -> None:
         "connect_s": {"near": 0.03, "far": 0.1},
         "connected": {"near": 3, "far": 1},
     }
-    kept = summary(seen)
-    assert (kept["ended"], kept["raced"], kept["page_s"], kept["p99_s"]) == (12, 3, 2.0, 3.0)
-    assert kept["races_expected"] == pytest.approx((10 * 0.01 + 2 * 0.1) / 3)
+    record_summary = summary(seen)
+    assert (record_summary["ended"], record_summary["raced"], record_summary["page_s"], record_summary["p99_s"]) == (
+        12,
+        3,
+        2.0,
+        3.0,
+    )
+    assert record_summary["races_expected"] == pytest.approx((10 * 0.01 + 2 * 0.1) / 3)
 
 
 def test_the_quick_form_takes_less_than_ten_minutes() -> None:

@@ -1,4 +1,4 @@
-"""The harness: what is there is kept, what is missing is measured, the document keeps what it has no results for."""
+"""Tests of the harness: stored runs are kept, missing ones are measured, and pages without results stay as they are."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_series_that_is_gone_on_with_on_another_machine_names_both(
     assert f"|{other.sentence()}|" in page(experiment, "full", Report([]), again), "all is made again"
 
 
-def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
+def test_repeated_runs_days_commits_and_losses_are_distinguished() -> None:
     def runs(*keys: str, program: str = "abc", began: float = 1.8e9) -> list[Record]:
         return [Record(key, {}, {}, began, 1.0, None, program) for key in keys]
 
@@ -103,11 +103,11 @@ README = (REPOSITORY / "docs/results/README.md").read_text()
 
 
 class Interruption(Exception):
-    """Somebody presses Ctrl-C."""
+    """Stands for Ctrl-C."""
 
 
 def doubling(measured: list[str], *, fails_at: str = "") -> Experiment:
-    """Return an experiment that doubles numbers, and notes which."""
+    """Return an experiment that doubles numbers, and records which."""
 
     def points(quick: bool) -> Sequence[Point]:
         return [
@@ -128,11 +128,13 @@ def doubling(measured: list[str], *, fails_at: str = "") -> Experiment:
         yield double
 
     def report(records: Sequence[Record]) -> Report:
-        rows = [[one.key, str(one.result["twice"])] for one in records]
+        rows = [[record.key, str(record.result["twice"])] for record in records]
         return Report([Table(["run", "twice"], rows)], [Goal("doubles", True, "all")])
 
     def draw(records: Sequence[Record], figure: Figure) -> None:
-        figure.subplots().plot([one.parameters["n"] for one in records], [one.result["twice"] for one in records])
+        figure.subplots().plot(
+            [record.parameters["n"] for record in records], [record.result["twice"] for record in records]
+        )
 
     return Experiment("doubling", "Doubling", "Nowhere", "Numbers are doubled.", points, report, draw, place)
 
@@ -152,7 +154,7 @@ def test_an_interrupted_run_is_resumed_where_it_was(tmp_path: Path) -> None:
     run(doubling(measured), tmp_path)
     assert measured == ["open even", "n=2", "open even", "n=4", "open odd", "n=3"]
     runs = json.loads((tmp_path / "doubling/runs.json").read_text())["runs"]
-    assert [(one["key"], one["result"]) for one in runs] == [
+    assert [(run["key"], run["result"]) for run in runs] == [
         (f"n={n}", {"twice": 2 * n, "nothing": None}) for n in (2, 4, 3)
     ]
     assert run(doubling(measured), tmp_path) == []
@@ -191,7 +193,7 @@ def test_computed_points_share_the_cores_and_correct_only_their_own_estimate() -
 
 
 def in_a_process(point: Point) -> Values:
-    """Square a number; the last one takes for ever."""
+    """Square a number; the last one takes forever."""
     n = point.parameters["n"]
     if n == FOR_EVER:
         time.sleep(600)
@@ -212,8 +214,8 @@ def test_points_without_a_place_are_computed_in_processes_and_kept(tmp_path: Pat
     store, points, lines = Store(tmp_path, "squares"), squares(range(1, 6)), list[str]()
     measure(experiment, points, store, Progress(points), lines.append, labs=LABS)
     records = Store(tmp_path, "squares").of(points)
-    assert [one.result["square"] for one in records] == [1, 4, 9, 16, 25]
-    assert os.getpid() not in {one.result["process"] for one in records}
+    assert [record.result["square"] for record in records] == [1, 4, 9, 16, 25]
+    assert os.getpid() not in {record.result["process"] for record in records}
     assert lines[-1].startswith("[5/5] doubling n=") and lines[-1].endswith(" done; 0 s left")
 
 
@@ -228,7 +230,7 @@ def test_an_interrupt_ends_what_is_being_computed_and_keeps_what_was(tmp_path: P
     with pytest.raises(Interruption):
         measure(experiment, points, store, Progress(points), interrupt, labs=LABS)
     assert time.monotonic() - since < 60 and not active_children()
-    assert [one.key for one in Store(tmp_path, "squares").of(points)] == ["n=1"]
+    assert [record.key for record in Store(tmp_path, "squares").of(points)] == ["n=1"]
 
 
 def test_a_point_that_cannot_be_computed_ends_the_others(tmp_path: Path) -> None:
@@ -239,7 +241,8 @@ def test_a_point_that_cannot_be_computed_ends_the_others(tmp_path: Path) -> None
 
 
 def lab_points(name: str, count: int, *, read_s: float = 0.1) -> Experiment:
-    """Return an experiment whose points read runs of the lab that others may have made; the first run is on disk."""
+    """Return an experiment whose points read runs of the lab that other experiments share; only the first run is on
+    disk."""
 
     def points(quick: bool) -> Sequence[Point]:
         del quick
@@ -260,9 +263,9 @@ def test_runs_that_are_only_read_do_not_shorten_the_estimate_for_the_others(tmp_
 
 
 def test_a_run_that_several_experiments_take_is_counted_once(tmp_path: Path) -> None:
-    """The first of them makes it; one that reads no runs makes its own."""
+    """The first experiment makes the run; an experiment that reads no runs makes its own."""
     experiments = [lab_points("first", 2), lab_points("second", 3), lab_points("own", 2, read_s=0.0)]
-    stores = {one.name: Store(tmp_path, one.name) for one in experiments}
+    stores = {experiment.name: Store(tmp_path, experiment.name) for experiment in experiments}
     work = plan(experiments, stores, LABS, quick=False, again=False)
     assert {name: [point.seconds for point in points] for name, points in work.items()} == {
         "first": [0.1, 60.0],
@@ -276,13 +279,15 @@ def test_other_sections_make_what_sim_lab_holds_against_the_simulation(tmp_path:
     names = ("r-fig5", "r-unlike", "news-lab", "sim-lab")
     stores = {name: Store(tmp_path, name) for name in names}
     alone, together = (
-        plan([EXPERIMENTS[name] for name in some], stores, labs, quick=False, again=False)["sim-lab"]
-        for some in (names[-1:], names)
+        plan([EXPERIMENTS[name] for name in selection], stores, labs, quick=False, again=False)["sim-lab"]
+        for selection in (names[-1:], names)
     )
-    shared = {one.key: one.read_s for one, other in zip(together, alone, strict=True) if one.seconds != other.seconds}
-    borrowed = [one.key for one in alone if {"fig5", "unlike", "scenario"} & set(one.parameters)]
+    shared = {
+        point.key: point.read_s for point, other in zip(together, alone, strict=True) if point.seconds != other.seconds
+    }
+    borrowed = [point.key for point in alone if {"fig5", "unlike", "scenario"} & set(point.parameters)]
     assert list(shared) == borrowed and len(alone) > len(borrowed)
-    assert all(one.seconds == shared[one.key] for one in together if one.key in shared)
+    assert all(point.seconds == shared[point.key] for point in together if point.key in shared)
 
 
 def test_an_experiment_has_a_page_and_those_not_run_here_are_kept(tmp_path: Path) -> None:
@@ -326,14 +331,14 @@ def test_the_committed_page_is_that_of_the_committed_runs(name: str, tmp_path: P
 
 
 def test_a_page_has_two_short_sentences() -> None:
-    for one in EXPERIMENTS.values():
-        sentences = re.split(r"(?<=\.) (?=[*A-Z])", one.about.replace("Fig. ", "Fig."))
-        assert len(sentences) <= 2 and max(len(sentence.split()) for sentence in sentences) <= 25, one.name
+    for experiment in EXPERIMENTS.values():
+        sentences = re.split(r"(?<=\.) (?=[*A-Z])", experiment.about.replace("Fig. ", "Fig."))
+        assert len(sentences) <= 2 and max(len(sentence.split()) for sentence in sentences) <= 25, experiment.name
 
 
 @contextmanager
 def files_of_at_most(size: int) -> Generator[None]:
-    """As where a disk fills: a file takes no more bytes."""
+    """Limit the size of files, to simulate a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
@@ -350,16 +355,16 @@ def test_a_picture_survives_a_disk_that_fills_while_a_new_one_is_written(tmp_pat
     assert written is not None
     reports = {"doubling": (experiment, *written, store)}
     write_pages(docs, reports)
-    before = {one: one.read_bytes() for one in (docs / "results").iterdir()}
+    before = {path: path.read_bytes() for path in (docs / "results").iterdir()}
     with files_of_at_most(100), pytest.raises(StoreError, match=r"doubling\.part: File too large: make room"):
         write_pages(docs, reports)
-    assert {one: one.read_bytes() for one in before} == before
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_experiments_are_known_by_name() -> None:
-    every = [name for name, one in EXPERIMENTS.items() if not one.switch]
-    assert [one.name for one in chosen([], "embedded")] == every
-    assert [one.name for one in chosen([], "tofino")] == [*EXPERIMENTS]
+    every = [name for name, experiment in EXPERIMENTS.items() if not experiment.switch]
+    assert [experiment.name for experiment in chosen([], "embedded")] == every
+    assert [experiment.name for experiment in chosen([], "tofino")] == [*EXPERIMENTS]
     with pytest.raises(UnknownError, match="no experiment 'fig-9'; there are: r-fig2, "):
         chosen(["fig-9"], "embedded")
     with pytest.raises(UnknownError, match="r-tofino is about one kind of switch: run it with SWITCH=tofino"):
@@ -367,15 +372,15 @@ def test_experiments_are_known_by_name() -> None:
 
 
 @pytest.mark.parametrize(("cores", "minutes"), [(1, 112), (2, 100)])
-def test_the_whole_set_in_its_quick_form_takes_as_long_as_is_said(cores: int, minutes: float) -> None:
-    points = [point for one in chosen([], "embedded") for point in one.points(True)]
+def test_the_whole_set_in_its_quick_form_takes_as_long_as_documented(cores: int, minutes: float) -> None:
+    points = [point for experiment in chosen([], "embedded") for point in experiment.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
     assert f"under {minutes} minutes" in README or cores == 1
 
 
-def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
+def test_the_documented_time_of_the_whole_set_in_full_is_right(tmp_path: Path) -> None:
     experiments = chosen([], "embedded")
-    stores = {one.name: Store(tmp_path, one.name) for one in experiments}
+    stores = {experiment.name: Store(tmp_path, experiment.name) for experiment in experiments}
     work = plan(experiments, stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
     planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
     said = "some 19 hours"

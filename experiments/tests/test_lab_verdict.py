@@ -1,4 +1,4 @@
-"""Labelled runs of the lab: which there are, how a run is judged, and what is said of all."""
+"""Tests of labelled runs of the lab: the points, the judgement of a run, and the report."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def decision(after_s: float, cause: str, *servers: str, limited: bool = False) -
 
 @pytest.mark.parametrize(("quick", "times"), [(True, 1), (False, 3)])
 def test_each_label_is_run_as_often(quick: bool, times: int) -> None:
-    runs = Counter(one.parameters["label"] for one in lab_verdict.points(quick))
+    runs = Counter(point.parameters["label"] for point in lab_verdict.points(quick))
     assert runs == dict.fromkeys(Label, times)
 
 
-def test_a_run_is_what_was_said_longest_once_there_was_time_to_know() -> None:
+def test_a_run_is_judged_by_the_verdict_that_held_longest_after_a_settling_time() -> None:
     decisions = [
         decision(9.9, "flood", limited=True),
         decision(10.0, "normal"),
@@ -50,9 +50,9 @@ def record(point: Point, cause: str, *, moved: bool = False) -> Record:
 
 def test_one_wrong_run_of_three_and_one_wrong_move_are_found() -> None:
     points = lab_verdict.points(quick=False)
-    right = [record(one, CAUSES[Label(one.parameters["label"])]) for one in points]
+    right = [record(point, CAUSES[Label(point.parameters["label"])]) for point in points]
     assert all(goal.reached for goal in lab_verdict.EXPERIMENT.report(right).goals)
-    lossy = next(place for place, one in enumerate(points) if one.parameters["label"] == Label.LOSSY)
+    lossy = next(place for place, record in enumerate(points) if record.parameters["label"] == Label.LOSSY)
     wrong = [*right[:lossy], record(points[lossy], "sick server", moved=True), *right[lossy + 1 :]]
     report = lab_verdict.EXPERIMENT.report(wrong)
     assert "| lossy link | 2 |  |  | 1 | 67 % | 100 % | weights: 1 |" in report_text(lab_verdict.EXPERIMENT, wrong)

@@ -1,4 +1,4 @@
-"""What the experiments compute: predictions, intervals, times."""
+"""Tests of the experiments' computations: predictions, intervals, times."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_means_that_differ_by_no_more_than_chance_say_so() -> None:
     assert chance(mean_of([10.0]), mean_of([10.1])) == "", "one run each tells nothing"
 
 
-def test_who_gave_up_counts_with_the_time_it_took() -> None:
+def test_a_client_that_gave_up_counts_with_the_time_it_took() -> None:
     seen = times(ConnectTimes(4, [0.1, 0.1, 0.2]), limit_s=5.0)
     assert seen["given_up"] == 1 and seen["p99_ms"] == 5000.0
     assert seen["mean_ms"] == pytest.approx(1350.0) and seen["answered_mean_ms"] == pytest.approx(400 / 3)
@@ -82,7 +82,7 @@ def segment(time: float, *, to_server: bool, flags: str, sequence: int = 0, ackn
 
 def test_a_transfer_ends_with_the_services_fin() -> None:
     seen = Handshakes()
-    for one in (
+    for line in (
         segment(1.0, to_server=True, flags="S", sequence=7),
         segment(2.0, to_server=True, flags="S", sequence=7),
         segment(2.1, to_server=False, flags="SA", acknowledgement=8),
@@ -91,7 +91,7 @@ def test_a_transfer_ends_with_the_services_fin() -> None:
         segment(2.9, to_server=False, flags="FA"),
         segment(9.0, to_server=True, flags="S", sequence=8),  # the same port again, never answered
     ):
-        seen.add(one)
+        seen.add(line)
     transfers = seen.transfers_between(0, 10)
     assert transfers.seconds == [1.5] and transfers.begun == 2
     assert seen.between(0, 10).seconds == [pytest.approx(1.1)]

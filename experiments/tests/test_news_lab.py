@@ -1,4 +1,4 @@
-"""The flash crowds of the lab: which runs are made, and what is said of them."""
+"""Tests of the lab's flash crowds: the runs that are made, and the report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
 
 
 def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) -> Records:
-    """A run whose window holds these figures throughout; the quiet time is the same in all."""
+    """Return the records of a run whose window has these figures throughout; the quiet time is the same in all runs."""
 
     def web(due: float) -> Outcome:
         took = 0.02 if due < ONSET_S else latency_s
@@ -63,7 +63,7 @@ def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) 
 
 
 def of(point: Point) -> Records:
-    """What a run would leave behind: NEWS restores the rates of the fast, best at T = 128 s."""
+    """Return figures as a run would have them: NEWS restores the rates of the fast, best at T = 128 s."""
     variant, period_s = point.parameters["variant"], point.parameters["period_s"]
     if point.parameters["switch"] == KERNEL:
         return replace(records(ar_bps=2e5, limit_per_s=math.nan, latency_s=1.0, drops=700), rows=[])
@@ -79,19 +79,21 @@ def test_the_full_form_is_the_news_programme_and_the_sweep_of_t_several_times() 
     assert len(set(directories)) == len(points) == 22 * news_lab.REPETITIONS
     assert all(point.parameters["k"] == 8 for point in points)
     first, second = points[:22], points[22:44]
-    assert {"news/runs/server-limited/static-40", "overhead/runs/T256"} < {one.parameters["directory"] for one in first}
-    assert all(one.parameters["directory"].startswith("experiments/news-lab/series-2/") for one in second)
-    assert {one.parameters["seed"] for one in first} == {Settings().seed}, "as `make news` has it"
-    assert len({one.parameters["seed"] for one in points}) == news_lab.REPETITIONS
-    assert [one.key.rpartition(" #")[0] for one in first] == [one.key.rpartition(" #")[0] for one in second]
+    assert {"news/runs/server-limited/static-40", "overhead/runs/T256"} < {
+        point.parameters["directory"] for point in first
+    }
+    assert all(point.parameters["directory"].startswith("experiments/news-lab/series-2/") for point in second)
+    assert {point.parameters["seed"] for point in first} == {Settings().seed}, "as `make news` has it"
+    assert len({point.parameters["seed"] for point in points}) == news_lab.REPETITIONS
+    assert [point.key.rpartition(" #")[0] for point in first] == [point.key.rpartition(" #")[0] for point in second]
     assert times(measured(points)) == "3"
-    (without,) = [one for one in first if one.parameters["switch"] == KERNEL]
+    (without,) = [point for point in first if point.parameters["switch"] == KERNEL]
     assert (without.parameters["scenario"], without.parameters["variant"]) == ("network-limited", "none")
 
 
 def test_the_quick_form_is_with_and_without_control_once() -> None:
-    assert [one.parameters["variant"] for one in EXPERIMENT.points(True)] == ["none", "news"], "as published"
-    assert sum(one.seconds for one in EXPERIMENT.points(True)) < 160
+    assert [point.parameters["variant"] for point in EXPERIMENT.points(True)] == ["none", "news"], "as published"
+    assert sum(point.seconds for point in EXPERIMENT.points(True)) < 160
 
 
 def test_bmv2_has_its_own_compression_and_results_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,10 +103,10 @@ def test_bmv2_has_its_own_compression_and_results_of_its_own(monkeypatch: pytest
     assert factors["news-bmv2/runs/network-limited/none"] == 2
     assert factors["experiments-bmv2/news-lab/series-1/without-switch"] == 2
     assert set(factors.values()) == {2, 4}
-    production = next(one for one in points if one.parameters["variant"] == "production")
+    production = next(point for point in points if point.parameters["variant"] == "production")
     assert production.parameters["ramp_s"] == 30, "in the seconds of this clock, as on the embedded switch"
     monkeypatch.setenv("SWITCH", "embedded")
-    assert not set(factors) & {one.parameters["directory"] for one in EXPERIMENT.points(False)}
+    assert not set(factors) & {point.parameters["directory"] for point in EXPERIMENT.points(False)}
 
 
 def measured(points: Sequence[Point]) -> list[Record]:
@@ -118,8 +120,8 @@ def measured(points: Sequence[Point]) -> list[Record]:
 
 
 def once() -> list[Point]:
-    """The points of the first series."""
-    return [one for one in EXPERIMENT.points(False) if one.key.endswith("#0")]
+    """Return the points of the first series."""
+    return [point for point in EXPERIMENT.points(False) if point.key.endswith("#0")]
 
 
 def test_the_report_has_the_labs_numbers() -> None:
@@ -131,7 +133,7 @@ def test_the_report_has_the_labs_numbers() -> None:
     assert "| no control, without the switch | 0 | 0 | 0 | - | 41.2 % |" in text
     by_text = {goal.text.partition(":")[0]: goal for goal in report.goals}
     assert by_text["Fig. 19"].seen == by_text["Fig. 22"].seen == "4.50 times"
-    assert [one.text for one in report.goals if not one.reached] == [
+    assert [goal.text for goal in report.goals if not goal.reached] == [
         by_text["Figs. 12 and 20"].text,
         by_text["Table II"].text,
     ]
@@ -166,7 +168,7 @@ SEEN = {
     ("server-limited", "news"): (553, 32, 32, 67, 0.1, 121, 69, 327, 4.0, 0.23, 54),
     ("server-limited", "news-hsi"): (565, 30, 29, 69, 0.1, 124, 70, 327, 0.3, 0.23, 53),
 }
-"""What one series of runs showed, in Chen & Heidemann's scale: FIGURES, shares in percent, latencies in seconds."""
+"""Figures of one series of runs in Chen & Heidemann's scale: FIGURES, shares in percent, latencies in seconds."""
 SWEEP = {
     16.0: (26, 34, 126, 59, 491, 3.6),
     32.0: (52, 61, 49, 35, 390, 4.6),
@@ -174,26 +176,26 @@ SWEEP = {
     128.0: (77, 46, 112, 52, 489, 3.8),
     256.0: (154, 58, 64, 42, 426, 4.2),
 }
-"""By T: alarm, connected, AR, rejected (%), offered, the controller's CPU in the crowd (%)."""
+"""Figures by T: alarm, connected, AR, rejected (%), offered, the controller's CPU time in the crowd (%)."""
 
 
 def seen(point: Point) -> Record | None:
-    """Return a point's record, with rates not yet scaled by k; None if the point is in neither SEEN nor SWEEP."""
+    """Return a point's record with the figures of SEEN or SWEEP, compressed by k; None for other points."""
     parameters = point.parameters
     k, period_s = parameters["k"], parameters["period_s"]
 
     def window(values: Sequence[float]) -> dict[str, Any]:
-        one = dict(zip(FIGURES, values, strict=True))
+        figures_of_run = dict(zip(FIGURES, values, strict=True))
         return {
-            **{f"{name}_per_s": k * one[name] for name in ("offered", "admitted", "finished")},
-            "rejected_share": one["rejected"] / 100,
-            "response_loss": one["loss"] / 100,
-            "ar_kbps": k * one["ar"],
-            "bottleneck_used": one["used"] / 100,
-            "bystander_goodput_kbps": k * one["bulk"],
-            "bystander_latency_mean_ms": 1000 * one["mean_s"] / k,
-            "bystander_latency_median_ms": 1000 * one["median_s"] / k,
-            "slow_memory_share": one["memory"] / 100,
+            **{f"{name}_per_s": k * figures_of_run[name] for name in ("offered", "admitted", "finished")},
+            "rejected_share": figures_of_run["rejected"] / 100,
+            "response_loss": figures_of_run["loss"] / 100,
+            "ar_kbps": k * figures_of_run["ar"],
+            "bottleneck_used": figures_of_run["used"] / 100,
+            "bystander_goodput_kbps": k * figures_of_run["bulk"],
+            "bystander_latency_mean_ms": 1000 * figures_of_run["mean_s"] / k,
+            "bystander_latency_median_ms": 1000 * figures_of_run["median_s"] / k,
+            "slow_memory_share": figures_of_run["memory"] / 100,
             "detected_after_intervals": 0.6,
             "false_alarms": 0,
             "late_p99_ms": 4.0,
@@ -221,10 +223,10 @@ def seen(point: Point) -> Record | None:
 
 def test_verdicts_tell_the_points_in_which_the_lab_agrees_from_those_in_which_it_does_not() -> None:
     records = [record for point in once() if (record := seen(point))]
-    held = {(one.figure, one.what): one for one in findings(set_ups(records))}
+    findings_by_key = {(finding.figure, finding.what): finding for finding in findings(set_ups(records))}
 
     def agrees(figure: str) -> dict[str, bool]:
-        return {what: one.agrees for (of_figure, what), one in held.items() if of_figure == figure}
+        return {what: finding.agrees for (of_figure, what), finding in findings_by_key.items() if of_figure == figure}
 
     assert agrees("section 8.4, Fig. 23, NEWS + hot spot") == {
         "a false alarm at T = 16 s": False,
@@ -252,35 +254,41 @@ def test_verdicts_tell_the_points_in_which_the_lab_agrees_from_those_in_which_it
         "median with identification to before": True,
         "mean with identification to before": True,
     }
-    worse = held["Table III", "mean under NEWS to that without"]
+    worse = findings_by_key["Table III", "mean under NEWS to that without"]
     assert (worse.paper, worse.here) == ("0.29 times", "1.08 times")
-    rejected = held["section 8.2", "rejected under NEWS"]
+    rejected = findings_by_key["section 8.2", "rejected under NEWS"]
     assert (rejected.paper, rejected.here, rejected.agrees) == ("49 %", "66 %", False)
-    failed = held["section 8.2", "connections that time out without control"]
+    failed = findings_by_key["section 8.2", "connections that time out without control"]
     assert (failed.paper, failed.here, failed.agrees) == ("22 %", "1 %", False), "whoever connected did not"
-    alarm = held["section 8.2", "alarm after the onset, within a tenth of T"]
+    alarm = findings_by_key["section 8.2", "alarm after the onset, within a tenth of T"]
     assert (alarm.paper, alarm.here, alarm.agrees) == ("88 s", "38 s", False)
 
 
 def test_the_papers_news_is_held_against_news_without_identification() -> None:
     records = [record for point in once() if (record := seen(point))]
-    news = [one for one in records if one.parameters["variant"] in ("none", "news") and not one.parameters["sweep"]]
-    found = {(one.figure, one.what): one for one in findings(set_ups(records))}
-    for one in findings(set_ups(news)):
-        assert found[one.figure, one.what] == one, "no other variant has a part in it"
-    identified = [one for one in records if one.parameters["variant"] in ("none", "news-hsi")]
-    for one in findings(set_ups(identified)):
-        assert "NEWS" not in one.what
-    swept = [one.figure for one in findings(set_ups([one for one in records if one.parameters["sweep"]]))]
+    news = [
+        record
+        for record in records
+        if record.parameters["variant"] in ("none", "news") and not record.parameters["sweep"]
+    ]
+    findings_by_key = {(finding.figure, finding.what): finding for finding in findings(set_ups(records))}
+    for finding in findings(set_ups(news)):
+        assert findings_by_key[finding.figure, finding.what] == finding, "no other variant has a part in it"
+    identified = [record for record in records if record.parameters["variant"] in ("none", "news-hsi")]
+    for finding in findings(set_ups(identified)):
+        assert "NEWS" not in finding.what
+    swept = [
+        finding.figure for finding in findings(set_ups([finding for finding in records if finding.parameters["sweep"]]))
+    ]
     assert swept and all(figure.endswith(", NEWS + hot spot") for figure in swept)
     report = EXPERIMENT.report(records)
     assert report.tables[3].heading[0] == "NEWS + hot spot: T (s)"
-    assert [one.text.endswith(" under NEWS + hot spot") for one in report.goals] == [False] * 8 + [True] * 3
-    gain = next(one for one in report.goals if one.text.startswith("Fig. 19"))
+    assert [goal.text.endswith(" under NEWS + hot spot") for goal in report.goals] == [False] * 8 + [True] * 3
+    gain = next(goal for goal in report.goals if goal.text.startswith("Fig. 19"))
     assert gain.seen == f"{128 / 27:.2f} times"
 
 
-def test_what_is_not_reached_is_said() -> None:
+def test_goals_that_are_not_reached_are_reported() -> None:
     made = measured(EXPERIMENT.points(True))
     crowd, quiet = dict(made[1].result["crowd"]), dict(made[1].result["quiet"])
     crowd |= {"response_loss": 0.05, "ar_kbps": 300.0, "bystander_goodput_kbps": 0.5 * quiet["bystander_goodput_kbps"]}
@@ -292,7 +300,7 @@ def test_what_is_not_reached_is_said() -> None:
 
 
 class Kept:
-    """Stands for the lab: which runs were made, and where."""
+    """A substitute for the lab that records which runs were made, and where."""
 
     def __init__(self) -> None:
         self.runs: dict[Path, Run] = {}
@@ -313,33 +321,33 @@ MADE = {"began": BEGAN, "load": 2.5, "program": "abc1234"}
 
 
 def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    kept, labs = Kept(), LabRuns(tmp_path / "runs", tmp_path)
+    recorder, labs = Kept(), LabRuns(tmp_path / "runs", tmp_path)
     limit_per_s = 240.0
 
     def read(directory: Path) -> Records:
-        if directory not in kept.runs:
+        if directory not in recorder.runs:
             raise FileNotFoundError(directory)
         return records(ar_bps=9e5, limit_per_s=limit_per_s, latency_s=0.03, drops=1)
 
     def made(directory: Path) -> dict[str, Any]:
-        assert directory in kept.runs
+        assert directory in recorder.runs
         return MADE
 
     def measure(point: Point) -> Record:
-        return recorded(lambda one: news_lab.take(one, labs, print), point, "of the reading")
+        return recorded(lambda point: news_lab.take(point, labs, print), point, "of the reading")
 
     def expected_s(*points: Point) -> list[float]:
-        return [one.read_s if news_lab.is_there(one, labs) else one.seconds for one in points]
+        return [point.read_s if news_lab.is_there(point, labs) else point.seconds for point in points]
 
-    monkeypatch.setattr(news_lab, "make_run", kept.make)
-    monkeypatch.setattr(news_lab, "is_done", kept.is_done)
+    monkeypatch.setattr(news_lab, "make_run", recorder.make)
+    monkeypatch.setattr(news_lab, "is_done", recorder.is_done)
     monkeypatch.setattr(news_lab, "read_records", read)
 
     def told(directory: Path) -> str:
         return str(directory.name)
 
     def passed(directory: Path) -> None:
-        assert directory in kept.runs
+        assert directory in recorder.runs
 
     monkeypatch.setattr(news_lab, "made", made)
     monkeypatch.setattr(news_lab, "conditions", told)
@@ -353,18 +361,20 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
     assert read_later.result["crowd"]["limit_mean_per_s"] == pytest.approx(240.0)
     assert (read_later.result["conditions"], read_later.result["switch"]) == ("static-news", None)
     assert (read_later.began, read_later.load, read_later.program) == (BEGAN, 2.5, "abc1234")
-    assert set(kept.runs) == {tmp_path / f"news/runs/network-limited/{name}" for name in ("news-hsi", "static-news")}
-    assert [run.static_per_s for run in kept.runs.values()] == [None, pytest.approx(30.0)]
-    made_once = dict(kept.runs)
+    assert set(recorder.runs) == {
+        tmp_path / f"news/runs/network-limited/{name}" for name in ("news-hsi", "static-news")
+    }
+    assert [run.static_per_s for run in recorder.runs.values()] == [None, pytest.approx(30.0)]
+    made_once = dict(recorder.runs)
     measure(source)
-    assert kept.runs == made_once
+    assert recorder.runs == made_once
     second = [points[f"experiments/news-lab/series-2/network-limited/{name}"] for name in ("news-hsi", "static-news")]
     limit_per_s = 320.0
-    for one in second:
-        measure(one)
-    assert list(kept.runs)[-1] == tmp_path / "runs/news-lab/series-2/network-limited/static-news"
-    assert [run.static_per_s for run in kept.runs.values()][-2:] == [None, pytest.approx(40.0)]
-    assert [run.settings.seed for run in kept.runs.values()] == [1, 1, 101, 101]
+    for lab_point in second:
+        measure(lab_point)
+    assert list(recorder.runs)[-1] == tmp_path / "runs/news-lab/series-2/network-limited/static-news"
+    assert [run.static_per_s for run in recorder.runs.values()][-2:] == [None, pytest.approx(40.0)]
+    assert [run.settings.seed for run in recorder.runs.values()] == [1, 1, 101, 101]
     limit_per_s = math.nan
     with pytest.raises(SetupError, match="static-news takes its limit from news-hsi, which limited nothing"):
         measure(same)
@@ -373,7 +383,7 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
 def test_runs_that_began_before_they_were_asked_for_again_are_made_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    kept = Kept()
+    recorder = Kept()
 
     def nothing(directory: Path) -> Any:
         del directory
@@ -385,10 +395,10 @@ def test_runs_that_began_before_they_were_asked_for_again_are_made_again(
     for name in ("read_records", "made", "conditions", "switch_packets"):
         monkeypatch.setattr(news_lab, name, nothing)
     monkeypatch.setattr(news_lab.simulated, "values", no_values)
-    monkeypatch.setattr(news_lab, "make_run", kept.make)
-    monkeypatch.setattr(news_lab, "is_done", kept.is_done)
+    monkeypatch.setattr(news_lab, "make_run", recorder.make)
+    monkeypatch.setattr(news_lab, "is_done", recorder.is_done)
     point, made = EXPERIMENT.points(True)[0], list[int]()
     for since in (0.0, 0.0, BEGAN + 1):
         news_lab.take(point, LabRuns(tmp_path, tmp_path, since), print)
-        made.append(kept.made)
+        made.append(recorder.made)
     assert made == [1, 1, 2]

@@ -1,4 +1,5 @@
-"""Chen & Heidemann's topology by simulation, made small: what is measured can be kept as JSON, reported and drawn."""
+"""Tests of the simulation on Chen & Heidemann's topology at a small size: its results can be stored as JSON, reported
+and drawn."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0,
 @pytest.mark.parametrize("experiment", [news_table1.EXPERIMENT, news_fig15.EXPERIMENT, news_fig16.EXPERIMENT])
 def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
     points = experiment.points(True)
-    small = [replace(one, parameters={**one.parameters, **SMALL}) for one in (points[0], points[-1])]
+    small = [replace(record, parameters={**record.parameters, **SMALL}) for record in (points[0], points[-1])]
     records = measured(experiment, small)
     text = report_text(experiment, records)
     assert text.count("\n") >= 2
-    for one in records:
-        assert one.result["crowd"]["response_loss"] is not None
-        assert [row[0] for row in one.result["rows"]] == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+    for record in records:
+        assert record.result["crowd"]["response_loss"] is not None
+        assert [row[0] for row in record.result["rows"]] == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
 
 
 def test_table1_compares_the_alarms_of_repeated_runs() -> None:
@@ -64,19 +65,21 @@ def test_table1_holds_news_against_the_best_static_limit() -> None:
     assert best.reached and best.seen == "90.0 against 101.0 of static 60"
     better = [*runs, crowd("static 80", 1, ar_kbps=102.0)]
     assert goal_of(news_table1.report(better), "best static").reached is False
-    assert not any("static" in one.text for one in news_table1.report(runs[:2]).goals), "nothing to hold it against"
+    assert not any("static" in goal.text for goal in news_table1.report(runs[:2]).goals), "nothing to hold it against"
 
 
 def test_table1_has_goals_of_production_mode() -> None:
     runs = [crowd("production", 1, alarm=0.25), crowd("production", 2, alarm=0.5, ar_kbps=80.0)]
     goals = news_table1.report(runs).goals
-    assert [one.reached for one in goals] == [False, True, False], "one alarm after 30 s, 90 % of the link, 0.84 of AR"
-    assert [one.seen for one in goals] == ["22 (0–118)", "90%", "0.84"]
+    assert [goal.reached for goal in goals] == [False, True, False], (
+        "one alarm after 30 s, 90 % of the link, 0.84 of AR"
+    )
+    assert [goal.seen for goal in goals] == ["22 (0–118)", "90%", "0.84"]
 
 
 def test_table1_says_how_long_the_runs_with_a_wider_link_are() -> None:
-    def lossy(one: Record, loss: float) -> Record:
-        return replace(one, result={**one.result, "crowd": one.result["crowd"] | {"response_loss": loss}})
+    def lossy(record: Record, loss: float) -> Record:
+        return replace(record, result={**record.result, "crowd": record.result["crowd"] | {"response_loss": loss}})
 
     none = lossy(crowd("none", 1), 0.58)
     wide = lossy(crowd("none", 1, alarm=4 / 3), 0.26)
@@ -131,21 +134,21 @@ def test_an_alarm_in_words_says_in_how_many_runs_there_was_none() -> None:
 
 def test_fig15_says_that_production_mode_does_not_depend_on_the_interval() -> None:
     def production(period_s: float, step_s: float) -> Record:
-        one = at_period(period_s)
+        record = at_period(period_s)
         rows = [[1000 + number * step_s, 9e4, 35.0, 35.0, None, 0] for number in range(5)]
         parameters = {"period_s": period_s, "variant": "production"}
-        return replace(one, parameters=parameters, result={**one.result, "rows": rows})
+        return replace(record, parameters=parameters, result={**record.result, "rows": rows})
 
     report = news_fig15.report([at_period(60), production(15, 1.0), production(120, 1.0)])
     assert [row[0] for row in report.tables[0].rows] == ["60", "production mode, 15", "production mode, 120"]
-    keys = [one.key for one in news_fig15.points(False)]
+    keys = [point.key for point in news_fig15.points(False)]
     assert sum("production" in key for key in keys) == 6
-    assert not any("production" in one.key for one in news_fig15.points(True))
+    assert not any("production" in point.key for point in news_fig15.points(True))
 
 
 def bystanders(name: str, **changes: float) -> Record:
-    """A run of Fig. 16 whose figures are known."""
-    known = next(one for one in news_fig16.points(False) if one.key in (f"{name} #1", f"{name} quick #1"))
+    """Return a run of Fig. 16 with known figures."""
+    known = next(point for point in news_fig16.points(False) if point.key in (f"{name} #1", f"{name} quick #1"))
     base = crowd("news", 1)
     figures = {
         **base.result["crowd"],
@@ -179,7 +182,7 @@ def test_fig16_holds_half_and_double_of_delta_and_p_against_the_papers_values() 
 
 
 def full_fig16(**changed: dict[str, Any]) -> list[Record]:
-    """Every run of the full form; by name, what is not the same in all."""
+    """Return every run of the full form; the argument gives, by name, the figures that differ."""
     made: list[Record] = []
     for point in news_fig16.points(False):
         name = point.key.rpartition(" #")[0].removesuffix(" quick")
@@ -202,11 +205,13 @@ def test_fig16_reports_its_full_form() -> None:
     under_news, production, half_and_double = report.goals
     assert under_news.reached and production.reached is False and production.seen == "30%" and half_and_double.reached
     bulk = [[0.0, 2_500_000], [60.0, 2_500_000]]
-    news_fig16.EXPERIMENT.draw([replace(one, result={**one.result, "bulk": bulk}) for one in full_fig16()], Figure())
+    news_fig16.EXPERIMENT.draw(
+        [replace(record, result={**record.result, "bulk": bulk}) for record in full_fig16()], Figure()
+    )
 
 
 def test_fig16_has_both_modes_and_then_the_parameters_behind_the_cases() -> None:
-    keys = [one.key for one in news_fig16.points(False)]
+    keys = [point.key for point in news_fig16.points(False)]
     cases, parameters = keys[: 3 * 8 + 6], keys[3 * 8 + 6 :]
     both = [f"{case}, production #{seed}" for seed in (1, 2, 3) for case in ("FTP bystander", "impatient users")]
     assert cases[-6:] == both and "impatient users, none #1" in cases
@@ -214,12 +219,12 @@ def test_fig16_has_both_modes_and_then_the_parameters_behind_the_cases() -> None
     assert all(key.rpartition(" #")[0].endswith(" quick") for key in parameters)
     for words, least in (("delta ", 4), ("p ", 4), ("step ", 3), ("bucket ", 3), ("N ", 4)):
         assert sum(name.startswith(words) for name in news_fig16.SENSITIVE) >= least
-    quick = [one.key for one in news_fig16.points(True)]
+    quick = [point.key for point in news_fig16.points(True)]
     assert quick == ["FTP bystander, NEWS quick #1", "FTP bystander, none quick #1", "impatient users, NEWS quick #1"]
 
 
 def test_what_fig16_changes_reaches_the_simulated_controller_and_server() -> None:
-    by_key = {one.key: one for one in news_fig16.points(False)}
+    by_key = {point.key: point for point in news_fig16.points(False)}
 
     def news(name: str) -> tuple[float, float, float, float, int]:
         options = simulated.planned(by_key[f"{name} quick #1"]).config.news
@@ -242,10 +247,10 @@ def test_what_fig16_changes_reaches_the_simulated_controller_and_server() -> Non
     assert taken == 1 + 1001, "one is served, and as with Linux one more waits than the buffer has room for"
 
 
-def test_points_are_told_apart_by_their_keys() -> None:
+def test_points_are_distinguished_by_their_keys() -> None:
     for experiment in (news_table1, news_fig15, news_fig16, news_scale, sim_scale, sim_unlike, sim_lab):
         for quick in (True, False):
-            keys = [one.key for one in experiment.EXPERIMENT.points(quick)]
+            keys = [point.key for point in experiment.EXPERIMENT.points(quick)]
             assert len(set(keys)) == len(keys)
 
 

@@ -1,4 +1,4 @@
-"""The gap between sluice's equal split and kernel DNAT's."""
+"""Tests of the experiment on the gap between sluice's equal split and kernel DNAT's."""
 
 from __future__ import annotations
 

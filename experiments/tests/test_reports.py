@@ -1,4 +1,4 @@
-"""What the reports say of runs whose figures are known."""
+"""Tests of reports on runs with known figures."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def test_fig5_holds_connect_times_against_the_alternative_that_is_no_proxy() -> 
     def goals(connect_ms: float) -> list[tuple[bool | None, str]]:
         records = [
             replace(
-                one,
+                record,
                 result={
-                    **one.result,
-                    "connect": {**one.result["connect"], "mean_ms": connect_ms, "p99_ms": 3 * connect_ms},
+                    **record.result,
+                    "connect": {**record.result["connect"], "mean_ms": connect_ms, "p99_ms": 3 * connect_ms},
                 },
             )
-            if one.parameters["variant"] == "production"
-            else one
-            for one in five(dict.fromkeys(VARIANTS, 50.0) | {"nginx-leastconn": 1.0})
+            if record.parameters["variant"] == "production"
+            else record
+            for record in five(dict.fromkeys(VARIANTS, 50.0) | {"nginx-leastconn": 1.0})
         ]
-        return [(one.reached, one.seen) for one in r_fig5.report(records).goals[3:]]
+        return [(goal.reached, goal.seen) for goal in r_fig5.report(records).goals[3:]]
 
     assert goals(49.0) == [(True, "everywhere"), (True, "everywhere")], "the proxy's 1 ms is no connect time"
     assert goals(51.0) == [
@@ -82,7 +82,7 @@ def test_fig5_holds_connect_times_against_the_alternative_that_is_no_proxy() -> 
     assert "connect time" in r_fig5.report(five(dict.fromkeys(VARIANTS, 50.0))).goals[3].text
 
 
-def test_fig5_says_where_two_ways_are_compared_and_nobodys_losses() -> None:
+def test_fig5_reports_where_two_variants_without_losses_are_compared() -> None:
 
     seen = r_fig5.report(five({"production": 0.054, "iptables": 0.021})).goals[3].seen
     assert seen == "120/s: 0.05 ms against 0.02 ms of kernel DNAT, equal probability"
@@ -90,9 +90,11 @@ def test_fig5_says_where_two_ways_are_compared_and_nobodys_losses() -> None:
 
 def test_fig5_says_where_repeated_runs_differ_by_no_more_than_chance() -> None:
     def goal(ours: tuple[float, ...]) -> str:
-        records = [one for mean in (48.0, 52.0) for one in five(dict.fromkeys(VARIANTS, mean))]
-        others = [one for one in records if one.parameters["variant"] != "production"]
-        return r_fig5.report([*others, *(one for mean in ours for one in five({"production": mean}))]).goals[1].seen
+        records = [record for mean in (48.0, 52.0) for record in five(dict.fromkeys(VARIANTS, mean))]
+        others = [record for record in records if record.parameters["variant"] != "production"]
+        return (
+            r_fig5.report([*others, *(record for mean in ours for record in five({"production": mean}))]).goals[1].seen
+        )
 
     assert "120/s: 51.0 ± 12.7 ms against 50.0 ± 25.4 ms of nginx stream, least_conn, no more apart" in goal(
         (50.0, 52.0)
@@ -113,7 +115,7 @@ def test_fig5_is_reported_and_drawn_of_the_ways_of_its_quick_form() -> None:
 
 def test_fig5_cannot_tell_without_alternatives_or_overload() -> None:
     quarter, *others = r_fig5.report(five({"equal": 40.0, "paper": 30.0, "production": 20.0})).goals
-    assert quarter.reached is None and [one.reached for one in others] == [None] * 4
+    assert quarter.reached is None and [goal.reached for goal in others] == [None] * 4
 
 
 def test_fig2_holds_connect_times_against_the_timers() -> None:
@@ -169,10 +171,12 @@ def test_a_ratio_turns_round_where_it_goes_the_other_way() -> None:
 
 def test_fig6_simulates_and_reports_with_its_own_points() -> None:
     points = [point for point in r_fig6.points(True) if point.parameters["where"] != "lab"]
-    of_map = [one for one in points if (one.parameters["delta"], one.parameters["window_s"]) == (0.9, 20.0)]
+    of_map = [point for point in points if (point.parameters["delta"], point.parameters["window_s"]) == (0.9, 20.0)]
     short = [dict(point.parameters) | {"seconds": 60.0} for point in (points[0], *of_map[:2])]
-    assert [one.get("case") for one in short] == [None, r_fig6.ROOM, r_fig6.SCARCE]
-    records = [Record(str(number), one, simulated(one), 0.0, 1.0, 0.0) for number, one in enumerate(short)]
+    assert [parameters.get("case") for parameters in short] == [None, r_fig6.ROOM, r_fig6.SCARCE]
+    records = [
+        Record(str(number), parameters, simulated(parameters), 0.0, 1.0, 0.0) for number, parameters in enumerate(short)
+    ]
     report = r_fig6.report(records)
     assert [goal.reached for goal in report.goals] == [None, None], "nothing from the lab"
     assert [len(table.rows) for table in report.tables] == [1, 1, 1]
@@ -186,21 +190,23 @@ def test_fig6_maps_a_load_that_the_healthy_servers_are_just_not_enough_for() -> 
     assert healthy_cpus / room.work_s > 5 * room.rate_per_s
     assert 0.9 * scarce.rate_per_s < healthy_cpus / scarce.work_s < scarce.rate_per_s
     for quick in (True, False):
-        cells = [one.parameters for one in r_fig6.points(quick) if one.parameters["where"] == "map"]
-        places = {(one["case"], one["delta"], one["window_s"]) for one in cells}
-        assert len(cells) >= 3 * len(places) and {one["case"] for one in cells} == set(r_fig6.CASES)
+        cells = [point.parameters for point in r_fig6.points(quick) if point.parameters["where"] == "map"]
+        places = {(parameters["case"], parameters["delta"], parameters["window_s"]) for parameters in cells}
+        assert len(cells) >= 3 * len(places) and {parameters["case"] for parameters in cells} == set(r_fig6.CASES)
 
 
 def test_fig6_sees_ratios_oscillate_near_capacity_with_a_large_delta() -> None:
     def largest(case: str, delta: float) -> tuple[float, float]:
         wanted = (case, delta, 20.0, 1)
         names = ("case", "delta", "window_s", "seed")
-        points = [one for one in r_fig6.points(True) if tuple(one.parameters.get(name) for name in names) == wanted]
+        points = [
+            point for point in r_fig6.points(True) if tuple(point.parameters.get(name) for name in names) == wanted
+        ]
         parameters = dict(points[0].parameters) | {"seconds": 300.0}
         of_run = r_fig6.courses(
             Record("", parameters, r_fig6.compute(replace(points[0], parameters=parameters)), 0, 1, 0)
         )
-        return max(one.swing for one in of_run), max(one.reversals for one in of_run)
+        return max(course.swing for course in of_run), max(course.reversals for course in of_run)
 
     swing, turns = largest(r_fig6.SCARCE, 0.9)
     assert swing > 0.2 and turns > 0.3
@@ -238,7 +244,7 @@ def mapped(
     window: float = 20.0,
     level: float = 0.1,
 ) -> Record:
-    """A run of a map whose figures are known."""
+    """Return a run of a map with known figures."""
     ratios = [[float(second), 0.3, 0.3, level + swing * (-1) ** second] for second in range(90)]
     parameters = {"where": "map", "case": case, "seconds": 90.0, "delta": delta, "window_s": window}
     return record(parameters, mean_ms, ratios=ratios, late={"mean_ms": mean_ms / 2})
@@ -261,7 +267,7 @@ def test_fig6_answers_which_delta_is_best_from_both_maps() -> None:
     r_fig6.EXPERIMENT.draw([*room, *scarce], Figure())
 
 
-def test_beyond_tells_who_recovers() -> None:
+def test_beyond_reports_which_server_recovers() -> None:
     def run(case: str, mode: str, end: float) -> Record:
         ratios = [[float(second), 0.3, 0.3, 0.1 if second <= 20 else end] for second in range(60)]
         return record({"case": case, "mode": mode, "seconds": 60.0}, 10.0, ratios=ratios, at_s=20.0)
@@ -297,8 +303,8 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
         return record(parameters, 10.0, ratios=ratios, at_s=20.0, happened_s=[happened_s])
 
     def goal(*records: Record) -> tuple[bool | None, str]:
-        (found,) = r_beyond.report(records).goals
-        return found.reached, found.seen
+        (goal,) = r_beyond.report(records).goals
+        return goal.reached, goal.seen
 
     assert goal(run("production", 3), run("production", 3)) == (True, "after 2.6 ± 0.0 s")
     assert goal(run("production", 4)) == (False, "after 3.6 s")
@@ -311,7 +317,7 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
 
 
 def repaired(mode: str, before: float, end: float, happened_s: float = 20.4) -> Record:
-    """A run in which the server is repaired whose ratio was falling until then, and rises from then on."""
+    """Return a run whose server is repaired: its ratio falls until then, and rises afterwards."""
     ratios = [
         [float(second), 0.3, 0.3, before + 0.01 * (20 - second) if second <= 20 else end - 0.001 * (59 - second)]
         for second in range(60)
@@ -327,7 +333,7 @@ def test_beyond_says_whether_the_server_was_starved_and_how_far_it_came() -> Non
     assert late.tables[0].rows[0][2] == "0.292", "the last sample before it was repaired, not before it was planned"
 
 
-def test_beyond_takes_nobody_for_starved_who_has_most_of_his_share() -> None:
+def test_beyond_takes_no_server_for_starved_that_has_most_of_its_share() -> None:
     ends = (0.045, 0.25, 0.33)
     paper, production = (
         [r_beyond.report([repaired(mode, 0.1, end)]).goals[0].reached for end in ends]
@@ -360,9 +366,9 @@ def test_unlike_names_the_best_alternative_of_each_case() -> None:
 
 def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
     def runs(name: str, mean_ms: float, asked: Sequence[float]) -> list[Record]:
-        (one,) = unlike({name: mean_ms})
+        (record,) = unlike({name: mean_ms})
         return [
-            replace(one, key=f"{name} #{number}", result={**one.result, "used": share, "cost_ms": 4 * share})
+            replace(record, key=f"{name} #{number}", result={**record.result, "used": share, "cost_ms": 4 * share})
             for number, share in enumerate(asked)
         ]
 
@@ -376,10 +382,12 @@ def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
     ]
 
 
-def test_unlike_knows_no_load_of_runs_whose_cost_is_without_it() -> None:
+def test_unlike_reports_no_load_of_runs_whose_cost_was_measured_without_load() -> None:
     old = [
-        replace(one, result={**{key: value for key, value in one.result.items() if key not in ("used", "idle_ms")}})
-        for one in unlike({"production": 94.0, "haproxy-leastconn": 78.0})
+        replace(
+            record, result={**{key: value for key, value in record.result.items() if key not in ("used", "idle_ms")}}
+        )
+        for record in unlike({"production": 94.0, "haproxy-leastconn": 78.0})
     ]
     report = r_unlike.report(old)
     assert [row[-3:] for row in report.tables[0].rows] == [["-", "2.00", "-"]] * 2
@@ -388,14 +396,14 @@ def test_unlike_knows_no_load_of_runs_whose_cost_is_without_it() -> None:
 
 def test_unlike_compares_runs_of_one_number() -> None:
     def runs(name: str, means: Sequence[float]) -> list[Record]:
-        made = [one for mean in means for one in unlike({name: mean})]
-        return [replace(one, key=f"{name} #{number}") for number, one in enumerate(made)]
+        made = [record for mean in means for record in unlike({name: mean})]
+        return [replace(record, key=f"{name} #{number}") for number, record in enumerate(made)]
 
     moods = (80.0, 120.0, 160.0, 100.0)
     proxy = runs("haproxy-leastconn", moods)
     above = r_unlike.report([*runs("production", [mood + 5.0 + mood / 100 for mood in moods]), *proxy]).goals[0]
     assert above.reached is False and above.seen.endswith("by pairs +6 ± 1 ms"), "however far apart the pairs are"
-    scatter = [mood + apart for mood, apart in zip(moods, (-9.0, 14.0, -3.0, 10.0), strict=True)]
+    scatter = [mood + gap for mood, gap in zip(moods, (-9.0, 14.0, -3.0, 10.0), strict=True)]
     level = r_unlike.report([*runs("production", scatter), *proxy]).goals[0]
     assert level.reached and level.seen.endswith("by pairs +3 ± 17 ms")
 
@@ -411,11 +419,11 @@ def test_unlike_costs_are_those_under_the_load() -> None:
 
 
 def control(path: str, mean_ms: float, given_up: int = 0) -> Record:
-    one = record(
+    first = record(
         {"path": path, "rate_per_s": 60.0, "seconds": 15.0}, mean_ms, httperf={"replies": 900, "duration_s": 15.0}
     )
-    transfer = {**one.result["transfer"], "given_up": given_up}
-    return replace(one, result={**one.result, "transfer": transfer})
+    transfer = {**first.result["transfer"], "given_up": given_up}
+    return replace(first, result={**first.result, "transfer": transfer})
 
 
 def test_control_says_what_the_switch_adds_and_what_it_did_not_answer() -> None:
@@ -471,10 +479,10 @@ def test_no_case_of_unlike_servers_is_an_overload_at_the_cost_of_a_calm_machine(
 
 
 def cost(servers: int, flows: int, poll_ms: float, r_ms: float = 42.0) -> Record:
-    part = {"worst_ms": 9.0}
+    phase = {"worst_ms": 9.0}
     parts = (("poll", poll_ms), ("news", 5.0), ("loads", 4.0), ("r", r_ms))
     result = {
-        **{name: part | {"ms": ms, "cpu_ms": ms / 2} for name, ms in parts},
+        **{name: phase | {"ms": ms, "cpu_ms": ms / 2} for name, ms in parts},
         "whole_ms": poll_ms + r_ms + 5,
         "whole_worst_ms": 100.0 + poll_ms,
         "written_share": 0.93,
@@ -493,7 +501,9 @@ def test_the_controllers_cost_is_stated_with_its_worst_round_and_what_it_is_made
         *("8.0 (4.0)", "5.0 (2.5)", "4.0 (2.0)", "42.0 (21.0)", "55.0", "108.0"),
         "0.77 %",  # eight readings of 2 ms of CPU time in 10 s are 0.16 of it
     ]
-    assert [one.endswith(", ms (CPU)") for one in report.tables[0].heading] == [False] * 2 + [True] * 4 + [False] * 3
+    assert [title.endswith(", ms (CPU)") for title in report.tables[0].heading] == [False] * 2 + [True] * 4 + [
+        False
+    ] * 3
     assert controller_cost.report([cost(1000, 4096, 80.0)]).goals[0].reached is False
 
 
@@ -512,9 +522,9 @@ def test_the_controllers_cost_of_one_size_is_drawn(tmp_path: Path) -> None:
 
 
 def test_the_controllers_cost_by_flows_is_measured_with_few_and_with_many_servers() -> None:
-    sizes = {(one.parameters["servers"], one.parameters["flows"]) for one in controller_cost.points(False)}
+    sizes = {(point.parameters["servers"], point.parameters["flows"]) for point in controller_cost.points(False)}
     flows = {flows for _, flows in sizes}
-    assert {(servers, one) for servers in (10, 1000) for one in flows} <= sizes and len(flows) == 4
+    assert {(servers, flow_count) for servers in (10, 1000) for flow_count in flows} <= sizes and len(flows) == 4
 
 
 def test_dnat_gives_each_server_the_same_probability() -> None:
@@ -527,7 +537,7 @@ def test_dnat_gives_each_server_the_same_probability() -> None:
     assert seen == pytest.approx([1 / 10] * 10, abs=1e-5)
 
 
-def test_haproxy_knows_every_server() -> None:
+def test_haproxy_is_configured_with_every_server() -> None:
     pool = pool_of((0.1,) * 10)
     text = haproxy_configuration("leastconn", pool)
     assert "balance leastconn" in text and all(f"server {name} " in text for name in pool.names)

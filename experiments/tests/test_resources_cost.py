@@ -1,4 +1,4 @@
-"""What sharing buffers costs: its report, and that what is measured is what it says."""
+"""Tests of the cost of sharing buffers: the report, and that the load is the documented one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.resources_cost import DECIDE, EVERY, FEW, MANY, WHOLE, Load
 
 
 def record(what: str, servers: int, change: str, ms: float, cpu_ms: float) -> Record:
-    part = {"ms": ms, "worst_ms": 2 * ms, "cpu_ms": cpu_ms}
+    phase = {"ms": ms, "worst_ms": 2 * ms, "cpu_ms": cpu_ms}
     names = ("whole", "read", "write") if what == WHOLE else ("decide",)
     parameters: Mapping[str, Any] = {
         "what": what,
@@ -25,7 +25,7 @@ def record(what: str, servers: int, change: str, ms: float, cpu_ms: float) -> Re
         "change": change,
         "rounds": 8,
     }
-    return Record(str(parameters), parameters, {**dict.fromkeys(names, part), "written": 7.0}, 0.0, 1.0, 0.0)
+    return Record(str(parameters), parameters, {**dict.fromkeys(names, phase), "written": 7.0}, 0.0, 1.0, 0.0)
 
 
 def test_the_slowest_size_decides() -> None:

@@ -1,4 +1,4 @@
-"""Figures of shared buffers: what is said of runs that are known, and the simulated flows."""
+"""Tests of the figures of shared buffers: reports on known runs, and the simulated flows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from experiments.tests.small import goal_of, measured, report_text
 
 
 def run(result: dict[str, Any], **parameters: Any) -> Record:
-    """A run with this result."""
+    """Return a run with this result."""
     return Record(str(parameters), parameters, result, 0.0, 1.0, 0.0)
 
 
@@ -44,13 +44,13 @@ def test_equal_shares_do_not_swing_and_others_are_reported() -> None:
     places = [Point(how, {"how": how, "loss": 0.01, "part": 1.0, "seed": 1}, 1.0) for how in sabt_shares.HOW]
     records = measured(sabt_shares.EXPERIMENT, places)
     assert records[0].result["swing"] == pytest.approx(0.0)
-    assert all(one.result["fair"] > 0.9 for one in records)
+    assert all(record.result["fair"] > 0.9 for record in records)
     assert records[-1].result["swing"] < records[1].result["swing"] / 3
     assert len(report_text(sabt_shares.EXPERIMENT, records).splitlines()) == 2 + len(records)
 
 
 def got(how: str, kb: int, seconds: int = 40) -> list[float]:
-    """Segments of twelve flows of 20 ms, four of each loss, that the controller's shares bound."""
+    """Return the segments of twelve flows of 20 ms round trip, four of each loss rate, with the controller's shares."""
     flows = [Flow(loss, 11, seed) for seed, loss in enumerate(np.repeat(sabt_fig5.LOSSES, sabt_fig5.EACH))]
     many = len(flows)
     given = sabt_fig5.SENDS[how]
@@ -71,13 +71,14 @@ def got(how: str, kb: int, seconds: int = 40) -> list[float]:
 
 
 def test_unlike_losses_get_more_by_their_needs_than_by_equal_shares_or_present_flights() -> None:
-    """Matsuo et al., Figure 5, in virtual time. SABT shared like EQ when needs followed the largest flight."""
+    """Simulates Figure 5 of Matsuo et al. in virtual time. SABT shared like EQ when needs followed the largest
+    flight."""
     sabt, abt, eq, most = got("SABT", 230), got("ABT", 230), got("EQ", 230), got("EQ", 10_000)
     assert sum(sabt) > 1.02 * sum(eq) and sum(sabt) > sum(abt)
-    parts = [one / best for one, best in zip(sabt, most, strict=True)]
+    parts = [rate / best for rate, best in zip(sabt, most, strict=True)]
     assert max(parts) - min(parts) < 0.1, "each misses as much of what it could have"
-    enough = [one / best for one, best in zip(got("SABT", 350), most, strict=True)]
-    equal = [one / best for one, best in zip(got("EQ", 350), most, strict=True)]
+    enough = [rate / best for rate, best in zip(got("SABT", 350), most, strict=True)]
+    equal = [rate / best for rate, best in zip(got("EQ", 350), most, strict=True)]
     assert min(enough) > 0.92 > min(equal)
 
 
@@ -101,12 +102,12 @@ def test_a_third_of_abts_deviation_is_the_limit(swing: float, holds: bool) -> No
 
 
 def beside(fast: dict[str, float]) -> list[Record]:
-    """Runs in which the fast one has 40 Mbit/s alone, and this beside others."""
+    """Return runs in which the fast connection has 40 Mbit/s alone, and the given rates beside slow ones."""
     rates = {0: dict.fromkeys(sabt_fig8.SENDS, 40.0), 15: fast}
     return [run({"mbit_s": [rates[slow][how], 9.0]}, how=how, slow=slow) for slow in rates for how in sabt_fig8.SENDS]
 
 
-def test_a_fast_one_that_loses_a_tenth_is_said() -> None:
+def test_a_fast_connection_that_loses_a_tenth_is_reported() -> None:
     fast = dict.fromkeys(sabt_fig8.SENDS, 36.0) | {"EQ": 10.0, "fixed 16 KB": 9.0}
     report = sabt_fig8.EXPERIMENT.report(beside(fast))
     assert [goal.reached for goal in report.goals] == [True] * 5
@@ -122,13 +123,14 @@ def test_the_least_budget_is_that_of_the_curve_through_what_was_measured() -> No
     """erf(1.3859) = 0.95."""
     curve = [(kb, 40 * math.erf(kb / 300)) for kb in (200, 300, 400)]
     assert sabt_fig5.least_kb(curve, 40.0) == pytest.approx(1.3859 * 300, abs=0.1)
-    noisy = [(kb, rate * part) for (kb, rate), part in zip(curve, (0.97, 1.03, 1.0), strict=True)]
+    noisy = [(kb, rate * factor) for (kb, rate), factor in zip(curve, (0.97, 1.03, 1.0), strict=True)]
     assert sabt_fig5.least_kb(noisy, 40.0) == pytest.approx(1.3859 * 300, rel=0.03)
     assert math.isnan(sabt_fig5.least_kb([], 100.0))
 
 
 def budgets(sabt: float, abt: float) -> list[Record]:
-    """Runs without noise: EQ needs 500 KB, SABT and ABT so many; equation 1 reaches 90 % of EQ's sum at half."""
+    """Return runs without noise: EQ needs 500 KB, SABT and ABT the given budgets; equation 1 reaches 90 % of EQ's sum
+    at half."""
     most = (40.0, 30.0, 20.0)
     known = [run({"mbit_s": list(most)}, how="plain Linux", kb=0)]
     half = sabt_fig5.HALF
@@ -139,9 +141,11 @@ def budgets(sabt: float, abt: float) -> list[Record]:
         ("ABT, SABT's needs", sabt, (half,)),
         ("SABT, equation 1", 500.0, (half,)),
     ):
-        part = 0.9 if how == "SABT, equation 1" else 1.0
+        factor = 0.9 if how == "SABT, equation 1" else 1.0
         for kb in sizes:
-            known.append(run({"mbit_s": [part * one * math.erf(1.3859 * kb / least) for one in most]}, how=how, kb=kb))
+            known.append(
+                run({"mbit_s": [factor * rate * math.erf(1.3859 * kb / least) for rate in most]}, how=how, kb=kb)
+            )
     return known
 
 
@@ -153,9 +157,9 @@ def test_what_is_enough_and_what_half_of_it_gives_are_held_against_the_others(
     report = sabt_fig5.EXPERIMENT.report(records)
     assert [goal.reached for goal in report.goals] == [holds, holds, holds, False, None, True]
     assert report.goals[0].seen.endswith(f"EQ 500, ABT {abt:.0f}, SABT {sabt:.0f}; for their sum {sabt / 500:.2f}")
-    sabt_fig5.EXPERIMENT.draw([replace(one) for one in records], Figure())
-    some = sabt_fig5.EXPERIMENT.report(records[1:])
-    assert not some.goals and len(some.tables) == 1, "nothing to hold them against"
+    sabt_fig5.EXPERIMENT.draw([replace(record) for record in records], Figure())
+    partial = sabt_fig5.EXPERIMENT.report(records[1:])
+    assert not partial.goals and len(partial.tables) == 1, "nothing to hold them against"
 
 
 @pytest.mark.parametrize("figure", [sabt_shares, sabt_fig5, sabt_fig8])

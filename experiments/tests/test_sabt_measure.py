@@ -1,4 +1,4 @@
-"""Measured transfers held against TCP itself."""
+"""Tests of measured transfers against TCP itself."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ MSS = 1000
 
 
 def sent(*segments: tuple[float, int]) -> Any:
-    """Times and places of one connection's segments, just below 2^32."""
+    """Return the loss record of one connection's segments, given by times and positions just below 2^32."""
     return losses((time_s, 7, (place * MSS - 2500) % (1 << 32), MSS) for time_s, place in segments)[7]
 
 
 def test_losses_of_one_window_are_one_event() -> None:
     window = [(0.0 + place / 100, place) for place in range(6)]
-    found = sent(*window, (1.0, 1), (1.1, 3), (1.2, 6), (1.3, 7), (2.0, 6))
-    assert (found.segments, found.again, found.events) == (11, 3, 2)
+    losses = sent(*window, (1.0, 1), (1.1, 3), (1.2, 6), (1.3, 7), (2.0, 6))
+    assert (losses.segments, losses.again, losses.events) == (11, 3, 2)
 
 
 def test_a_retransmission_that_is_lost_is_no_event_of_its_own() -> None:
-    found = sent((0.0, 0), (0.1, 1), (0.2, 2), (1.0, 0), (2.0, 0), (4.0, 0), (5.0, 1))
-    assert (found.again, found.events) == (4, 1)
+    losses = sent((0.0, 0), (0.1, 1), (0.2, 2), (1.0, 0), (2.0, 0), (4.0, 0), (5.0, 1))
+    assert (losses.again, losses.events) == (4, 1)
 
 
 def transfer(client: str, **switch: float) -> dict[str, Any]:
-    """A transfer of which everybody says the same, but for what is given."""
+    """Return a transfer on which all sources agree, except for the given values."""
     mine = {"segments": 1000, "again": 70, "losses": 60, "timeouts": 0, "probes": 0, "holes": 0}
     return {
         "client": client,
@@ -47,8 +47,10 @@ def transfer(client: str, **switch: float) -> dict[str, Any]:
 
 
 def record(**switch: float) -> Record:
-    """A run whose first distance differs."""
-    transfers = [transfer(one.address, **(switch if number == 0 else {})) for number, one in enumerate(DISTANCES)]
+    """Return a run whose first distance differs."""
+    transfers = [
+        transfer(distance.address, **(switch if number == 0 else {})) for number, distance in enumerate(DISTANCES)
+    ]
     kernel = {"TCPTimeouts": 1, "TCPLossProbes": 2}
     parameters = {"congestion": "reno", "loss": 0.05, "seconds": 1.0}
     return Record("one", parameters, {"transfers": transfers, "kernel": kernel}, 0.0, 1.0, 0.0)
@@ -67,7 +69,7 @@ def record(**switch: float) -> Record:
         ("a capture", {"losses": 53}, False),
     ],
 )
-def test_what_differs_too_much_is_said(words: str, switch: dict[str, float], holds: bool) -> None:
+def test_figures_that_differ_too_much_are_reported(words: str, switch: dict[str, float], holds: bool) -> None:
     goal = goal_of(EXPERIMENT.report([record(**switch)]), words)
     assert goal.reached is holds
     assert ("4 of 4" if holds else "3 of 4") in goal.seen
@@ -79,17 +81,17 @@ def test_what_tcptrace_says_is_read_by_direction() -> None:
     assert parsed(["#1 arg remaining", "", head, "", *rows], 80) == {4000: Traced(4, 0.0025), 4001: Traced(5, 0.02)}
 
 
-def test_transfers_that_share_a_slot_are_left_out_and_told() -> None:
-    one = record()
-    for each in one.result["transfers"]:
+def test_transfers_that_share_a_slot_are_left_out_and_counted() -> None:
+    first = record()
+    for each in first.result["transfers"]:
         each["switch"] = None
-    report = EXPERIMENT.report([one])
+    report = EXPERIMENT.report([first])
     assert report.summary == {"not measured": len(DISTANCES)}
     assert [goal.reached for goal in report.goals] == [None] * 6
-    EXPERIMENT.draw([one], Figure())
+    EXPERIMENT.draw([first], Figure())
 
 
-def test_a_run_is_told_and_drawn() -> None:
+def test_a_run_is_reported_and_drawn() -> None:
     assert (
         "| reno | 5.0% | 1 | 1 | 100.00 | 100.00 | 90.00 | 90.00 | 1,000 | 70 | 70 | 60 | 60 | 6.000% |"
         in report_text(EXPERIMENT, [record()])

@@ -1,4 +1,4 @@
-"""Servers and requests that are not alike, simulated."""
+"""Tests of the simulation of unequal servers and requests."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from experiments.tests.small import measured, report_text
 
 
 def test_servers_and_requests_that_are_not_alike() -> None:
-    chosen = [one for one in sim_unlike.EXPERIMENT.points(True) if one.parameters["seed"] == 1]
-    short = [replace(one, parameters={**one.parameters, "end_s": 20.0}) for one in chosen]
+    chosen = [point for point in sim_unlike.EXPERIMENT.points(True) if point.parameters["seed"] == 1]
+    short = [replace(point, parameters={**point.parameters, "end_s": 20.0}) for point in chosen]
     records = measured(sim_unlike.EXPERIMENT, short)
     text = report_text(sim_unlike.EXPERIMENT, records)
     assert text.count("R, production mode |") == text.count("least connections of all, as a proxy |") == 3
     equal, by_r = (records[number].result["connect"]["mean_ms"] for number in (0, 4))
     assert by_r < equal, "the second look spares the small servers"
     goals = sim_unlike.EXPERIMENT.report(records).goals
-    assert [one.text.partition(":")[0] for one in goals] == [case for case in sim_unlike.CPUS for _ in range(2)]
+    assert [goal.text.partition(":")[0] for goal in goals] == [case for case in sim_unlike.CPUS for _ in range(2)]
     assert [round(sim_unlike.asked(case), 2) for case in sim_unlike.CPUS] == [0.7, 0.8, 0.84]
 
 
@@ -39,6 +39,6 @@ def test_unlike_goals_hold_pairs_of_one_seed_against_each_other() -> None:
     proxy = runs(sim_unlike.LEAST, moods)
     scattered = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (80.0, 75.0, 165.0)), *proxy]).goals[0]
     assert scattered.reached and scattered.seen == ("107 (0–232) against 100 (0–214) ms of a proxy, by pairs +7 ± 47")
-    apart = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (65.0, 96.0, 155.0)), *proxy])
-    assert [one.reached for one in apart.goals] == [False, False], "a little more in every pair"
-    assert apart.goals[1].seen.endswith("by pairs +16 ± 4")
+    differing = sim_unlike.report([*runs(sim_unlike.PRODUCTION, (65.0, 96.0, 155.0)), *proxy])
+    assert [goal.reached for goal in differing.goals] == [False, False], "a little more in every pair"
+    assert differing.goals[1].seen.endswith("by pairs +16 ± 4")

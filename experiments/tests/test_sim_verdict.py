@@ -1,4 +1,4 @@
-"""Labelled runs: what is said of them, and that the verdict's figure tells right from wrong."""
+"""Tests of labelled runs: the report, and that the figure of a verdict distinguishes right from wrong."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from topo.plan.causes import CAUSES, Label
 
 
 @pytest.mark.parametrize("label", [Label.UNANSWERED, Label.SLOW, Label.SERVERS])
-def test_what_was_once_taken_for_a_crowd_or_a_sick_server_is_told_apart(label: Label) -> None:
-    """An unanswered flood, the retransmissions of one slow server's clients, and a queue that was full first."""
-    (point,) = [one for one in sim_verdict.EXPERIMENT.points(True) if one.key == f"{label} #1"]
+def test_cases_once_taken_for_a_crowd_or_a_sick_server_are_distinguished(label: Label) -> None:
+    """Covers an unanswered flood, retransmissions of one slow server's clients, and a queue that was full first."""
+    (point,) = [point for point in sim_verdict.EXPERIMENT.points(True) if point.key == f"{label} #1"]
     result = sim_verdict.measure(point)
     assert result["cause"] == CAUSES[label]
     assert result["limited"] is (label is Label.SERVERS)
@@ -21,7 +21,7 @@ def test_what_was_once_taken_for_a_crowd_or_a_sick_server_is_told_apart(label: L
 
 
 def test_the_report_counts_what_is_wrong() -> None:
-    points = [one for one in sim_verdict.EXPERIMENT.points(True) if one.parameters["seed"] == 1]
+    points = [point for point in sim_verdict.EXPERIMENT.points(True) if point.parameters["seed"] == 1]
 
     def wrong(_: Point) -> Values:
         return {"cause": "normal", "held": 0.9, "named": [], "limited": True, "moved": True}

@@ -45,11 +45,11 @@ def test_without_control_the_link_loses_and_nothing_is_refused(no_control: Recor
 
 
 def test_every_request_has_one_ending_and_whole_answers_are_whole(no_control: Records) -> None:
-    for one in no_control.outcomes:
-        assert (one.ending is Ending.FINISHED) == (one.bytes == one.size)
-        if one.done_s is not None and one.connect_s is not None:
-            assert one.connect_s <= one.done_s
-        assert (one.done_s is None) == (one.ending is Ending.PENDING)
+    for outcome in no_control.outcomes:
+        assert (outcome.ending is Ending.FINISHED) == (outcome.bytes == outcome.size)
+        if outcome.done_s is not None and outcome.connect_s is not None:
+            assert outcome.connect_s <= outcome.done_s
+        assert (outcome.done_s is None) == (outcome.ending is Ending.PENDING)
 
 
 def test_news_detects_and_relieves(no_control: Records) -> None:
@@ -78,15 +78,15 @@ def test_a_slow_server_is_the_bottleneck_where_it_is_meant_to_be() -> None:
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    one = Dumbbell(NONE, onset_s=60.0, end_s=120.0)
-    first, again = simulate(plan(one)), simulate(plan(one))
+    dumbbell = Dumbbell(NONE, onset_s=60.0, end_s=120.0)
+    first, again = simulate(plan(dumbbell)), simulate(plan(dumbbell))
     assert first.outcomes == again.outcomes
     assert first.link[-1] == again.link[-1]
 
 
 def test_other_destinations_are_asked_counted_and_left_alone() -> None:
     run = simulate(plan(Dumbbell(HOT_SPOT, period_s=10.0, onset_s=35.0, end_s=70.0, size=0.25, others=4)))
-    asked = Counter(one.server for one in run.outcomes)
+    asked = Counter(outcome.server for outcome in run.outcomes)
     assert set(asked) == {TARGET, *(f"other-{number}" for number in range(4))}
     expected = 35 * 0.25 * 70 / 4
     assert all(abs(asked[f"other-{number}"] - expected) < 5 * expected**0.5 for number in range(4))
@@ -97,79 +97,79 @@ def test_other_destinations_are_asked_counted_and_left_alone() -> None:
 
 def test_a_size_multiplies_clients_requests_and_the_link() -> None:
     small, whole = (Dumbbell(NONE, onset_s=35.0, end_s=70.0, size=size) for size in (0.25, 1.0))
-    assert [clients(one) for one in (small, whole)] == [250, 1000]
-    few, many = (list(requests(one)) for one in (small, whole))
+    assert [clients(dumbbell) for dumbbell in (small, whole)] == [250, 1000]
+    few, many = (list(requests(dumbbell)) for dumbbell in (small, whole))
     assert len(many) / len(few) == pytest.approx(4, rel=0.1)
-    assert max(one.client for one in few) < 250 <= max(one.client for one in many)
+    assert max(request.client for request in few) < 250 <= max(request.client for request in many)
     assert plan(whole).link_bit_per_s == 4 * plan(small).link_bit_per_s
     assert plan(whole).room_bytes == 4 * plan(small).room_bytes
 
 
 def test_a_connections_first_syn_ack_counts_as_one_however_many_syns_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[Memory] = []
+    memories: list[Memory] = []
 
     def keep() -> Memory:
-        kept.append(Memory())
-        return kept[0]
+        memories.append(Memory())
+        return memories[0]
 
     monkeypatch.setattr("sim.crowdswitch.Memory", keep)
     settings = SERVER.settle(replace(SHORT, before=1, after=2, slow_cpus=0.3))
-    one = replace(lab_plan(SERVER, NONE, settings), link_bit_per_s=math.inf, room_bytes=math.inf)
-    run = simulate(one)
-    service = world_of(one.config).plan.service(TARGET)
+    crowd_plan = replace(lab_plan(SERVER, NONE, settings), link_bit_per_s=math.inf, room_bytes=math.inf)
+    run = simulate(crowd_plan)
+    service = world_of(crowd_plan.config).plan.service(TARGET)
     assert service is not None
     server = service.servers[0].id
-    counts = asyncio.run(read_ledger(kept[0], [server]))[server]
-    answered = sum(one.connect_s is not None for one in run.outcomes if one.server == TARGET)
+    counts = asyncio.run(read_ledger(memories[0], [server]))[server]
+    answered = sum(connection.connect_s is not None for connection in run.outcomes if connection.server == TARGET)
     assert (counts.synack, counts.synack_again) == (answered, 0)
     assert counts.syn > 2 * answered
 
 
 @dataclass
 class Listening:
-    """A server that answers SYNs or not, and knows when they came."""
+    """A server that answers SYNs or not, and records their times."""
 
     clock: Clock
     answers: bool
-    heard: list[float]
+    syn_times: list[float]
 
     def syn(self) -> bool:
-        self.heard.append(self.clock.now)
+        self.syn_times.append(self.clock.now)
         return self.answers
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        raise AssertionError("nobody hears of its SYN-ACKs")
+        raise AssertionError("no client receives the SYN-ACKs")
 
 
 @pytest.mark.parametrize(
     ("answers", "waits_s", "passed_s"),
     [
         (False, (3.0, 6.0, 12.0, 24.0), [0.0, 3.0, 9.0]),
-        (False, (6.0, 6.0), [0.0, 6.0]),  # the first SYN's time is the pin's
-        (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # a SYN-ACK gives it another
+        (False, (6.0, 6.0), [0.0, 6.0]),  # a pin without an answer expires `pending_s` after the first SYN
+        (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # a SYN-ACK extends the pin to `answered_s`
     ],
 )
 def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
     monkeypatch: pytest.MonkeyPatch, answers: bool, waits_s: tuple[float, ...], passed_s: list[float]
 ) -> None:
-    heard: list[float] = []
+    syn_times: list[float] = []
 
-    def one_alone(_: CrowdSwitch, service: Service, client: int, *, pinned: Server | None) -> Server | None:
-        """The limit."""
-        return pinned if heard else service.servers[0]
+    def admit_first(_: CrowdSwitch, service: Service, client: int, *, pinned: Server | None) -> Server | None:
+        """Admit the first SYN, then only SYNs whose connection is pinned."""
+        return pinned if syn_times else service.servers[0]
 
     def servers(clock: Clock) -> dict[str, list[Listening]]:
-        return {TARGET: [Listening(clock, answers, heard)]}
+        return {TARGET: [Listening(clock, answers, syn_times)]}
 
     def near(_: Request) -> Place:
         return Place(0.0)
 
-    monkeypatch.setattr(CrowdSwitch, "syn", one_alone)
-    one = plan(Dumbbell(NONE, end_s=200.0))
-    assert (one.config.connections.pending_s, one.config.connections.answered_s) == (10.0, 60.0)
+    monkeypatch.setattr(CrowdSwitch, "syn", admit_first)
+    crowd_plan = plan(Dumbbell(NONE, end_s=200.0))
+    assert (crowd_plan.config.connections.pending_s, crowd_plan.config.connections.answered_s) == (10.0, 60.0)
     simulate(
         replace(
-            one,
+            crowd_plan,
             requests=[Request(1.0, 1, TARGET, 1000)],
             servers=servers,
             place=near,
@@ -177,27 +177,27 @@ def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
             syn_waits_s=waits_s,
         )
     )
-    assert [moment - 1.0 for moment in heard] == passed_s
+    assert [moment - 1.0 for moment in syn_times] == passed_s
 
 
 def two_requests(place: Callable[[Request], Place]) -> list[float]:
-    """When the answers of client 1 of one destination and of client 1 of another are whole; both are asked at once."""
+    """Return when both answers end, in s: client 1 of the target and client 1 of another destination ask at once."""
     asked = [Request(1.0, 1, TARGET, 50_000), Request(1.0, 1, "other-0", 50_000)]
     run = simulate(replace(plan(Dumbbell(NONE, others=1, end_s=60.0)), requests=asked, place=place))
-    return [one.done_s or math.inf for one in run.outcomes]
+    return [connection.done_s or math.inf for connection in run.outcomes]
 
 
 def test_a_client_has_one_link_whatever_it_asks() -> None:
     bit_per_s = 100e3
     alone = 50_000 * 8 / bit_per_s
     assert max(two_requests(lambda _: Place(0.1, bit_per_s, 1))) > 2 * alone
-    assert max(two_requests(lambda one: Place(0.1, bit_per_s, (one.server, 1)))) < 1.3 * alone
+    assert max(two_requests(lambda request: Place(0.1, bit_per_s, (request.server, 1)))) < 1.3 * alone
 
 
-def test_places_tell_whose_link_it_is() -> None:
+def test_each_place_names_the_client_that_owns_the_link() -> None:
     assert len({place.client for place in places(1)}) == 1000
     lab = lab_plan(NETWORK, NONE, NETWORK.settle(SHORT))
-    # The numbers of clients on different hosts overlap: the crowd's and the bystander's.
+    # Clients on different hosts (the crowd's and the bystander's) have equal numbers, but links of their own.
     where = [lab.place(Request(0.0, number, server, 1000)) for number in (1, 2) for server in (TARGET, BYSTANDER)]
     assert len({place.client for place in where}) == 4
 
@@ -210,7 +210,7 @@ def test_the_controllers_steps_are_timed() -> None:
 
 
 def test_only_the_responses_of_the_share_are_measured_and_it_follows_the_load() -> None:
-    """Three new responses for each slot, all at once: what is found taken tells how many there are."""
+    """Three responses per slot begin at once; the controller estimates their number from the share of used slots."""
     clock = Clock()
     switch = CrowdSwitch(clock, plan(Dumbbell(HOT_SPOT)).config, random.Random(1), lambda _: None)
     flows = [Flow(number) for number in range(3 * SLOTS)]

@@ -1,4 +1,4 @@
-"""The parts: links, CPUs, buckets, SYN timers, TCP; values computed by hand."""
+"""Components of the simulation (links, CPUs, buckets, SYN timers, TCP) against values computed by hand."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_a_link_queues_and_drops() -> None:
     link = Link(8000.0, room_bytes=2000)  # 1,000 bytes/s
     assert link.send(0.0, 1000) == 1.0
     assert link.send(0.0, 1000) == 2.0
-    assert link.send(0.0, 1) is None  # 2,000 bytes are there
-    assert link.send(1.0, 1000) == 3.0  # one of them has gone
+    assert link.send(0.0, 1) is None  # the queue has 2,000 bytes
+    assert link.send(1.0, 1000) == 3.0  # one packet has left
     assert link.send(10.0, 1000) == 11.0
     assert (link.counts.sent, link.counts.sent_bytes, link.counts.dropped) == (4, 4000, 1)
 
@@ -77,12 +77,12 @@ def test_a_quota_is_spent_at_full_speed_and_overdrawn_until_a_tick() -> None:
     cpu.add(Task(), 0.003, end("second"))
     cpu.add(Task(), 0.009, end("third"))
     clock.run(1.0)
-    # The second has a slice and more until the tick at 52 ms, the third takes what is left of the quota and 2 ms of the
-    # next until the one at 56. Then the second is behind the third.
+    # The second task runs until the tick at 52 ms. The third uses the rest of the quota and, until the tick at 56 ms,
+    # 2 ms of the next quota. After the next grant the second task runs before the third.
     assert ends[1:] == [("second", pytest.approx(0.101)), ("third", pytest.approx(0.106))]
 
 
-def test_whoever_never_rests_has_its_share_and_all_no_more_than_the_quota() -> None:
+def test_a_task_that_never_sleeps_gets_its_share_and_all_tasks_no_more_than_the_quota() -> None:
     clock = Clock()
     cpu, worker = Cpu(clock, 0.1, 4), Task()
     served = [0]
@@ -101,18 +101,18 @@ def test_whoever_never_rests_has_its_share_and_all_no_more_than_the_quota() -> N
     assert (served[0] - before) * 1.1e-3 == pytest.approx(10.0, rel=0.02)
 
 
-def test_who_has_another_job_goes_on_in_its_turn_until_that_ends() -> None:
+def test_a_task_with_another_job_continues_in_its_turn_until_the_turn_ends() -> None:
     clock = Clock()
     ends, end = finishing(clock)
     cpu, worker = Cpu(clock, 1.0, 1), Task()
     cpu.add(worker, 1e-3, lambda: cpu.add(worker, 1e-3, lambda: cpu.add(worker, 3e-3, end("third job"))))
     clock.run(PERIOD_S)
-    # The other task has the first turn, and another one when the worker has run from tick to tick.
+    # The task without rest has the first turn, and another one after the worker has run for a whole tick.
     assert ends == [("third job", pytest.approx(3 * TICK_S + 1e-3))]
 
 
 @pytest.mark.parametrize(("wakes_s", "runs_s"), [(0.9 * SLICE_S, TICK_S), (1.1 * SLICE_S, 1.1 * SLICE_S)])
-def test_who_wakes_interrupts_nobody_before_a_slice_is_used_up(wakes_s: float, runs_s: float) -> None:
+def test_a_task_that_wakes_preempts_no_task_before_its_slice_is_used_up(wakes_s: float, runs_s: float) -> None:
     clock = Clock()
     ends, end = finishing(clock)
     cpu = Cpu(clock, 1.0, 1)
@@ -121,7 +121,7 @@ def test_who_wakes_interrupts_nobody_before_a_slice_is_used_up(wakes_s: float, r
     assert ends == [("woken", pytest.approx(runs_s + 1e-4))]
 
 
-def test_who_has_taken_more_than_its_share_waits_for_the_others_after_its_sleep() -> None:
+def test_a_task_that_took_more_than_its_share_waits_for_the_others_after_its_sleep() -> None:
     def waited(worked_s: float) -> float:
         clock = Clock()
         ends, end = finishing(clock)
@@ -133,7 +133,7 @@ def test_who_has_taken_more_than_its_share_waits_for_the_others_after_its_sleep(
     assert waited(4 * TICK_S) > waited(1e-4) + 20 * SLICE_S
 
 
-def test_who_wakes_without_quota_comes_behind_all_others() -> None:
+def test_a_task_that_wakes_while_throttled_runs_after_all_others() -> None:
     def ended(wakes_s: float) -> float:
         clock = Clock()
         ends, end = finishing(clock)
@@ -144,7 +144,7 @@ def test_who_wakes_without_quota_comes_behind_all_others() -> None:
         assert ends[0][1] < 0.5
         return ends[1][1]
 
-    # Its lag lets it run at the next tick; without quota that counts for nothing, and ten have a turn before.
+    # With quota left, lag lets the task run at the next tick. While throttled, lag does not count: ten tasks run first.
     assert ended(0.501) <= 0.501 + TICK_S
     assert ended(0.55) > 0.55 + 3 * PERIOD_S
 
@@ -159,10 +159,10 @@ def test_every_server_is_granted_its_quota_at_a_time_of_its_own() -> None:
         return dict(ends)["answered"]
 
     times = [waited(seed) for seed in range(20)]
-    # Either no tick comes after the quota is out and before the answer ends, or its rest waits for a grant.
-    at_once = [one for one in times if one == pytest.approx(2e-3)]
+    # The answer ends before the first tick after the quota is used up, or its rest waits for the next grant.
+    at_once = [time_s for time_s in times if time_s == pytest.approx(2e-3)]
     assert 5 < len(at_once) < 19
-    late = [round(one, 4) for one in times if one > 3e-3]
+    late = [round(time_s, 4) for time_s in times if time_s > 3e-3]
     assert len(at_once) + len(set(late)) == 20
 
 
@@ -175,12 +175,12 @@ def test_a_worker_that_waits_for_its_client_to_close_needs_another_turn() -> Non
         clock.run(10.0)
         return server.counts.served
 
-    # Alone it waits for the client only; beside 24 others for a turn after each page.
+    # Alone, the worker waits only for the client to close. Beside 24 tasks it also waits for a turn after each page.
     assert served(0) == 900
     assert 10 < served(24) < 100
 
 
-def test_a_full_accept_queue_drops_syns_and_leaves_acks_unheard() -> None:
+def test_a_full_accept_queue_drops_syns_and_ignores_acks() -> None:
     clock = Clock()
     server = WebServer(clock, workers=1, backlog=1, cpus=1.0)
     done: list[float] = []
@@ -189,12 +189,12 @@ def test_a_full_accept_queue_drops_syns_and_leaves_acks_unheard() -> None:
     for _ in range(4):
         handshake = Handshake(2.0, lambda: done.append(clock.now))
         server.ack(handshake, lambda: again.append(clock.now), lambda: True)
-    # One is served, two wait (backlog + 1), the fourth's ACK was not heard.
+    # One connection is served, two wait (backlog + 1); the server ignored the ACK of the fourth.
     assert (server.waiting, server.full, server.syn()) == (2, True, False)
     clock.run(1.5)
     assert again == [1.0]
     clock.run(20.0)
-    assert done == pytest.approx([2.0, 4.0, 6.0, 8.0], abs=0.05)  # with the wait for clients to close
+    assert done == pytest.approx([2.0, 4.0, 6.0, 8.0], abs=0.05)  # includes the wait for clients to close
     assert server.counts.served == server.counts.accepted == 4
 
 
@@ -236,12 +236,12 @@ def test_a_bucket_is_full_when_set_and_refills() -> None:
     assert [bucket.take(1.0) for _ in range(3)] == [True, True, False]
 
 
-def test_admission_offers_every_request_admits_connections_and_knows_whose() -> None:
+def test_admission_counts_every_request_admits_connections_and_remembers_clients() -> None:
     admission = Admission(remember_s=30.0)
     admission.set(0.0, (1.0, 1.0), (1.0, 1.0))
     assert admission.request(0.0, client=1)
     assert not admission.request(0.0, client=2)
-    assert admission.request(0.0, client=1)  # by the second bucket
+    assert admission.request(0.0, client=1)  # admitted by the second bucket
     assert not admission.request(0.0, client=1)
     assert admission.request(0.0, client=3, pinned=True)
     assert (admission.offered, admission.admitted, admission.refused, admission.returning) == (5, 2, 2, 1)
@@ -249,10 +249,10 @@ def test_admission_offers_every_request_admits_connections_and_knows_whose() -> 
 
 def test_a_known_client_is_remembered_from_its_last_syn_on() -> None:
     admission = Admission(remember_s=30.0)
-    admission.set(0.0, (1e-3, 1.0), (1.0, 1.0))  # for anybody one SYN, for the known one a second
+    admission.set(0.0, (1e-3, 1.0), (1.0, 1.0))  # one SYN for all clients, then one per second for returning ones
     assert [admission.request(moment, client=1) for moment in (0.0, 20.0, 40.0, 60.0)] == [True] * 4
     assert admission.request(70.0, client=1)
-    assert not admission.request(70.1, client=1)  # known, and the bucket is empty
+    assert not admission.request(70.1, client=1)  # a returning client, but its bucket is empty
     assert admission.request(95.0, client=1)
     assert not admission.request(130.0, client=1)
 
@@ -265,7 +265,7 @@ def test_a_pinned_connections_syn_passes_whatever_the_buckets_say_and_is_no_furt
 
 
 class Pipe:
-    """A way of fixed delay that loses the packets with the given numbers."""
+    """A path of fixed delay that loses the packets with the given numbers."""
 
     def __init__(self, clock: Clock, rtt_s: float, lost: set[int], plan: TcpPlan | None = None) -> None:
         self.sent: list[tuple[float, int]] = []
@@ -302,7 +302,7 @@ def test_a_slow_server_takes_turns_and_has_work_with_a_request_before_its_first_
         ("long", BLOCK_BYTES, 1.5),
         ("short", 10, 3.0),
         ("long", BLOCK_BYTES, 4.0),
-        ("long", 1, 6.5),  # who has left had a turn in between
+        ("long", 1, 6.5),  # the client that left had a turn in between
         ("last", 10, 8.0),
     ]
 
@@ -333,7 +333,7 @@ def test_a_lost_packet_is_sent_again_at_the_third_duplicate() -> None:
     pipe.sender.offer(30 * MSS)
     clock.run(20.0)
     assert pipe.got == 30 * MSS
-    assert len(pipe.sent) == 31  # that one and no other
+    assert len(pipe.sent) == 31  # only the lost segment
     assert pipe.last_s < 1.0  # without a timeout
 
 

@@ -27,21 +27,23 @@ PAPER = replace(FIXED, mode=Mode.PAPER)
 
 
 def connect_ms(run: PoolRun) -> float:
-    return 1000 * statistics.fmean(one.connect_s for one in run.connections if one.connect_s is not None)
+    return 1000 * statistics.fmean(
+        connection.connect_s for connection in run.connections if connection.connect_s is not None
+    )
 
 
 def done_ms(run: PoolRun) -> float:
-    return 1000 * statistics.fmean(one.done_s for one in run.connections if one.done_s is not None)
+    return 1000 * statistics.fmean(connection.done_s for connection in run.connections if connection.done_s is not None)
 
 
 def test_what_was_sent_was_counted() -> None:
     run = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], PAPER, 170.0, 30.0))
-    syns = sum(one.syns for one in run.connections)
+    syns = sum(connection.syns for connection in run.connections)
     assert sum(counts.syn for counts in run.counts.values()) == syns
     assert [server.counts.syn for server in run.servers] == [run.counts[i].syn for i in range(3)]
     dropped = sum(server.counts.syn_dropped for server in run.servers)
     assert sum(counts.synack for counts in run.counts.values()) == syns - dropped
-    answered = sum(one.connect_s is not None for one in run.connections)
+    answered = sum(connection.connect_s is not None for connection in run.connections)
     assert answered == syns - dropped
     for server in run.servers:
         assert 0 <= server.counts.accepted - server.counts.served - server.waiting <= HEALTHY.workers
@@ -60,8 +62,8 @@ def test_r_relieves_the_loaded_server() -> None:
 
 def test_a_loaded_servers_answers_come_in_bursts() -> None:
     run = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 170.0, 60.0))
-    answers = [one.differences[2].synack for one in run.decisions[0][15:]]
-    # It is always busy: one that worked evenly would answer as often in each second.
+    answers = [decision.differences[2].synack for decision in run.decisions[0][15:]]
+    # The server is always busy: one that worked evenly would answer as often in each second.
     assert statistics.pstdev(answers) > math.sqrt(statistics.fmean(answers))
 
 
@@ -89,31 +91,33 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
     run = simulate(PoolPlan([HEALTHY] * 4, options, 150.0, 40.0, events={10.0: kill}))
     assert 1 in run.decisions[0][-1].ejected
     assert run.decisions[0][-1].ratios[1] < 0.02
-    late = [one for one in run.connections if 15 < one.begun_s < 35]
-    assert sum(one.connect_s is not None for one in late) > 0.98 * len(late)
+    late = [connection for connection in run.connections if 15 < connection.begun_s < 35]
+    assert sum(connection.connect_s is not None for connection in late) > 0.98 * len(late)
 
 
-@pytest.mark.parametrize("look", [SecondLook, TwoLooks])
-def test_a_server_that_refuses_gets_no_more_than_its_share_until_it_is_ejected(look: type[SecondLook]) -> None:
-    """Its process ends, and its host answers SYNs with RSTs, which leave it without a load."""
+@pytest.mark.parametrize("second_look", [SecondLook, TwoLooks])
+def test_a_server_that_refuses_gets_no_more_than_its_share_until_it_is_ejected(second_look: type[SecondLook]) -> None:
+    """The server's process ends; its host answers SYNs with RSTs, so that the server never has open connections."""
 
     def end_process(simulation: Simulation) -> None:
         simulation.servers[1].refuses = True
 
     options = replace(PAPER, mode=Mode.PRODUCTION, period_s=10.0, window_s=200.0)
     died_s, ejected_s = 12.0, 20.0
-    plan = PoolPlan([HEALTHY] * 4, options, 60.0, 40.0, page_way_s=1.0, look=look, events={died_s: end_process})
+    plan = PoolPlan(
+        [HEALTHY] * 4, options, 60.0, 40.0, page_way_s=1.0, second_look=second_look, events={died_s: end_process}
+    )
     run = simulate(plan)
     assert run.decisions[0][-1].ejected == {1}
-    meanwhile = [one for one in run.connections if died_s < one.begun_s < ejected_s]
-    refused = sum(one.connect_s is None for one in meanwhile)
+    meanwhile = [connection for connection in run.connections if died_s < connection.begun_s < ejected_s]
+    refused = sum(connection.connect_s is None for connection in meanwhile)
     assert 0 < refused <= len(meanwhile) / 4 + 2
 
 
 def test_the_second_look_keeps_connections_off_a_loaded_server() -> None:
-    def run(look: type[SecondLook] | None) -> PoolRun:
-        servers = [replace(one, work_s=0.3e-3) for one in (HEALTHY, HEALTHY, LOADED)]
-        return simulate(PoolPlan(servers, FIXED, 120.0, 50.0, look=look))
+    def run(second_look: type[SecondLook] | None) -> PoolRun:
+        servers = [replace(server, work_s=0.3e-3) for server in (HEALTHY, HEALTHY, LOADED)]
+        return simulate(PoolPlan(servers, FIXED, 120.0, 50.0, second_look=second_look))
 
     without, looking = run(None), run(SecondLook)
     assert connect_ms(without) > 20
@@ -127,21 +131,23 @@ def test_a_pages_way_is_in_the_transfer_only() -> None:
     assert connect_ms(far) == connect_ms(near)
 
 
-def test_least_connections_knows_every_server() -> None:
+def test_least_connections_compares_all_servers() -> None:
     servers = [ServerPlan(cpus=cpus, work_s=2e-3) for cpus in (0.05, 0.05, 0.05, 0.05, 0.2)]
-    plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 180.0, 30.0, look=LeastConnections)
-    of_all, of_two, of_four = (simulate(replace(plan, look=look)) for look in (LeastConnections, TwoLooks, SecondLook))
+    plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 180.0, 30.0, second_look=LeastConnections)
+    of_all, of_two, of_four = (
+        simulate(replace(plan, second_look=second_look)) for second_look in (LeastConnections, TwoLooks, SecondLook)
+    )
     assert done_ms(of_all) < done_ms(of_two)
     assert done_ms(of_four) < done_ms(of_all), "who knows weights needs to see fewer"
     assert of_all.servers[-1].counts.served > 2 * of_all.servers[0].counts.served
 
 
 def test_open_connections_are_those_that_have_not_ended() -> None:
-    plan = PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 120.0, 60.0, look=SecondLook)
+    plan = PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 120.0, 60.0, second_look=SecondLook)
     simulation = Simulation(plan)
     simulation.clock.after(30.0, simulation.load, 0.0)
     simulation.run()
-    # The last ones are through, and who vanished was found by the sweep.
+    # The last connections have ended, and the sweep has removed those that vanished.
     simulation.clock.run(125.0)
     assert set(simulation.switches[0].open_now().values()) == {0}
 
@@ -156,20 +162,20 @@ def test_a_connection_is_open_until_its_page_has_passed() -> None:
         return iter((0.1, math.inf))
 
     events = dict.fromkeys((0.05, 0.5, 1.5), note)
-    simulate(PoolPlan([HEALTHY], FIXED, 1.0, 2.0, look=SecondLook, page_way_s=1.0, arrivals=one, events=events))
+    simulate(PoolPlan([HEALTHY], FIXED, 1.0, 2.0, second_look=SecondLook, page_way_s=1.0, arrivals=one, events=events))
     assert open_now == {0.05: 0, 0.5: 1, 1.5: 0}
 
 
 def test_a_syn_sent_again_leaves_its_pin_the_time_that_it_had() -> None:
     clock = Clock()
-    switch = BalancingSwitch(clock, random.Random(1), [Member(0), Member(1)], FIXED, look=SecondLook)
+    switch = BalancingSwitch(clock, random.Random(1), [Member(0), Member(1)], FIXED, second_look=SecondLook)
     pin = Pin()
     for moment in (48.0, 55.0):
         clock.run(moment)
         switch.syn(pin)
     assert sum(switch.open_now().values()) == 1
     switch.end(pin, seen=False)
-    # Idle at 58 s: the sweep of the first minute finds it.
+    # The pin expires at 58 s, so the sweep at 60 s removes it.
     clock.run(61.0)
     assert sum(switch.open_now().values()) == 0
 
@@ -182,8 +188,8 @@ def test_arrivals_are_those_that_httperf_draws() -> None:
     assert list(islice(uniform(0), 100)) == [erand48(state) for _ in range(100)]
     moments = list(islice(httperf(1 / 0.008333), 6))
     assert [round(after - before, 4) for before, after in pairwise(moments)] == [0.0138, 0.0027, 0.0008, 0.0047, 0.0085]
-    second = [-0.008333 * math.log(1 - one) for one in islice(uniform(1), 5)]
-    assert [round(one, 4) for one in second] == [0.0149, 0.0035, 0.0018, 0.0047, 0.0029]
+    second = [-0.008333 * math.log(1 - sample) for sample in islice(uniform(1), 5)]
+    assert [round(gap_s, 4) for gap_s in second] == [0.0149, 0.0035, 0.0018, 0.0047, 0.0029]
     both = list(islice(httperf(240.0, processes=2), 1000))
     assert both == sorted(both) and both[:2] == [0.0, 0.0] and both[-1] == pytest.approx(1000 / 240, rel=0.1)
 
@@ -194,19 +200,19 @@ def test_each_load_begins_httperfs_arrivals_anew() -> None:
 
     def begun(seed: int) -> list[float]:
         plan = PoolPlan([ServerPlan()], BalanceOptions(), 40.0, 4.0, arrivals=httperf, seed=seed)
-        return [one.begun_s for one in simulate(replace(plan, events={2.0: anew})).connections]
+        return [connection.begun_s for connection in simulate(replace(plan, events={2.0: anew})).connections]
 
     times = begun(1)
-    first = [one for one in times if one < 2.0]
-    again = [one - 2.0 for one in times if one >= 2.0]
+    first = [time_s for time_s in times if time_s < 2.0]
+    again = [time_s - 2.0 for time_s in times if time_s >= 2.0]
     assert times == begun(2), "another seed has the same"
     assert again[: len(first)] == pytest.approx(first)
 
 
 def test_of_equal_servers_the_one_that_rested_longest_is_the_next() -> None:
-    look = LeastConnections(Clock(), dict.fromkeys((1, 2, 3), 85))
+    proxy = LeastConnections(Clock(), dict.fromkeys((1, 2, 3), 85))
     source = random.Random(1)
-    assert [look.choose(source) for _ in range(4)] == [1, 2, 3, 1]
-    look.closed(3)
-    look.closed(2)
-    assert [look.choose(source) for _ in range(3)] == [3, 2, 3], "fewest first; 3 was left before 2"
+    assert [proxy.choose(source) for _ in range(4)] == [1, 2, 3, 1]
+    proxy.closed(3)
+    proxy.closed(2)
+    assert [proxy.choose(source) for _ in range(3)] == [3, 2, 3], "fewest first; 3 was left before 2"

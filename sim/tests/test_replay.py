@@ -29,7 +29,7 @@ Place = tuple[Packed, int]
 
 
 class Tap:
-    """What passes the simulated switch, as a capture of all its ports would have it."""
+    """Records the packets that pass the simulated switch as a capture of all its ports would."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.segments: list[Segment] = []
@@ -54,7 +54,7 @@ class Tap:
 
         def tapped_response(switch: CrowdSwitch, flow: Flow, size: int) -> None:
             response(switch, flow, size)
-            # Whose it is does not matter to the rates: a port for each slot and fingerprint of the simulation.
+            # Rates do not depend on the client: each slot and fingerprint gets an address and port of its own.
             client = (packed(CLIENT + flow.fingerprint, IPV4_BITS), flow.slot)
             server = switch.service("target").servers[0]
             self._add(switch.now, (server.address.packed, server.port), client, ACK, size - 40)
@@ -68,13 +68,13 @@ class Tap:
 
 
 DELAY_S = 0.004
-"""A decision is written down a little after its reading."""
+"""Seconds between a reading and the line in the trace that records its decision."""
 
 
 def as_trace(decisions: Sequence[Decision]) -> str:
-    """The file that a live controller would have written, its last line unfinished."""
+    """Return the trace that a live controller would have written, with an unfinished last line."""
     file = io.StringIO()
-    rows = [{"unix_s": one.time_s + DELAY_S, **one.row()} for one in decisions]
+    rows = [{"unix_s": decision.time_s + DELAY_S, **decision.row()} for decision in decisions]
     out = csv.DictWriter(file, list(rows[0]))
     out.writeheader()
     out.writerows(rows)
@@ -90,23 +90,25 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch) 
     moments = list(Replay(plan.config).run(tap.segments, start_s=0.0))
     replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]
     assert len(replayed) == len(lived) >= 6
-    assert [one.detection.alarm for one in replayed] == [one.detection.alarm for one in lived]
-    for one, other in zip(replayed, lived, strict=True):
-        assert one.measurement.offered == pytest.approx(other.measurement.offered, rel=0.01)
-        assert one.measurement.admitted == pytest.approx(other.measurement.admitted, rel=0.01)
-        # The flows fall on other slots, and some share one.
-        assert one.measurement.ar == pytest.approx(other.measurement.ar, rel=0.05)
-        assert (one.limit is None) == (other.limit is None)
-        if one.limit and other.limit:
-            assert one.limit.rate == pytest.approx(other.limit.rate, rel=0.02)
-    assert any(one.limit for one in replayed)
+    assert [decision.detection.alarm for decision in replayed] == [decision.detection.alarm for decision in lived]
+    for decision, other in zip(replayed, lived, strict=True):
+        assert decision.measurement.offered == pytest.approx(other.measurement.offered, rel=0.01)
+        assert decision.measurement.admitted == pytest.approx(other.measurement.admitted, rel=0.01)
+        # In the replay the flows hash to other slots, and some flows share a slot.
+        assert decision.measurement.ar == pytest.approx(other.measurement.ar, rel=0.05)
+        assert (decision.limit is None) == (other.limit is None)
+        if decision.limit and other.limit:
+            assert decision.limit.rate == pytest.approx(other.limit.rate, rel=0.02)
+    assert any(decision.limit for decision in replayed)
 
     interval_s = settings.period_s / settings.k
     trace = as_trace(lived)
     assert first_news_reading(trace, interval_s) == pytest.approx(DELAY_S, abs=1e-3)
-    found = compare_news(moments, trace, interval_s)
-    assert found.agrees and found.missing == 0 and found.decisions == len(intervals(trace)) >= 6
-    assert found.ar_difference < 0.05 and max(found.offered_difference, found.admitted_difference) < 0.01
-    calm = as_trace([replace(one, detection=replace(one.detection, alarm=False), limits={}) for one in lived])
+    comparison = compare_news(moments, trace, interval_s)
+    assert comparison.agrees and comparison.missing == 0 and comparison.decisions == len(intervals(trace)) >= 6
+    assert comparison.ar_difference < 0.05 and max(comparison.offered_difference, comparison.admitted_difference) < 0.01
+    calm = as_trace(
+        [replace(decision, detection=replace(decision.detection, alarm=False), limits={}) for decision in lived]
+    )
     other = compare_news(moments, calm, interval_s)
     assert not other.agrees and other.differing_alarms and other.differing_limits

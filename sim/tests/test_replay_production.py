@@ -34,12 +34,12 @@ Place = tuple[Packed, int]
 
 
 def numbered(number: int) -> Place:
-    """A client's address and port of their own for every number."""
+    """Return an address and port that belong to this number only."""
     return packed(CLIENT + number // PORTS, IPV4_BITS), 1024 + number % PORTS
 
 
 class Response(Flow):
-    """Has the slot that the switch computes from the response's addresses and ports."""
+    """A response with the slot that the switch computes from its addresses and ports."""
 
     __slots__ = ("client",)
 
@@ -50,10 +50,10 @@ class Response(Flow):
 
 
 class Tap:
-    """What passes the simulated switch, as a capture of all its ports would have it.
+    """Records the packets that pass the simulated switch as a capture of all its ports would.
 
-    Every SYN has a connection of its own here, and handshakes go on in the order in which SYNs passed: all that is
-    counted of them are their numbers.
+    Each SYN gets a connection of its own, and handshakes continue in the order of their SYNs: the controller only
+    counts handshakes, so this does not change its decisions.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,16 +109,16 @@ def _place(server: Server) -> Place:
 
 
 def as_trace(decisions: list[Decision]) -> str:
-    """The file that a live controller would have written."""
+    """Return the trace that a live controller would have written."""
     file = io.StringIO()
-    rows = [{"unix_s": one.time_s, **one.row()} for one in decisions]
+    rows = [{"unix_s": decision.time_s, **decision.row()} for decision in decisions]
     out = csv.DictWriter(file, list(rows[0]))
     out.writeheader()
     out.writerows(rows)
     return file.getvalue()
 
 
-@pytest.mark.parametrize("variant", [HOT_SPOT, PRODUCTION], ids=lambda one: one.name)
+@pytest.mark.parametrize("variant", [HOT_SPOT, PRODUCTION], ids=lambda variant: variant.name)
 def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
     plan = lab_plan(NETWORK, variant, NETWORK.settle(replace(Settings(), before=3, after=2)))
     with monkeypatch.context() as patched:
@@ -126,12 +126,16 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch, 
         lived = simulate(plan).decisions
     moments = list(Replay(plan.config).run(tap.segments, start_s=0.0))
     assert plan.config.news is not None
-    found = compare_news(moments, as_trace(lived), plan.config.news.interval_s)
-    assert found.agrees and found.missing == 0, found.sentence
-    assert (found.ar_difference, found.offered_difference, found.admitted_difference) == pytest.approx(
+    comparison = compare_news(moments, as_trace(lived), plan.config.news.interval_s)
+    assert comparison.agrees and comparison.missing == 0, comparison.sentence
+    assert (comparison.ar_difference, comparison.offered_difference, comparison.admitted_difference) == pytest.approx(
         (0.0, 0.0, 0.0), abs=1e-3
     )
-    limits = {round(one.limit.rate) for one in lived if one.limit}
+    limits = {round(decision.limit.rate) for decision in lived if decision.limit}
     assert limits and (variant is HOT_SPOT or len(limits) > 5), "there was something to decide"
     replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]
-    assert {one.hot_spot for one in replayed} == {one.hot_spot for one in lived} == {None, TARGET_ADDRESS.packed}
+    assert (
+        {decision.hot_spot for decision in replayed}
+        == {decision.hot_spot for decision in lived}
+        == {None, TARGET_ADDRESS.packed}
+    )

@@ -22,20 +22,23 @@ SERVICE, CLIENT = from_text("10.0.0.100").packed, from_text("10.0.1.7").packed
 
 
 def draws(weights: Mapping[int, int]) -> Draws:
-    """As a controller programs them: small pools draw the others from the rest, large ones from all."""
+    """Return the draws as the controller programs them.
+
+    Small pools draw the further servers from the rest of the pool, large pools from all servers.
+    """
     if len(weights) == 1:
         return Draws(weights, shares=sum(weights.values()))
     if len(weights) > SMALL_POOL:
         return Draws(weights, dict.fromkeys(weights, weights), sum(weights.values()), MOST_LOOKS)
-    others = {one: {server: weights[server] for server in weights if server != one} for one in weights}
+    others = {first: {server: weights[server] for server in weights if server != first} for first in weights}
     return Draws(weights, others, sum(weights.values()), MOST_LOOKS)
 
 
-@pytest.mark.parametrize("some", [(5, 8, 10), (10, 11)], ids=["unlike", "alike"])
+@pytest.mark.parametrize("weight_choices", [(5, 8, 10), (10, 11)], ids=["unlike", "alike"])
 @pytest.mark.parametrize("servers", [1, 2, 3, 5, 16, 17, 40])
-def test_connections_go_where_the_data_plane_sends_them(servers: int, some: tuple[int, ...]) -> None:
+def test_connections_go_where_the_data_plane_sends_them(servers: int, weight_choices: tuple[int, ...]) -> None:
     source = random.Random(servers)
-    weights = {server: source.choice(some) for server in range(1, servers + 1)}
+    weights = {server: source.choice(weight_choices) for server in range(1, servers + 1)}
     looking = SecondLook(Clock(), weights)
     plane = DataPlane(Memory(), dict.fromkeys(PinState, 1 << 20), dict.fromkeys(weights, False))
     service = Service(1, draws(weights), sought=sought_idle(weights))
@@ -53,4 +56,4 @@ def test_connections_go_where_the_data_plane_sends_them(servers: int, some: tupl
             ended, server = live.pop(source.randrange(len(live)))
             looking.closed(server, by_fin=True)
             plane.answer(TICK_BASE, service, server, Packet(ended, Event.FIN))
-    assert sought > 0 or servers <= MOST_LOOKS, "nobody was sought out"
+    assert sought > 0 or servers <= MOST_LOOKS, "no idle server was selected"

@@ -16,8 +16,8 @@ OTHERS = 8
 
 
 def crowds(*further: Further, size: float = 0.5) -> CrowdRun:
-    """One at the target from the onset to the end and others; everybody else gets a tenth more than before."""
-    one = Dumbbell(
+    """Simulate a crowd at the target from the onset on, and further ones; other destinations get a tenth more."""
+    dumbbell = Dumbbell(
         PRODUCTION,
         onset_s=ONSET_S,
         end_s=END_S,
@@ -29,34 +29,34 @@ def crowds(*further: Further, size: float = 0.5) -> CrowdRun:
         further=further,
         patience_s=8.0,
     )
-    return simulate(plan(one))
+    return simulate(plan(dumbbell))
 
 
 def limited(run: CrowdRun) -> dict[str, tuple[float, float]]:
-    """From when to when each was limited for the first and the last time."""
+    """Return the first and the last time, in s, at which each destination was limited."""
     names = {TARGET_ADDRESS: TARGET} | {other(number).address: other(number).name for number in range(OTHERS)}
-    found: dict[str, tuple[float, float]] = {}
-    for one in run.decisions:
-        for target in one.limits:
+    periods: dict[str, tuple[float, float]] = {}
+    for decision in run.decisions:
+        for target in decision.limits:
             assert target is not None
             name = names[from_packed(target)]
-            found[name] = found.get(name, (one.time_s, 0.0))[0], one.time_s
-    return found
+            periods[name] = periods.get(name, (decision.time_s, 0.0))[0], decision.time_s
+    return periods
 
 
 def lost(run: CrowdRun, begin_s: float) -> float:
-    """Return the link's loss ratio from ``begin_s`` on: dropped / (sent + dropped)."""
-    (_, first), (_, last) = next(one for one in run.link if one[0] >= begin_s), run.link[-1]
+    """Return the share of packets that the link dropped from `begin_s` on."""
+    (_, first), (_, last) = next(reading for reading in run.link if reading[0] >= begin_s), run.link[-1]
     dropped = last.dropped - first.dropped
     return dropped / (last.sent - first.sent + dropped)
 
 
 def test_one_inside_another_is_limited_and_freed_without_it() -> None:
     run = crowds(Further(0, 150.0, 80.0, 120.0))
-    found = limited(run)
-    assert set(found) == {TARGET, "other-0"}
-    assert found[TARGET][0] < ONSET_S + 20 and found[TARGET][1] > END_S - 2
-    assert 80 < found["other-0"][0] < 95 and 120 < found["other-0"][1] < 160
+    periods = limited(run)
+    assert set(periods) == {TARGET, "other-0"}
+    assert periods[TARGET][0] < ONSET_S + 20 and periods[TARGET][1] > END_S - 2
+    assert 80 < periods["other-0"][0] < 95 and 120 < periods["other-0"][1] < 160
     assert all(run.refused[f"other-{number}"] == 0 for number in range(1, OTHERS))
     assert run.refused[TARGET] > 0 and run.refused["other-0"] > 0
     assert lost(run, 130.0) < 0.08
@@ -64,7 +64,7 @@ def test_one_inside_another_is_limited_and_freed_without_it() -> None:
 
 @pytest.mark.parametrize("room", [None, 20])
 def test_five_that_begin_together_are_limited_each(room: int | None) -> None:
-    """Beside the target's; of their servers one is slow in half of the runs."""
+    """Four crowds beside the target's; with `room`, the server of one of them is slow."""
     sizes = (120.0, 80.0, 60.0, 50.0)
     further = [
         Further(number, size, ONSET_S, END_S, room if number == 1 else None) for number, size in enumerate(sizes)
