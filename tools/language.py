@@ -26,13 +26,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from markdown_it import MarkdownIt
 from pygments.lexer import Lexer
 from pygments.lexers.c_cpp import CLexer
 from pygments.lexers.python import PythonLexer
 from pygments.lexers.rust import RustLexer
-from pygments.token import Comment, Name, String, Token, _TokenType
+from pygments.token import Comment, Name, String, Token
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS = Path("tools/language.toml")
@@ -72,7 +73,7 @@ def sources(root: Path) -> list[Path]:
     return [path for path in paths if path.suffix in LEXERS or path.suffix == ".md"]
 
 
-def is_comment(kind: _TokenType, value: str) -> bool:
+def is_comment(kind: Any, value: str) -> bool:
     """Whether a token is a comment, or a line of a Rust doc comment, which Pygments takes for a docstring."""
     if kind in String.Doc:
         return value.startswith("//")
