@@ -1,1 +1,1 @@
-"""Figures and tables of Ohta & Andou and Chen & Heidemann, and today's alternatives: `make experiments`."""
+"""Makes the papers' figures and tables anew, and compares sluice with load balancers of today: `make experiments`."""

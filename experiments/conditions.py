@@ -39,7 +39,7 @@ def times(records: Sequence[Record]) -> str:
 
 
 def days(records: Sequence[Record]) -> str:
-    """Return the days on which the runs were made (UTC)."""
+    """Return the first and the last day of the runs (UTC), or the only one."""
     made = sorted({datetime.fromtimestamp(record.began, UTC).date() for record in records})
     return " to ".join(dict.fromkeys(f"{day}" for day in (*made[:1], *made[-1:])))
 

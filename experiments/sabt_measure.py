@@ -35,7 +35,7 @@ MARKS = {"reno": "o", "cubic": "^"}
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The transfers of one congestion control, loss rate and distance that the switch has measured."""
+    """The transfers that the switch has measured with one congestion control, loss rate and delay."""
 
     congestion: str
     loss: float

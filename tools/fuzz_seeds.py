@@ -91,7 +91,8 @@ direct_meter_entry { table_entry { table_id: 0x02000001 is_default_action: true 
 direct_counter_entry { table_entry { table_id: 0x02000001 is_default_action: true } data { packet_count: 1 } }
 table_entry { table_id: 0x02000003 is_default_action: true metadata: "m" action { action { action_id: 0x01000005 } } }
 """
-"""Entities other than table entries, for the tests' `everything.p4`; a line without indent begins an entity."""
+"""A default entry, and entities other than table entries, for the tests' `everything.p4`. A line without indent
+begins an entity."""
 
 
 def others(p4info: p4i.P4Info) -> list[bytes]:

@@ -120,7 +120,7 @@ RTTS = (0.01, 0.1, 0.4)
 
 
 def case(family: str, label: str, x: float, train: Callable[[random.Random], Packets], settled_s: float) -> Case:
-    """Run FLOWS trains of a kind of traffic; return their errors."""
+    """Run FLOWS trains of a kind of traffic, two of fast steady traffic; return the rates' errors in percent."""
     source = random.Random(f"{SEED} {family} {label} {x}")
     flows = 2 if family == "steady" and x >= 3e6 else FLOWS
     percent = [100 * error for _ in range(flows) for error in errors(train(source), settled_s)]

@@ -83,9 +83,10 @@ def _capture_file(text: str) -> Path:
 
 
 def record(lab: Lab, capture: Path) -> None:
-    """Record a lab until its end; then copy its configuration and the controller's decisions beside it.
+    """Capture a lab's packets until its end; then copy its configuration and the controller's decisions beside the
+    capture.
 
-    From the beginning of the lab on: what the controller decides follows from everything before.
+    The capture begins with the lab, because the controller's decisions depend on all earlier packets.
     """
     recorder = Recorder(lab.switch.pid, capture)
 

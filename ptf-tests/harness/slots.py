@@ -75,7 +75,10 @@ class Tuple5:
         return self.connection.stable_draw % total
 
     def response(self, tofino: bool) -> Response:
-        """Return the place of its response. Tofino's hash omits the protocol, which is TCP there."""
+        """Return the connection's slot and fingerprint among the response rates.
+
+        Tofino's hash omits the protocol, for Tofino measures TCP only.
+        """
         key = self.connection.rate_key
         if tofino:
             client, client_port, service, service_port, _ = self.connection

@@ -207,7 +207,10 @@ class ServerStays(ControlledTest):
         self.assertEqual(self.known() & {POOL_A.address, WEB.address, "10.0.2.255", "0.0.0.0", "10.0.2.77"}, set())
 
     def _behind(self, port: Port) -> None:
-        """Send a later plausible ARP by the same port, and wait until packets follow it."""
+        """Send a plausible ARP message by the same port, and wait until packets go to its MAC address.
+
+        The controller has then processed all earlier messages.
+        """
         host = {CLIENT: CLIENT_GATEWAY, POOL_A: S2_HOST, POOL_B: S3_HOST}[port]
         mac = self.place()
         self.sends_arp(port, host.address, mac)

@@ -352,7 +352,7 @@ class Flight(Established):
 
 
 class MovedPin(TransferTest):
-    """The measurement of a connection whose handshake was a candidate's starts with the ACK that moves the pin."""
+    """If a candidate answered the handshake, measuring the connection starts with the ACK that moves the pin to it."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)

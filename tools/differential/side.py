@@ -101,7 +101,7 @@ class Side:
                 captures.record(frame, *divmod(self._clock + place, 1_000_000))
                 for place, frame in [*given, (len(frames), marker)]
             )
-            # A pipe holds 64 KiB, and the switch reads them in turn: each needs a thread.
+            # A pipe holds 64 KiB, and the switch reads the ports' pipes one after another: each needs a writer thread.
             feeder = threading.Thread(target=self._pipes.write, args=(port, b"".join(records)), daemon=True)
             feeder.start()
             self._feeders.append(feeder)

@@ -29,10 +29,10 @@ does not make a usual one count as lower."""
 
 
 class Knee:
-    """Compares the lasting responses under the present limit with those under lower limits.
+    """Compares the number of long-lived responses under the present limit with that number under lower limits.
 
-    The reference is of the same crowd, because its responses may last longer than usual at any limit. Only lower limits
-    are a reference: without one there is no evidence that the limit makes responses last.
+    Both are measured in the same crowd, because a crowd's responses may take longer than usual under any limit. Without
+    a measurement under a lower limit, nothing shows that the present limit is what makes responses take long.
     """
 
     def __init__(self) -> None:

@@ -137,7 +137,7 @@ async def swept(world: World, memory: Memory) -> None:
 async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     tmp_path: Path, seen: int, lives_s: float, mode: str
 ) -> None:
-    """Status and metrics show the load of every server, with and without the selection of a second candidate."""
+    """Status and metrics count such a connection as open until then, with and without the second look."""
     silent = connection(1.0, 5000, S1)[:seen]
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
         other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet sets the clock

@@ -21,7 +21,7 @@ def test_three_by_hand() -> None:
 
 @pytest.mark.parametrize(("budget", "first"), [(1_747.0, 700.0), (1_748.0, 1448.0)])
 def test_less_than_a_segment_stays_unless_there_is_room_for_one(budget: float, first: float) -> None:
-    """The second has 300 bytes."""
+    """Needs of 700 and 300 bytes: the first becomes a whole segment (1,448) only if the budget has room for both."""
     sizes = in_segments(np.array([700.0, 300.0]), np.full(2, 1448.0), np.zeros(2, int), np.array([budget]))
     assert sizes.tolist() == [first, 300.0]
 

@@ -128,7 +128,7 @@ impl Digests {
         lists
     }
 
-    /// Returns when the next list is due.
+    /// The time, in nanoseconds, at which the next list must be sent; `None` if no message waits.
     pub fn deadline(&self) -> Option<u64> {
         self.buffers.values().filter_map(Buffer::deadline).min()
     }
@@ -174,7 +174,7 @@ impl Buffer {
         }
     }
 
-    /// Returns when the waiting messages are due as a list.
+    /// The time, in nanoseconds, at which the waiting messages must be sent as one list; `None` if none waits.
     fn deadline(&self) -> Option<u64> {
         if self.waiting.is_empty() {
             return None;

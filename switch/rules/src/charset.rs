@@ -28,8 +28,8 @@ impl Charset {
         }
     }
 
-    /// Returns the class that a media type's parameters name: UTF-8 when they name none. Some servers also accept the
-    /// spelling `charset*` of RFC 2231.
+    /// Returns the character set that a media type's parameter `charset` names: UTF-8 without that parameter. Some
+    /// servers also accept the spelling `charset*` of RFC 2231.
     pub(crate) fn of(parameters: &[u8]) -> Charset {
         let named = parameters.split(|&byte| byte == b';').filter_map(|parameter| {
             let equals = memchr::memchr(b'=', parameter)?;

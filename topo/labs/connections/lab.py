@@ -67,7 +67,8 @@ class ConnectionsLab(NamespaceNetwork):
     def _cable(self, inside: str, host: HostPlan) -> str:
         """Lay a host's cable, in a namespace, and return the interface.
 
-        No route leads to the clients: so the namespaces' kernels answer ARP, and no segment.
+        No route leads back to the clients, so the namespaces' kernels answer ARP requests but no TCP segments: that is
+        left to the lab's own programs.
         """
         interface = f"eth{host.port}"
         self.cable({inside: interface, SWITCH: f"port{host.port}"})

@@ -26,7 +26,7 @@ SPEED = "10G"
 """The speed configured for every port. The model ignores it, and sends as fast as it can."""
 BF_RUNTIME_PORT, STATUS_PORT = 50052, 7777
 LOADED_S = 120.0
-"""The driver serves nothing before it has the program in the model."""
+"""The most seconds that the driver may take to load the program into the model; it answers no request before."""
 ANSWERED = "the driver answers"
 """A text of the gateway's log."""
 LATE, ATTEMPTS = "ASSERTION FAILED", 3

@@ -1,4 +1,4 @@
-//! Requests for the rules of a content switch.
+//! Fuzz targets that evaluate a content switch's rules on arbitrary requests.
 
 pub mod http;
 pub mod json;

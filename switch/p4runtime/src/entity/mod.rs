@@ -56,7 +56,7 @@ pub trait StateReader {
     /// Calls `read` with the state, which does not change during the call.
     ///
     /// # Errors
-    /// `ABORTED` when the program was replaced since the read began.
+    /// `ABORTED` when the program was replaced after the client's read request began.
     fn inspect<T>(&self, read: impl FnOnce(&Source<'_>) -> T) -> Outcome<T>;
 }
 

@@ -23,8 +23,8 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// Creates the parser, and closes the fields for which such a body has no values. Returns none when no rule has a
-    /// condition on such a body, or when its character set is not understood.
+    /// Creates the parser for a body of type `media`, and marks as final the fields that a body of this type cannot have.
+    /// Returns `None` when no rule has a condition on this type, or when the body's character set is not supported.
     pub(crate) fn new(media: Media, evaluation: &mut BodyEvaluation) -> Option<Reader> {
         let rules = evaluation.rules;
         let depth = rules.limits.depth;

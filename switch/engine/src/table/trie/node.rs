@@ -76,7 +76,8 @@ impl Place {
         Place { word, shift: bit / STRIDE * STRIDE, open_bits: bit % STRIDE }
     }
 
-    /// On the path to this place, the number of bits below the chunk of the last node in `word`.
+    /// By how many bits key word `word` is shifted right to get the bits by which the last node in that word, on the path
+    /// to this place, selects its child.
     pub fn shift_in(self, word: usize) -> u32 {
         if self.word > word { 0 } else { self.shift }
     }
