@@ -229,8 +229,8 @@ async def test_100_services_of_10_servers_and_what_other_sites_send(
     config = tmp_path / "sluice.yaml"
     config.write_text(web(control=str(tmp_path / "s.sock")))
     services = [
-        service(f"web{number}", *(server(f"s{number}", ratio=0.1, syn=number) for number in range(10)), offered=number)
-        for number in range(100)
+        service(f"web{index}", *(server(f"s{number}", ratio=0.1, syn=index) for number in range(10)), offered=index)
+        for index in range(100)
     ]
     async with (
         controlled(tmp_path / "s.sock", FakeControl(status(*services))),
