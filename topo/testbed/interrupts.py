@@ -74,12 +74,12 @@ def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None
 
 
 def run_command(
-    name: str, work: Callable[[], int], place: Path, *, kept: str = "", errors: tuple[type[Exception], ...] = ()
+    name: str, work: Callable[[], int], place: Path, *, remaining: str = "", errors: tuple[type[Exception], ...] = ()
 ) -> int:
     """Run a command of the lab and return its exit code; what ends it is one line on standard error.
 
-    `place` is where it writes, and `kept` what stays there of a command that was ended. `errors` are further types
-    whose text is for the user, as SetupError's is.
+    `place` is where it writes; `remaining` states what stays there of a command that was ended. `errors` are further
+    types whose text is for the user, as SetupError's is.
     """
     with interruptible():
         try:
@@ -87,9 +87,9 @@ def run_command(
         except (SetupError, *errors) as error:
             text, code = str(error), 1
         except OSError as error:
-            text, code = "; ".join([refusal(error, place), *([kept] if kept else [])]), 1
+            text, code = "; ".join([refusal(error, place), *([remaining] if remaining else [])]), 1
         except Interrupted as interrupted:
-            ends = ", ".join(["everything it started is gone", *([kept] if kept else [])])
+            ends = ", ".join(["everything it started is gone", *([remaining] if remaining else [])])
             text, code = f"ended by {interrupted}; {ends}", 128 + interrupted.number
     print(f"sluice {name}: {text}", file=sys.stderr)
     return code

@@ -88,10 +88,10 @@ class Load:
     def __init__(self, net: SteadyNetwork, connections: int = KEPT, per_s: float = PER_S) -> None:
         self._connections = connections
         endless: dict[str, Any] = {"requests": 1 << 62, "pause_s": PAUSE_S}
-        kept = Requests(f"{VIP}:{WEB_PORT}", most_bytes=10, connections=connections, at_once=connections, **endless)
+        lasting = Requests(f"{VIP}:{WEB_PORT}", most_bytes=10, connections=connections, at_once=connections, **endless)
         workers = max(1, round(per_s))
         fresh = Requests(f"{VIP}:{WEB_PORT}", most_bytes=10, at_once=workers, apart_s=workers / per_s)
-        self._processes = [net.start_program(clients, CLIENT.name) for clients in (kept, fresh)]
+        self._processes = [net.start_program(clients, CLIENT.name) for clients in (lasting, fresh)]
 
     def progress(self) -> Progress:
         """Return the counts in the last complete lines of the clients."""

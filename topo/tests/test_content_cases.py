@@ -105,7 +105,7 @@ def test_each_request_of_a_connection_has_its_own_group(lab: AnsweringLab, pipel
     assert (outcome.wrong, outcome.broken, outcome.answered) == ([], {}, CONNECTIONS * REQUESTS)
     assert set(outcome.servers["/images"]) <= IMAGES
     assert set(outcome.servers["/fast"]) == {S3.name}
-    # Nobody needs to hear of what is over.
+    # A connection that has ended stays with no agent.
     await_true("agents hold nothing", lambda: held(lab) == 0, 3.0)
 
 

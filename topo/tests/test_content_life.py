@@ -115,7 +115,7 @@ def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
     every request the agent decides are lost, and counted."""
     spliced = lab.ask(*LONG, connections=10, at_once=10, requests=50, pause_s=0.1)
     short = lab.ask(*SPLICED, seconds=6, at_once=10)
-    held = lab.ask(*EACH, seconds=4, at_once=20, requests=50, pause_s=0.1)
+    client = lab.ask(*EACH, seconds=4, at_once=20, requests=50, pause_s=0.1)
     time.sleep(2.0)
     os.kill(lab.agents[A1.name].pid, signal.SIGKILL)
     lab.agents[A1.name].wait(5.0)
@@ -124,7 +124,7 @@ def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
     await_agents(lab, {A1.name: True, A2.name: True})
     assert assert_right(spliced) == 500
     assert assert_right(short) > 0
-    outcome = outcome_of(held)
+    outcome = outcome_of(client)
     assert outcome.wrong == []
     assert 0 < sum(outcome.broken.values()) <= 20
     await_true("they are counted", lambda: counts(lab)["lost"] >= sum(outcome.broken.values()), TOLD_S)

@@ -50,14 +50,14 @@ def of_kinds(lab: AnsweringLab, since: int, *kinds: str) -> list[str]:
 def test_a_stopped_controller_blames_nothing(lab: AnsweringLab) -> None:
     await_agents(lab, {A1.name: True, A2.name: True})
     since, repeated = len(events(lab)), repeated_syns(lab)
-    held = lab.ask(*LONG, connections=10, at_once=10, requests=80, pause_s=0.1)
+    client = lab.ask(*LONG, connections=10, at_once=10, requests=80, pause_s=0.1)
     fresh = lab.ask(*EACH, seconds=12, at_once=10)
     assert lab.controller.process is not None
     for _ in range(2):
         with stopped(lab.controller.process):
             time.sleep(STOPPED_S)
         await_agents(lab, {A1.name: True, A2.name: True})
-    assert assert_right(held) == 800
+    assert assert_right(client) == 800
     assert assert_right(fresh) > 0
     assert repeated_syns(lab) == repeated, "no connection request was lost"
     assert of_kinds(lab, since, "agent", "ejected") == []
@@ -78,12 +78,12 @@ def test_a_stopped_agent_is_gone_and_comes_back_alone(lab: AnsweringLab) -> None
 
 def test_a_stopped_switch_leaves_agents_and_servers_in_place(lab: AnsweringLab) -> None:
     since = len(events(lab))
-    held = lab.ask(*LONG, connections=10, at_once=10, requests=40, pause_s=0.1)
+    client = lab.ask(*LONG, connections=10, at_once=10, requests=40, pause_s=0.1)
     fresh = lab.ask(*EACH, seconds=8, at_once=10)
     assert lab.switch.process is not None
     with stopped(lab.switch.process):
         time.sleep(STOPPED_S)
-    assert assert_right(held) == 400
+    assert assert_right(client) == 400
     assert assert_right(fresh) > 0
     await_agents(lab, {A1.name: True, A2.name: True})
     assert of_kinds(lab, since, "agent", "ejected") == []

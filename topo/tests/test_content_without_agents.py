@@ -38,7 +38,7 @@ def without_agents(lab: AnsweringLab, does: str) -> Generator[None]:
 
 def test_new_connections_are_refused_at_once() -> None:
     with AnsweringLab(switch_kind(), content={"guess": False}) as lab:
-        held = lab.ask(*LONG, **HELD)
+        client = lab.ask(*LONG, **HELD)
         assert assert_right(lab.ask(*EACH, connections=20)) == 20
         with without_agents(lab, "refuse"):
             output = lab.call(
@@ -46,13 +46,13 @@ def test_new_connections_are_refused_at_once() -> None:
             )
             assert output.endswith(f"status={REFUSED}\n"), output
         assert assert_right(lab.ask(*EACH, connections=60)) == 60
-        assert assert_right(held) == 1500
+        assert assert_right(client) == 1500
 
 
 def test_a_group_gets_new_connections_unread() -> None:
     rules = [rule for rule in RULES if "refuse" not in rule]
     with AnsweringLab(switch_kind(), content={"guess": False, "without_agents": "images", "rules": rules}) as lab:
-        held = lab.ask(*LONG, **HELD)
+        client = lab.ask(*LONG, **HELD)
         assert assert_right(lab.ask(*EACH, connections=20)) == 20
         with without_agents(lab, "images"):
             assert assert_right(lab.ask(*LONG, connections=60, requests=3)) == 180
@@ -61,6 +61,6 @@ def test_a_group_gets_new_connections_unread() -> None:
             unread = lab.ask(*LONG, **HELD)
             await_true("connections without an agent", lambda: unread.exit_code() is None, RECOVERED_S)
         assert assert_right(lab.ask(*EACH, connections=60)) == 60
-        assert assert_right(held) == 1500
+        assert assert_right(client) == 1500
         assert assert_right(unread) == 1500
         assert {server["name"] for server in shop(lab)["servers"] if server["state"] == "in"} == {A1.name, A2.name}

@@ -244,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if all(verdicts.values()) else 1
 
     place = options.output or REPOSITORY / "results"
-    return run_command("news", work, place, kept="complete runs are kept", errors=(LogFormatError,))
+    return run_command("news", work, place, remaining="complete runs are kept", errors=(LogFormatError,))
 
 
 if __name__ == "__main__":

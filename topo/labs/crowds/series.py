@@ -172,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(series.table(rows))
         return 0
 
-    return run_command(name, work, options.output or REPOSITORY / "results", kept="complete runs are kept")
+    return run_command(name, work, options.output or REPOSITORY / "results", remaining="complete runs are kept")
 
 
 if __name__ == "__main__":

@@ -150,9 +150,9 @@ def _bystanders(scenario: Scenario, by_variant: Mapping[str, Result]) -> dict[st
                 found[f"{scenario.name}: {what}"] = times <= LATENCY_TIMES
             found[f"{scenario.name}: no bystander refused ({name}: {refused})"] = refused == 0
         if scenario.bulk:
-            kept = crowd.bystander_goodput_kbps / max(1e-9, quiet.bystander_goodput_kbps)
-            what = f"bulk keeps at least 90 % of its goodput ({name}: {kept:.0%})"
-            found[f"{scenario.name}: {what}"] = kept >= GOODPUT_KEPT
+            goodput_share = crowd.bystander_goodput_kbps / max(1e-9, quiet.bystander_goodput_kbps)
+            what = f"bulk keeps at least 90 % of its goodput ({name}: {goodput_share:.0%})"
+            found[f"{scenario.name}: {what}"] = goodput_share >= GOODPUT_KEPT
     return found
 
 
