@@ -59,7 +59,7 @@ const bit<32> TICK_US   = 65536;
 // Added to the clock so that a zeroed cell is older than any idle time, since BMv2's clock starts at 0: 12.7 days.
 const bit<32> TICK_BASE = 0x01000000;
 
-// Ticks within which the server's answer to a tickle counts: 0.98 s.
+// Ticks after a tickle (an ACK with impossible numbers, see closing.p4) within which the server's answer to it is used: 0.98 s.
 const bit<32> PROBE_TIME = 15;
 
 // Time in the response rates: a 48-bit microsecond clock without its low 10 bits, plus TICK_BASE. Its 32 bits wrap after 50 days.

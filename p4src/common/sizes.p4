@@ -18,7 +18,7 @@
 
 const bit<32> SERVICES         = 1024;   // services that a switch has to carry; also the number of admission meters
 const bit<32> SERVERS          = 1024;   // servers of all services together; also the cells of each ledger register
-const bit<32> SERVICE_ENDPOINTS = 2048;  // endpoints of services, and one deny_direct entry for each server
+const bit<32> SERVICE_ENDPOINTS = 2048;  // addresses and ports of services, and an entry of action deny_direct for each server
 
 // Slots in each of the connection table's two ways.
 #if defined(LARGE)
@@ -95,6 +95,6 @@ const bit<32> ROUTES           = 131072; // for 10^5 prefixes
 const bit<32> ROUTES           = 4096;
 #endif
 const bit<32> NEIGHBOURS       = 4096;   // entries for all servers, gateways and directly attached hosts
-const bit<32> REASONS          = 256;    // all values of an 8-bit reason
+const bit<32> REASONS          = 256;    // cells of a counter by reason: an 8-bit reason has that many values
 
 #endif

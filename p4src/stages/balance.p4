@@ -22,8 +22,8 @@ control Balance(inout metadata_t meta) {
     apply {
         others_id_t others = 0;
         bit<16> point = 0;            // in the unit interval, in units of 1/65,536; for the next draw
-        bool asked = meta.event == Event.syn;
-        by_ratio.apply(meta, asked, others, point);
+        bool is_syn = meta.event == Event.syn;
+        by_ratio.apply(meta, is_syn, others, point);
         if (meta.preferred != 0) {
             meta.choice = meta.preferred;
         } else if (others != 0 && meta.pass == Pass.first) {

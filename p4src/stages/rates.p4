@@ -34,9 +34,9 @@ control Rates(in headers_t hdr, in metadata_t meta) {
     rate_key_t mask;
     rate_key_t flow_key;
     rate_key_t in_sample;
-    rate_time_t whole;
+    rate_time_t step_mask;
     rate_time_t eight_steps;
-    rate_left_t left;
+    rate_left_t update;
 
     // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off. A response is measured if its fingerprint has
     // zeros under the mask.
@@ -56,7 +56,7 @@ control Rates(in headers_t hdr, in metadata_t meta) {
     @hidden
     action sample() {
         in_sample = flow_key & mask;
-        whole = -step;
+        step_mask = -step;
         eight_steps = step << 3;
     }
 
@@ -68,8 +68,8 @@ control Rates(in headers_t hdr, in metadata_t meta) {
                     rate_hash.apply(meta, flow_key);
                     sample();
                     if (in_sample == 0) {
-                        flow.apply(flow_key, meta.clock, whole, eight_steps, left);
-                        bytes.apply(flow_key, left, hdr.ipv4.total_length);
+                        flow.apply(flow_key, meta.clock, step_mask, eight_steps, update);
+                        bytes.apply(flow_key, update, hdr.ipv4.total_length);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-// Egress: tags what ingress forwarded, and counts it.
+// Egress: adds VLAN tags to the packets that ingress forwarded, and counts these packets.
 #ifndef SLUICE_TNA_EGRESS_P4
 #define SLUICE_TNA_EGRESS_P4
 

@@ -64,8 +64,8 @@ control CapBytes(in headers_t hdr, in bit<8> scale, out bit<32> bytes) {
 }
 
 // Writes the bytes that may still be sent as a window.
-control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<8> scale, inout bit<32> left, inout bit<1> changed) {
-    CAP_SHIFTS(left, >>)
+control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<8> scale, inout bit<32> remaining, inout bit<1> changed) {
+    CAP_SHIFTS(remaining, >>)
 
     @hidden
     action change() {
@@ -94,7 +94,7 @@ control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<
 
     @hidden
     action narrow() {
-        @in_hash { hdr.tcp.window = left[15:0]; }
+        @in_hash { hdr.tcp.window = remaining[15:0]; }
     }
 
     apply {

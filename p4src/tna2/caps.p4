@@ -35,7 +35,7 @@ typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // slot in the lower bits
 #include "cap_window.p4"
 
 // Classifies the packet, and extracts the low bits of the number by which a SYN-ACK matches its SYN.
-control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out CapOp op, out bit<16> asked) {
+control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out CapOp op, out bit<16> asked_number) {
     @hidden
     action is(CapOp value) {
         op = value;
@@ -73,12 +73,12 @@ control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out 
 
     @hidden
     action of_syn() {
-        @in_hash { asked = hdr.tcp.sequence[15:0]; }
+        @in_hash { asked_number = hdr.tcp.sequence[15:0]; }
     }
 
     @hidden
     action of_answer() {
-        @in_hash { asked = hdr.tcp.acknowledgement[15:0]; }
+        @in_hash { asked_number = hdr.tcp.acknowledgement[15:0]; }
     }
 
     apply {
@@ -133,9 +133,9 @@ control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, 
     }
 }
 
-// The bytes that the receiver of a window may still send. `left` includes `rest`, which rounds up to the window's unit.
+// The bytes that the receiver of a window may still send. `remaining` includes `rest`, which rounds up to the window's unit.
 control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t known, in compared_t result,
-                in bit<32> bytes, in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> left) {
+                in bit<32> bytes, in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> remaining) {
     CapEffectServer() effect_server;
     CapEffectClient() effect_client;
     CapOffered() offered;
@@ -172,13 +172,13 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
     // Compares signed numbers, since the offered window may end before this acknowledgement.
     @hidden
     action larger() {
-        left = (bit<32>)max((int<32>)before, (int<32>)rounded_most);
+        remaining = (bit<32>)max((int<32>)before, (int<32>)rounded_most);
     }
 
     // Not more than the window itself, so that a window within the cap passes unchanged.
     @hidden
     action lesser() {
-        left = min(left, rounded_bytes);
+        remaining = min(remaining, rounded_bytes);
     }
 
     apply {
@@ -230,7 +230,7 @@ control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> numbe
     bit<32> floor;
     bit<32> cap;
     bit<32> bytes;
-    bit<32> left;
+    bit<32> remaining;
 
     @hidden
     action at_least() {
@@ -245,8 +245,8 @@ control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> numbe
         cap_scale.apply(op, client_facts, server_facts, agreed_op, scale, rest, floor);
         cap_bytes.apply(hdr, scale, bytes);
         at_least();
-        cap_left.apply(hdr, all.sluice, all.bridge.connection, agreed_op, known, result, bytes, rest, number, cap, left);
-        cap_window.apply(hdr, agreed_op, known, scale, left, all.segment_changed);
+        cap_left.apply(hdr, all.sluice, all.bridge.connection, agreed_op, known, result, bytes, rest, number, cap, remaining);
+        cap_window.apply(hdr, agreed_op, known, scale, remaining, all.segment_changed);
     }
 }
 

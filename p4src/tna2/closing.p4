@@ -40,7 +40,7 @@ control Closing(inout headers_t hdr, inout resources_egress_t all, in CapOp op, 
     idle_since_t ordered = 0;
     idle_since_t stamp;
     ClosingOp closing_op;
-    compared_t was = 0;
+    compared_t state_before = 0;
 
     @hidden
     action cut_now() {
@@ -84,7 +84,7 @@ control Closing(inout headers_t hdr, inout resources_egress_t all, in CapOp op, 
         key = {
             op               : ternary @name("op");
             all.sluice.event : ternary @name("event");
-            was              : ternary @name("was");
+            state_before     : ternary @name("was");
         }
         actions = { take; refuse; hold; pass; }
         const entries = {
@@ -103,7 +103,7 @@ control Closing(inout headers_t hdr, inout resources_egress_t all, in CapOp op, 
         order.apply(all.bridge.connection, op, hdr.tcp.src_port, ordered);
         peer.apply(all.bridge.connection, op, hdr.ipv4.src);
         packet.apply(hdr, all.sluice, op, known, grows, acknowledged, now, ordered, closing_op, stamp);
-        state.apply(all.bridge.connection, closing_op, stamp, was);
+        state.apply(all.bridge.connection, closing_op, stamp, state_before);
         steps.apply();
     }
 }

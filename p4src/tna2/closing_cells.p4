@@ -205,8 +205,8 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
     }
 }
 
-// Whether a connection is idle, and since when; or closed. `was`: the comparison of the cell before this packet.
-control ClosingState(in flow_index_t index, in ClosingOp closing_op, in idle_since_t stamp, inout compared_t was) {
+// Whether a connection is idle, and since when; or closed. `state_before`: the comparison of the cell before this packet.
+control ClosingState(in flow_index_t index, in ClosingOp closing_op, in idle_since_t stamp, inout compared_t state_before) {
     @name(".SluiceIngress.closing.closing_state")
     @id(REGISTER_CLOSING_STATE)
     Register<idle_since_t, flow_index_t>(SPLICES, 0) closing_state;
@@ -248,17 +248,17 @@ control ClosingState(in flow_index_t index, in ClosingOp closing_op, in idle_sin
 
     @hidden
     action do_speak() {
-        was = speak.execute(index);
+        state_before = speak.execute(index);
     }
 
     @hidden
     action do_acknowledge() {
-        was = acknowledge.execute(index);
+        state_before = acknowledge.execute(index);
     }
 
     @hidden
     action do_close() {
-        was = close.execute(index);
+        state_before = close.execute(index);
     }
 
     @hidden

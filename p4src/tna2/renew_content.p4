@@ -1,5 +1,5 @@
-// Renew with content switching: renews pins as renew.p4 does. In addition, an agent that has left a server by a RST, in order to go to another
-// of its groups, keeps its slot for that group's choice.
+// Renew stage with content switching: renews pins as renew.p4 does. In addition, an agent that resets its connection to a server
+// because the next request is for another group keeps the slot, and that group's choice fills it.
 //
 //   reads  content, draining, event, pass, claimed, pinned, state, granted, decided, choice
 //   writes next_pass

@@ -1,5 +1,5 @@
-// Splice: decides whether agent or switch translates a content connection, and translates for the switch (Chow, Wang & Prakash, section 3.1),
-// as in v1model/splice.p4, but without guesses.
+// Splice stage of content connections (Chow, Wang & Prakash, section 3.1): decides whether the agent or the switch translates a
+// packet between client and server, and translates it if the switch does. As in v1model/splice.p4, but without guessed servers.
 //
 //   reads  place, path, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order

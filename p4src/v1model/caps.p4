@@ -144,12 +144,12 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
                         CAPS_SEGMENT(cap_server, cap_client, cap_offered_server, cap_offered_client, receive_cap, AGREED_SERVER, true)
                     }
                     if (ack.known == 1) {
-                        bit<32> left = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);
-                        left = left >> facts[FACTS_SCALE];
-                        if (left < (bit<32>)hdr.tcp.window) {
+                        bit<32> remaining = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);
+                        remaining = remaining >> facts[FACTS_SCALE];
+                        if (remaining < (bit<32>)hdr.tcp.window) {
                             // At least 1 byte is left for a FIN.
-                            meta.respliced = meta.respliced + word_change(hdr.tcp.window, left[15:0]);
-                            hdr.tcp.window = left[15:0];
+                            meta.respliced = meta.respliced + word_change(hdr.tcp.window, remaining[15:0]);
+                            hdr.tcp.window = remaining[15:0];
                         }
                     }
                 }

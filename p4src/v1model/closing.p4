@@ -65,12 +65,12 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
 
 // Turns a client's ACK into the server's FIN again, or into the ACK after it. The timestamps are exchanged (RFC 7323, section
 // 3.2), since a host may drop a segment without them.
-control SayAgain(inout headers_t hdr, inout metadata_t meta, in bit<32> client_number, in bit<1> says_fin, inout verdict_t verdict) {
+control SayAgain(inout headers_t hdr, inout metadata_t meta, in bit<32> client_number, in bit<1> lacks_fin, inout verdict_t verdict) {
     TurnRound() turn_round;
 
     apply {
         turn_round.apply(hdr, meta, client_number, verdict);
-        hdr.tcp.fin = says_fin;
+        hdr.tcp.fin = lacks_fin;
         hdr.tcp.window = 0xffff;                          // with a closed window, the client's FIN would have to wait
         if (hdr.kept_options.isValid()) {
             bit<32> echoed = hdr.kept_options.scale_lead ++ hdr.kept_options.scale;
@@ -94,11 +94,11 @@ control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, in
 
     ClosingStep step;
     bit<32> client_number;
-    bit<1> says_fin;
+    bit<1> lacks_fin;
 
     apply {
         if (hdr.tcp.isValid() && (meta.pass != Pass.close || meta.path == Path.to_service)) {
-            cells.apply(hdr, meta, place, step, client_number, says_fin);
+            cells.apply(hdr, meta, place, step, client_number, lacks_fin);
             if (step == ClosingStep.probe) {
                 hdr.tickle.setInvalid();
             } else if (step == ClosingStep.end) {
@@ -111,7 +111,7 @@ control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, in
                 meta.next_pass = Pass.close;
             } else if (step == ClosingStep.say_again) {
                 verdict.drop = DropReason.closed_again;
-                say_again.apply(hdr, meta, client_number, says_fin, verdict);
+                say_again.apply(hdr, meta, client_number, lacks_fin, verdict);
             } else if (step >= ClosingStep.refuse && step <= ClosingStep.refuse_first) {
                 verdict.drop = DropReason.closed_reset;
                 if (step == ClosingStep.refuse_first) {

@@ -73,27 +73,27 @@ enum bit<8> ClosingStep {
 }
 
 pause_length_t pause_length(in bit<32> ticks) {
-    bit<32> left = ticks;
+    bit<32> remaining = ticks;
     pause_length_t length = 0;
-    if (left >= (1 << 14)) {
+    if (remaining >= (1 << 14)) {
         length = 15;
     } else {
-        if (left >= 128) {
+        if (remaining >= 128) {
             length = 7;
-            left = left >> 7;
+            remaining = remaining >> 7;
         }
-        if (left >= 8) {
+        if (remaining >= 8) {
             length = length + 3;
-            left = left >> 3;
+            remaining = remaining >> 3;
         }
-        if (left >= 4) {
+        if (remaining >= 4) {
             length = length + 2;
-            left = left >> 2;
+            remaining = remaining >> 2;
         }
-        if (left >= 2) {
+        if (remaining >= 2) {
             length = length + 2;
         } else {
-            length = length + left[3:0];
+            length = length + remaining[3:0];
         }
     }
     return length;
@@ -175,17 +175,17 @@ control Tickle(in headers_t hdr, in metadata_t meta, in closing_state_t before, 
     }
 }
 
-// A client's segment on a closed connection. `client_number`: the client's next number; `says_fin`: the client has not
+// A client's segment on a closed connection. `client_number`: the client's next number; `lacks_fin`: the client has not
 // acknowledged the FIN.
 control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool keepalive,
-                    inout closing_state_t state, inout ClosingStep step, inout bit<32> client_number, inout bit<1> says_fin) {
+                    inout closing_state_t state, inout ClosingStep step, inout bit<32> client_number, inout bit<1> lacks_fin) {
     apply {
         client_number = client_next[CLOSING_NUMBER];
         if (server_next == 1w1 ++ hdr.tcp.acknowledgement) {
-            says_fin = 1;
+            lacks_fin = 1;
         }
-        if (meta.event == Event.ack && (keepalive || (says_fin == 1 && meta.payload == 0))
-            && (says_fin == 1 || server_next == 1w1 ++ (hdr.tcp.acknowledgement - 1))) {
+        if (meta.event == Event.ack && (keepalive || (lacks_fin == 1 && meta.payload == 0))
+            && (lacks_fin == 1 || server_next == 1w1 ++ (hdr.tcp.acknowledgement - 1))) {
             step = ClosingStep.say_again;
         } else if (meta.payload != 0 && meta.event != Event.reset && meta.event != Event.syn) {
             step = ClosingStep.refuse;
@@ -234,9 +234,9 @@ control PauseCount(in metadata_t meta, inout closing_state_t state) {
     }
 }
 
-// `client_number`: the client's next number, if `step` is say_again; `says_fin`: the client has not acknowledged the FIN.
+// `client_number`: the client's next number, if `step` is say_again; `lacks_fin`: the client has not acknowledged the FIN.
 control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out ClosingStep step, out bit<32> client_number,
-                     out bit<1> says_fin) {
+                     out bit<1> lacks_fin) {
     @name(".SluiceIngress.closing.closing_server_next")
     @id(REGISTER_CLOSING_SERVER_NEXT)
     register<closing_number_t>(SPLICES) closing_server_next;
@@ -271,7 +271,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
     apply {
         step = ClosingStep.nothing;
         client_number = 0;
-        says_fin = 0;
+        lacks_fin = 0;
         pauses = false;
         index = flow_index(meta.way, place.slot_1, place.slot_2);
         if (meta.claimed == 1 || meta.pass == Pass.move) {
@@ -301,7 +301,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
             } else {
                 bool keepalive = meta.payload <= 1 && meta.event == Event.ack && client_next == 1w1 ++ (hdr.tcp.sequence + 1);
                 if (hdr.tickle.isValid())                                   tickle.apply(hdr, meta, before, state, step);
-                else if (closed)                                            late_segment.apply(hdr, meta, server_next, client_next, keepalive, state, step, client_number, says_fin);
+                else if (closed)                                            late_segment.apply(hdr, meta, server_next, client_next, keepalive, state, step, client_number, lacks_fin);
                 else if (meta.event == Event.ack && (meta.payload == 0 || keepalive)) {
                     client_ack.apply(closing_peer, closing_hint, hdr, meta, index, server_next, state, pauses);
                 } else {

@@ -7,11 +7,11 @@
 #define SLUICE_V1MODEL_HANDSHAKE_P4
 
 parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t meta) {
-    bit<320> left;                 // options not parsed yet, followed by zeros, which end the list
+    bit<320> unparsed;                 // options not parsed yet, followed by zeros, which end the list
 
     #define HANDSHAKE_WORDS(n, bits) \
         state words_##n { \
-            left = packet.lookahead<bit<bits>>() ++ (bit<(320 - bits)>)0; \
+            unparsed = packet.lookahead<bit<bits>>() ++ (bit<(320 - bits)>)0; \
             transition option; \
         }
 
@@ -44,12 +44,12 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
     HANDSHAKE_WORDS(9, 288)
 
     state words_10 {
-        left = packet.lookahead<bit<320>>();
+        unparsed = packet.lookahead<bit<320>>();
         transition option;
     }
 
     state option {
-        transition select(left[319:304]) {
+        transition select(unparsed[319:304]) {
             0x0204            : mss;
             0x0402            : sack;
             0x080a            : timestamps;
@@ -66,52 +66,52 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
     }
 
     state nop {
-        left = left << 8;
+        unparsed = unparsed << 8;
         transition option;
     }
 
     // An MSS of 0 is ignored. The missing bytes of a truncated value are 0.
     state mss {
-        transition select(left[303:288]) {
+        transition select(unparsed[303:288]) {
             0       : skip;
             default : some_mss;
         }
     }
 
     state some_mss {
-        meta.options.mss = left[303:288];
-        left = left << 32;
+        meta.options.mss = unparsed[303:288];
+        unparsed = unparsed << 32;
         transition option;
     }
 
     // A scale above 14 counts as 14 (RFC 7323, section 2.3).
     state scale {
-        transition select(left[303:296]) {
+        transition select(unparsed[303:296]) {
             0 .. 14 : small_scale;
             default : large_scale;
         }
     }
 
     state small_scale {
-        meta.options.scale = (bit<5>)left[300:296] + 1;
-        left = left << 24;
+        meta.options.scale = (bit<5>)unparsed[300:296] + 1;
+        unparsed = unparsed << 24;
         transition option;
     }
 
     state large_scale {
         meta.options.scale = 15;
-        left = left << 24;
+        unparsed = unparsed << 24;
         transition option;
     }
 
     state sack {
         meta.options.sack = 1;
-        left = left << 16;
+        unparsed = unparsed << 16;
         transition option;
     }
 
     state timestamps {
-        left = left << 80;
+        unparsed = unparsed << 80;
         transition option;
     }
 
@@ -122,9 +122,9 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
 
     // Shifts in two steps, since the target shifts by less than 256 bits.
     state skip {
-        bit<8> half = left[311:304] << 2;
-        left = left << half;
-        left = left << half;
+        bit<8> half = unparsed[311:304] << 2;
+        unparsed = unparsed << half;
+        unparsed = unparsed << half;
         transition option;
     }
 }

@@ -34,20 +34,20 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
         bit<32> index = flow_index(meta.way, place.slot_1, place.slot_2);
         splice_cells.read(cell, index);
         if (meta.content == Content.agent) {
-            bool mine = cell[SPLICE_AGENT] == meta.agent;
+            bool is_owner = cell[SPLICE_AGENT] == meta.agent;
             bool agents_turn = (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.agent;
             if ((bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed) {
-                mine = true;
+                is_owner = true;
             }
             if (meta.path == Path.order) {
                 splice_cell_t ordered = ((bit<8>)Turn.spliced)[1:0] ++ 3w0 ++ hdr.splice.client_shift[3:0] ++ meta.agent
                                         ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
-                bool may = mine && (bit<8>)cell[SPLICE_TURN] != (bit<8>)Turn.spliced;
+                bool is_allowed = is_owner && (bit<8>)cell[SPLICE_TURN] != (bit<8>)Turn.spliced;
                 if (hdr.splice.turn == (bit<8>)Turn.agent) {
                     ordered = ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 5w0 ++ meta.agent_address;
-                    may = (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed && cell[GUESSED_CLIENT] == hdr.splice.delta;
+                    is_allowed = (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed && cell[GUESSED_CLIENT] == hdr.splice.delta;
                 }
-                if (may || cell == ordered) {
+                if (is_allowed || cell == ordered) {
                     splice_cells.write(index, ordered);
                     hdr.splice.status = (bit<8>)SpliceStatus.applied;
                 } else {
@@ -55,7 +55,7 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
                 }
             } else if (meta.claimed == 1 || (meta.event == Event.syn && agents_turn)) {
                 splice_cells.write(index, ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 5w0 ++ meta.agent_address);
-            } else if (!mine || meta.event == Event.syn) {
+            } else if (!is_owner || meta.event == Event.syn) {
                 drop = DropReason.spliced;
             }
         } else if (meta.content == Content.client && meta.claimed == 1) {

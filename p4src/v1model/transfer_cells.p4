@@ -67,9 +67,9 @@ control TransferOwner(in metadata_t meta, in transfer_key_t key, inout transfer_
         transfer_owner_t cell;
         bit<16> now = transfer.now[31:16];
         transfer_owner.read(cell, transfer.slot);
-        bool mine = cell[TRANSFER_KEY] == key && cell[TRANSFER_SERVER] != 0;
+        bool is_owner = cell[TRANSFER_KEY] == key && cell[TRANSFER_SERVER] != 0;
         bool free = cell[TRANSFER_SERVER] == 0 || now - cell[TRANSFER_STAMP] > TRANSFER_OWNED;
-        if (!mine && !(free && transfer.op == TransferOp.start)) {
+        if (!is_owner && !(free && transfer.op == TransferOp.start)) {
             transfer.op = TransferOp.none;
         } else {
             if (meta.next_state == PinState.answered) {

@@ -15,18 +15,18 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
     VerdictCounters() counters;
 
     apply {
-        PuntReason wanted = verdict.punt;
-        if (wanted != PuntReason.none) {
+        PuntReason punt_reason = verdict.punt;
+        if (punt_reason != PuntReason.none) {
             bit<1> limited;
-            punt_meter.apply(wanted, limited);
+            punt_meter.apply(punt_reason, limited);
             if (limited == 1) {
                 verdict.punt = PuntReason.none;
-                if (wanted == PuntReason.arp) {          // an ARP reply has no other use
+                if (punt_reason == PuntReason.arp) {          // an ARP reply has no other use
                     verdict.drop = DropReason.punt_limited;
                 }
             }
         }
-        counters.apply(verdict, wanted);
+        counters.apply(verdict, punt_reason);
 
         if (verdict.punt == PuntReason.arp || verdict.punt == PuntReason.sender) {
             digest<arp_sender_t>(DIGEST_ARP_SENDER, { meta.ingress_port, hdr.arp.target, hdr.arp.target_mac, hdr.arp.sender });

@@ -9,7 +9,7 @@ const bit<32> GROUP_SIZE = 1024;       // largest sum of the weights in a group
 // Draws by the weights that follow from R. A pass that renews a pin draws anew, with the ports exchanged. (Adding the pass to the
 // hashed fields would not do: CRCs are linear, so all connections that drew the same server would draw the same other server.
 // Exchanging the halves of an address would split every address into two fields.)
-control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
+control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t others, inout bit<16> point) {
     l4_port_t near_port;
     l4_port_t far_port;
 
@@ -48,7 +48,7 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
             near_port = meta.flow.src_port;
             far_port = meta.flow.dst_port;
         }
-        if (asked) {
+        if (is_syn) {
             choose.apply();
         }
     }

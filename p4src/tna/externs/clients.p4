@@ -9,7 +9,7 @@ typedef bit<(32 - ADMITTED_CLIENT_BITS)> client_fingerprint_t;
 // client is known if the cell holds it with a time that is not before `oldest`; the time is then renewed. One CRC-32 gives cell
 // and fingerprint. For one destination it is a bijection of the client's address, so that no two clients of a destination are
 // mistaken for each other.
-control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked, in bit<8> refused, in ticks_t oldest, in ticks_t now,
+control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> remembers, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
     bit<32> key;
@@ -48,14 +48,14 @@ control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked
     apply {
         known = 0;
         key = hash.get({ client, destination });
-        if (asked == 1) {
+        if (remembers == 1) {
             if (refused == REFUSED) {
                 before = read_client.execute(key[ADMITTED_CLIENT_BITS - 1:0]);
             } else {
                 write_client.execute(key[ADMITTED_CLIENT_BITS - 1:0]);
             }
         }
-        if (asked == 1) {
+        if (remembers == 1) {
             if (refused != REFUSED) {
                 write_stamp.execute(key[ADMITTED_CLIENT_BITS - 1:0]);
             } else if (before == key[31:ADMITTED_CLIENT_BITS]) {

@@ -12,7 +12,7 @@ struct pin_t {
 
 // A server cell: takes the choice when a SYN claims the slot; gives a request its server; gives an answer the pinned server for
 // comparison.
-control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta, inout pin_t pin) {
+control PinServer1(in pin_slot_t slot, in look_t lookup, in compared_t result, inout metadata_t meta, inout pin_t pin) {
     @id(REGISTER_PIN_SERVER_1)
     Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_1;
 
@@ -58,7 +58,7 @@ control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, ino
     table operation {
         key = {
             meta.path : ternary @name("path");
-            look      : ternary @name("look");
+            lookup    : ternary @name("look");
             result    : ternary @name("result");
         }
         actions = { do_take; do_give; do_name; neither; }
@@ -80,7 +80,7 @@ control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, ino
     }
 }
 
-control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in bit<1> undecided,
+control PinServer2(in pin_slot_t slot, in look_t lookup, in compared_t result, in bit<1> undecided,
                    inout metadata_t meta, inout pin_t pin) {
     @id(REGISTER_PIN_SERVER_2)
     Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_2;
@@ -140,7 +140,7 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     table operation {
         key = {
             meta.path  : ternary @name("path");
-            look       : ternary @name("look");
+            lookup     : ternary @name("look");
             result     : ternary @name("result");
             meta.event : ternary @name("event");
             undecided  : ternary @name("undecided");

@@ -102,7 +102,7 @@ const look_t LOOK_CLAIM = 2;           // a SYN claims a slot in one way, and lo
 const look_t LOOK_RENEW = 3;
 
 control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,
-                out look_t look, out compared_t result) {
+                out look_t lookup, out compared_t result) {
     @id(REGISTER_PIN_KEY_1)
     Register<pin_key_t, pin_slot_t>(CONNECTION_SLOTS, { 0, 0 }) pin_key_1;
 
@@ -140,31 +140,31 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
     @hidden
     action do_look(look_t how) {
         result = see.execute(slot);
-        look = how;
+        lookup = how;
     }
 
     @hidden
     action do_claim() {
         result = claim.execute(slot);
-        look = LOOK_CLAIM;
+        lookup = LOOK_CLAIM;
     }
 
     @hidden
     action do_touch(look_t how) {
         result = touch.execute(slot);
-        look = how;
+        lookup = how;
     }
 
     @hidden
     action do_close() {
         result = close.execute(slot);
-        look = LOOK_ANY;
+        lookup = LOOK_ANY;
     }
 
     @hidden
     action neither() {
         result = 0;
-        look = LOOK_ANY;
+        lookup = LOOK_ANY;
     }
 
     @hidden
@@ -199,7 +199,7 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
 }
 
 control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,
-                out look_t look, out compared_t result) {
+                out look_t lookup, out compared_t result) {
     @id(REGISTER_PIN_KEY_2)
     Register<pin_key_t, pin_slot_t>(CONNECTION_SLOTS, { 0, 0 }) pin_key_2;
 
@@ -237,31 +237,31 @@ control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
     @hidden
     action do_look(look_t how) {
         result = see.execute(slot);
-        look = how;
+        lookup = how;
     }
 
     @hidden
     action do_claim() {
         result = claim.execute(slot);
-        look = LOOK_CLAIM;
+        lookup = LOOK_CLAIM;
     }
 
     @hidden
     action do_touch(look_t how) {
         result = touch.execute(slot);
-        look = how;
+        lookup = how;
     }
 
     @hidden
     action do_close() {
         result = close.execute(slot);
-        look = LOOK_ANY;
+        lookup = LOOK_ANY;
     }
 
     @hidden
     action neither() {
         result = 0;
-        look = LOOK_ANY;
+        lookup = LOOK_ANY;
     }
 
     @hidden

@@ -29,7 +29,7 @@ struct rate_flow_t {
     bit<32> last;
 }
 
-control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
+control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t step_mask, in rate_time_t eight_steps, out rate_left_t update) {
     rate_time_t now_whole;
     rate_time_t eight_ago;
 
@@ -56,19 +56,19 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
 
     @hidden
     action do_take() {
-        left.owner = take.execute((rate_slot_t)flow_key);
-        now_whole = now & whole;
+        update.owner = take.execute((rate_slot_t)flow_key);
+        now_whole = now & step_mask;
         eight_ago = now - eight_steps;
     }
 
     @hidden
     action do_pass() {
-        left.steps = pass.execute((rate_slot_t)flow_key);
+        update.steps = pass.execute((rate_slot_t)flow_key);
     }
 
     apply {
         do_take();
-        if (left.owner == ONLY_FIRST || left.owner == ONLY_SECOND || left.owner == BOTH) {
+        if (update.owner == ONLY_FIRST || update.owner == ONLY_SECOND || update.owner == BOTH) {
             do_pass();
         }
     }
@@ -81,7 +81,7 @@ struct rate_bytes_t {
     bit<32> first;
 }
 
-control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) {
+control RateBytes(in rate_key_t flow_key, in rate_left_t update, in bit<16> size) {
     @id(REGISTER_RATE_BYTES)
     Register<rate_bytes_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_bytes;
     MathUnit<bit<32>>(MathOp_t.MUL, 3, 4) three_quarters;
@@ -125,8 +125,8 @@ control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) 
     @hidden
     table operation {
         key = {
-            left.owner : ternary @name("owner");
-            left.steps : ternary @name("steps");
+            update.owner : ternary @name("owner");
+            update.steps : ternary @name("steps");
         }
         actions = { do_start; do_keep; do_fade; leave; }
         const entries = {

@@ -6,11 +6,11 @@ bool may_have_slot(in Content content, in server_id_t agent) {
     return true;
 }
 
-control SpliceTurn1(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta) {
+control SpliceTurn1(in pin_slot_t slot, in look_t lookup, in compared_t result, inout metadata_t meta) {
     apply { }
 }
 
-control SpliceTurn2(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta) {
+control SpliceTurn2(in pin_slot_t slot, in look_t lookup, in compared_t result, inout metadata_t meta) {
     apply { }
 }
 

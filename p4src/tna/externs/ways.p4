@@ -6,7 +6,7 @@
 #include <externs/splice_turns.p4>
 
 // Finds the way that a SYN may claim in its second pass.
-control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in compared_t result_2, inout bit<8> vacant) {
+control Vacancy(in look_t lookup_1, in compared_t result_1, in look_t lookup_2, in compared_t result_2, inout bit<8> vacant) {
     @hidden
     action is(bit<8> way) {
         vacant = way;
@@ -15,9 +15,9 @@ control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in c
     @hidden
     table vacancy {
         key = {
-            look_1   : ternary @name("look_1");
+            lookup_1 : ternary @name("look_1");
             result_1 : ternary @name("result_1");
-            look_2   : ternary @name("look_2");
+            lookup_2 : ternary @name("look_2");
             result_2 : ternary @name("result_2");
         }
         actions = { is; }
@@ -54,27 +54,27 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     SpliceTurn1() turn_1;
     SpliceTurn2() turn_2;
 
-    look_t look_1;
-    look_t look_2;
+    look_t lookup_1;
+    look_t lookup_2;
     compared_t result_1;
     compared_t result_2;
     pin_t pin;
 
     apply {
         if (may_have_slot(meta.content, meta.agent)) {
-            key_1.apply(meta.path, place.slot_1, place.step.op, decided.way, place.fingerprint, place.step.time, look_1, result_1);
-            key_2.apply(meta.path, place.slot_2, place.step.op, decided.way, place.fingerprint, place.step.time, look_2, result_2);
+            key_1.apply(meta.path, place.slot_1, place.step.op, decided.way, place.fingerprint, place.step.time, lookup_1, result_1);
+            key_2.apply(meta.path, place.slot_2, place.step.op, decided.way, place.fingerprint, place.step.time, lookup_2, result_2);
         }
 
-        if (result_1 == ONLY_FIRST || (result_1 == BOTH && look_1 != LOOK_LIVE)
-                || (result_1 == ONLY_SECOND && look_1 == LOOK_CLAIM)) {
-            server_1.apply(place.slot_1, look_1, result_1, meta, pin);
-            turn_1.apply(place.slot_1, look_1, result_1, meta);
+        if (result_1 == ONLY_FIRST || (result_1 == BOTH && lookup_1 != LOOK_LIVE)
+                || (result_1 == ONLY_SECOND && lookup_1 == LOOK_CLAIM)) {
+            server_1.apply(place.slot_1, lookup_1, result_1, meta, pin);
+            turn_1.apply(place.slot_1, lookup_1, result_1, meta);
         } else {
-            server_2.apply(place.slot_2, look_2, result_2, decided.undecided, meta, pin);
-            turn_2.apply(place.slot_2, look_2, result_2, meta);
+            server_2.apply(place.slot_2, lookup_2, result_2, decided.undecided, meta, pin);
+            turn_2.apply(place.slot_2, lookup_2, result_2, meta);
         }
-        vacancy.apply(look_1, result_1, look_2, result_2, meta.vacant);
+        vacancy.apply(lookup_1, result_1, lookup_2, result_2, meta.vacant);
 
         if (meta.held == 1 && (meta.path == Path.to_service || pin.server == meta.server)) {
             meta.pinned = 1;

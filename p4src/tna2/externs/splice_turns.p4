@@ -21,7 +21,7 @@ bool may_have_slot(in Content content, in server_id_t agent) {
     return content != Content.agent || agent != 0;
 }
 
-control SpliceTurn1(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta) {
+control SpliceTurn1(in pin_slot_t slot, in look_t lookup, in compared_t result, inout metadata_t meta) {
     @id(REGISTER_SPLICE_TURN_1)
     Register<turn_t, pin_slot_t>(CONNECTION_SLOTS, 0) splice_turn_1;
 
@@ -81,7 +81,7 @@ control SpliceTurn1(in pin_slot_t slot, in look_t look, in compared_t result, in
             meta.path    : ternary @name("path");
             meta.content : ternary @name("content");
             meta.event   : ternary @name("event");
-            look         : ternary @name("look");
+            lookup       : ternary @name("look");
             result       : ternary @name("result");
         }
         actions = { do_read; do_begin; do_ask; do_order; neither; }
@@ -102,7 +102,7 @@ control SpliceTurn1(in pin_slot_t slot, in look_t look, in compared_t result, in
     }
 }
 
-control SpliceTurn2(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta) {
+control SpliceTurn2(in pin_slot_t slot, in look_t lookup, in compared_t result, inout metadata_t meta) {
     @id(REGISTER_SPLICE_TURN_2)
     Register<turn_t, pin_slot_t>(CONNECTION_SLOTS, 0) splice_turn_2;
 
@@ -162,7 +162,7 @@ control SpliceTurn2(in pin_slot_t slot, in look_t look, in compared_t result, in
             meta.path    : ternary @name("path");
             meta.content : ternary @name("content");
             meta.event   : ternary @name("event");
-            look         : ternary @name("look");
+            lookup       : ternary @name("look");
             result       : ternary @name("result");
         }
         actions = { do_read; do_begin; do_ask; do_order; neither; }

@@ -10,7 +10,7 @@
 //
 // Even draws: each service has a Weyl sequence, the multiples of the golden ratio modulo 1. The next point lies in the largest gap between
 // the earlier points, so that a server's turns are about as far apart as its weight implies.
-control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
+control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t others, inout bit<16> point) {
     const bit<32> GOLDEN = 0x9e3779b9;      // 2^32 times the fraction of the golden ratio
 
     @id(REGISTER_DRAW_POINT)
@@ -40,7 +40,7 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
     }
 
     apply {
-        if (asked && meta.pass == Pass.first) {
+        if (is_syn && meta.pass == Pass.first) {
             if (meta.shares == 0) {
                 hash(draw, HashAlgorithm.crc32, 32w0,
                      { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },

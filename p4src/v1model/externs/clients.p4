@@ -12,14 +12,14 @@ typedef bit<(64 - ADMITTED_CLIENT_BITS)> admitted_client_t;
 // client is known if the cell holds it with a time that is not before `oldest`; the time is then renewed. One CRC-32 gives cell
 // and fingerprint. For one destination it is a bijection of the client's address, so that no two clients of a destination are
 // mistaken for each other.
-control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked, in bit<8> refused, in ticks_t oldest, in ticks_t now,
+control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> remembers, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     @id(REGISTER_ADMITTED_CLIENTS)
     register<admitted_client_t>(ADMITTED_CLIENTS) admitted_clients;
 
     apply {
         known = 0;
-        if (asked == 1) {
+        if (remembers == 1) {
             bit<32> key;
             hash(key, HashAlgorithm.crc32, 32w0, { client, destination }, 64w0x100000000);
             client_slot_t slot = (client_slot_t)key;

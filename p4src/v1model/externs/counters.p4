@@ -38,7 +38,7 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
 
 // Counters of the whole switch: each packet counts once in `verdicts`, and once more in `punts` or `punts_limited` if a stage
 // gave a reason to punt it.
-control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
+control VerdictCounters(in verdict_t verdict, in PuntReason punt_reason) {
     @id(COUNTER_VERDICTS)
     counter(REASONS, CounterType.packets_and_bytes) verdicts;
     @id(COUNTER_PUNTS)
@@ -50,8 +50,8 @@ control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
         verdicts.count((bit<32>)(bit<8>)verdict.drop);
         if (verdict.punt != PuntReason.none) {
             punts.count((bit<32>)(bit<8>)verdict.punt);
-        } else if (wanted != PuntReason.none) {
-            punts_limited.count((bit<32>)(bit<8>)wanted);
+        } else if (punt_reason != PuntReason.none) {
+            punts_limited.count((bit<32>)(bit<8>)punt_reason);
         }
     }
 }

@@ -12,10 +12,10 @@
 
 control Flow(in headers_t hdr, inout metadata_t meta) {
     apply {
-        bool about = meta.icmp_error == 1 && hdr.ipv4.dst == hdr.inner_ipv4.src;
+        bool to_inner_sender = meta.icmp_error == 1 && hdr.ipv4.dst == hdr.inner_ipv4.src;
         if (hdr.arp.isValid()) {
             meta.flow.dst = hdr.arp.target;
-        } else if (about) {
+        } else if (to_inner_sender) {
             meta.flow.src = hdr.inner_ipv4.dst;
             meta.flow.dst = hdr.inner_ipv4.src;
             meta.flow.protocol = hdr.inner_ipv4.protocol;
@@ -30,7 +30,7 @@ control Flow(in headers_t hdr, inout metadata_t meta) {
         } else if (hdr.udp.isValid()) {
             meta.flow.src_port = hdr.udp.src_port;
             meta.flow.dst_port = hdr.udp.dst_port;
-        } else if (about) {
+        } else if (to_inner_sender) {
             meta.flow.src_port = hdr.inner_transport.dst_port;
             meta.flow.dst_port = hdr.inner_transport.src_port;
         }

@@ -66,29 +66,29 @@ ticks_t lifetime(in pin_state_t state, in times_t times) {
 // slot. On a content connection a SYN changes no state; if the connection has begun to end, its slot is vacant, since its client
 // has proved to an agent that it opens a new one. A client's own SYN claims nothing. It frees the slot of an earlier connection
 // with the same ports that has ended on both sides or expired, so that the client's next packets go to an agent.
-void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t found) {
+void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t outcome) {
     bool match = cell[KEY_FINGERPRINT] == fingerprint;
-    found.hit = 0;
-    found.vacant = 0;
-    found.before = cell[KEY_STATE];
-    found.after = found.before;
+    outcome.hit = 0;
+    outcome.vacant = 0;
+    outcome.before = cell[KEY_STATE];
+    outcome.after = outcome.before;
     pin_state_t ended = CLOSED;
     if (content != Content.none) {
         ended = SERVER_CLOSING;
     }
-    bool expired = later(now - lifetime(found.before, times), cell[KEY_STAMP]);
-    if (expired || (match && found.before >= ended)) {
-        found.vacant = 1;
+    bool expired = later(now - lifetime(outcome.before, times), cell[KEY_STAMP]);
+    if (expired || (match && outcome.before >= ended)) {
+        outcome.vacant = 1;
         if (claims == 1) {
-            found.after = PENDING;
+            outcome.after = PENDING;
             cell = fingerprint ++ PENDING ++ now;
-        } else if (content == Content.client && match && (expired || found.before >= CLOSED)) {
-            cell = ~fingerprint ++ found.before ++ (now - lifetime(found.before, times) - 1);
+        } else if (content == Content.client && match && (expired || outcome.before >= CLOSED)) {
+            cell = ~fingerprint ++ outcome.before ++ (now - lifetime(outcome.before, times) - 1);
         }
     } else if (match) {
-        found.hit = 1;
-        if (found.before > ANSWERED && content == Content.none) {
-            found.after = REOPENING;
+        outcome.hit = 1;
+        if (outcome.before > ANSWERED && content == Content.none) {
+            outcome.after = REOPENING;
             cell[KEY_STATE] = REOPENING;
         }
     }
@@ -98,31 +98,31 @@ void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint
 // numbers of other packets, and its answer keeps the slot. A FIN shortens nothing; after a RST the slot is kept as long as for a
 // half-closed connection. An agent's RST ends its connection to the server for good. Packets that the server has sent before do
 // not revive the slot; otherwise the agent's next SYN would go to that server, whatever the SYN's group.
-void step_request(in Event event, in Content content, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
-    found.hit = 0;
-    found.vacant = 0;
-    found.before = cell[KEY_STATE];
-    found.after = found.before;
+void step_request(in Event event, in Content content, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
+    outcome.hit = 0;
+    outcome.vacant = 0;
+    outcome.before = cell[KEY_STATE];
+    outcome.after = outcome.before;
     if (cell[KEY_FINGERPRINT] == fingerprint) {
-        found.hit = 1;
+        outcome.hit = 1;
         if (event == Event.fin) {
-            if (found.before == SERVER_CLOSING) {
-                found.after = CLOSED;
+            if (outcome.before == SERVER_CLOSING) {
+                outcome.after = CLOSED;
                 cell[KEY_STATE_AND_STAMP] = CLOSED ++ now;
-            } else if (found.before == ANSWERED || found.before == ESTABLISHED) {
-                found.after = CLIENT_CLOSING;
+            } else if (outcome.before == ANSWERED || outcome.before == ESTABLISHED) {
+                outcome.after = CLIENT_CLOSING;
                 cell[KEY_STATE] = CLIENT_CLOSING;
             }
         } else if (event == Event.reset) {
-            if (found.before == SERVER_CLOSING || content == Content.agent) {
-                found.after = CLOSED;
+            if (outcome.before == SERVER_CLOSING || content == Content.agent) {
+                outcome.after = CLOSED;
                 cell[KEY_STATE_AND_STAMP] = CLOSED ++ now;
-            } else if (found.before < SERVER_CLOSING) {
-                found.after = CLIENT_RESET;
+            } else if (outcome.before < SERVER_CLOSING) {
+                outcome.after = CLIENT_RESET;
                 cell[KEY_STATE_AND_STAMP] = CLIENT_RESET ++ now;
             }
-        } else if (found.before == ANSWERED && (event == Event.ack || event == Event.payload)) {
-            found.after = ESTABLISHED;
+        } else if (outcome.before == ANSWERED && (event == Event.ack || event == Event.payload)) {
+            outcome.after = ESTABLISHED;
             cell[KEY_STATE_AND_STAMP] = ESTABLISHED ++ now;
         }
     }
@@ -131,44 +131,44 @@ void step_request(in Event event, in Content content, in fingerprint_t fingerpri
 // A packet of the server that the slot names (`own`), or of another server, which changes nothing. Packets of the pinned server
 // keep the slot, and undo states that other hosts caused in the client's name. In a pass `close` the switch has ended the
 // connection at both ends.
-void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
-    found.hit = 0;
-    found.vacant = 0;
-    found.before = cell[KEY_STATE];
-    found.after = found.before;
+void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
+    outcome.hit = 0;
+    outcome.vacant = 0;
+    outcome.before = cell[KEY_STATE];
+    outcome.after = outcome.before;
     if (cell[KEY_FINGERPRINT] == fingerprint) {
-        found.hit = 1;
+        outcome.hit = 1;
         if (own == 1 && event != Event.none) {
             if (event == Event.syn_ack) {
-                if (found.before == PENDING || found.before == REOPENING || found.before == CLIENT_RESET || found.before == RESET) {
-                    found.after = ANSWERED;
+                if (outcome.before == PENDING || outcome.before == REOPENING || outcome.before == CLIENT_RESET || outcome.before == RESET) {
+                    outcome.after = ANSWERED;
                 }
             } else if (event == Event.fin) {
-                if (pass != Pass.close && (found.before <= REOPENING || found.before == SERVER_CLOSING)) {
-                    found.after = SERVER_CLOSING;
+                if (pass != Pass.close && (outcome.before <= REOPENING || outcome.before == SERVER_CLOSING)) {
+                    outcome.after = SERVER_CLOSING;
                 } else {
-                    found.after = CLOSED;
+                    outcome.after = CLOSED;
                 }
             } else if (event == Event.reset) {
-                if (found.before != CLOSED) {
-                    found.after = RESET;
+                if (outcome.before != CLOSED) {
+                    outcome.after = RESET;
                 }
-            } else if (found.before == PENDING || found.before == REOPENING || found.before == CLIENT_RESET || found.before == RESET) {
-                found.after = ESTABLISHED;
+            } else if (outcome.before == PENDING || outcome.before == REOPENING || outcome.before == CLIENT_RESET || outcome.before == RESET) {
+                outcome.after = ESTABLISHED;
             }
-            cell[KEY_STATE_AND_STAMP] = found.after ++ now;
+            cell[KEY_STATE_AND_STAMP] = outcome.after ++ now;
         }
     }
 }
 
 // The client's ACK after which the pin names the server that answered the client's new SYN.
-void step_move(in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
-    found.hit = 0;
-    found.vacant = 0;
-    found.before = ANSWERED;
-    found.after = ESTABLISHED;
+void step_move(in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
+    outcome.hit = 0;
+    outcome.vacant = 0;
+    outcome.before = ANSWERED;
+    outcome.after = ESTABLISHED;
     if (cell[KEY_FINGERPRINT] == fingerprint) {
-        found.hit = 1;
+        outcome.hit = 1;
         cell = fingerprint ++ ESTABLISHED ++ now;
     }
 }

@@ -38,8 +38,8 @@ typedef bit<(64 - RATE_FLOW_BITS)> rate_flow_t;
 #define RATE_FLOW_TIME 31:0
 
 // A slot is free if that time is more than 32 steps before `now`, or was never written. Here no time is after `now`, so that 32
-// bits distinguish times of 50 days. `whole`: a mask of the time bits that count whole steps.
-control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
+// bits distinguish times of 50 days. `step_mask`: a mask of the time bits that count whole steps.
+control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t step_mask, in rate_time_t eight_steps, out rate_left_t update) {
     @id(REGISTER_RATE_FLOW)
     register<rate_flow_t>(RATE_FLOWS) rate_flow;
 
@@ -51,26 +51,26 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
         rate_time_t last = cell[RATE_FLOW_TIME];
         // A step is a power of two, so the bits of the elapsed time from 2, 4, 8 or 16 steps on show whether so many steps have
         // passed.
-        rate_time_t passed = (now & whole) - (last & whole);
-        left = RateOp.none;
+        rate_time_t passed = (now & step_mask) - (last & step_mask);
+        update = RateOp.none;
         if (now - last > (eight_steps << 2)) {
-            left = RateOp.start;
+            update = RateOp.start;
         } else if (cell[RATE_FLOW_FINGERPRINT] == fingerprint) {
-            if (passed & (whole << 4) != 0) {
-                left = RateOp.quarter;
-            } else if (passed & (whole << 3) != 0) {
-                left = RateOp.three_eighths;
-            } else if (passed & (whole << 2) != 0) {
-                left = RateOp.nine_sixteenths;
-            } else if (passed & (whole << 1) != 0) {
-                left = RateOp.three_quarters;
+            if (passed & (step_mask << 4) != 0) {
+                update = RateOp.quarter;
+            } else if (passed & (step_mask << 3) != 0) {
+                update = RateOp.three_eighths;
+            } else if (passed & (step_mask << 2) != 0) {
+                update = RateOp.nine_sixteenths;
+            } else if (passed & (step_mask << 1) != 0) {
+                update = RateOp.three_quarters;
             } else if (passed != 0) {
-                left = RateOp.seven_eighths;
+                update = RateOp.seven_eighths;
             } else {
-                left = RateOp.keep;
+                update = RateOp.keep;
             }
         }
-        if (left != RateOp.none) {
+        if (update != RateOp.none) {
             cell = fingerprint ++ now;
         }
         rate_flow.write((bit<32>)slot, cell);
@@ -78,29 +78,29 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
 }
 
 // The bytes in a response's window.
-control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) {
+control RateBytes(in rate_key_t flow_key, in rate_left_t update, in bit<16> size) {
     @id(REGISTER_RATE_BYTES)
     register<bit<32>>(RATE_FLOWS) rate_bytes;
 
     apply {
-        if (left != RateOp.none) {
+        if (update != RateOp.none) {
             bit<32> cell;
             rate_bytes.read(cell, (bit<32>)(rate_slot_t)flow_key);
-            bit<32> both = cell |+| (bit<32>)size;
-            if (left == RateOp.start) {
+            bit<32> sum = cell |+| (bit<32>)size;
+            if (update == RateOp.start) {
                 cell = (bit<32>)size;
-            } else if (left == RateOp.seven_eighths) {
-                cell = both - (cell >> 3);
-            } else if (left == RateOp.three_quarters) {
-                cell = both - (both >> 2);
-            } else if (left == RateOp.nine_sixteenths) {
-                cell = (both >> 1) + (both >> 4);
-            } else if (left == RateOp.three_eighths) {
-                cell = (both >> 2) + (both >> 3);
-            } else if (left == RateOp.quarter) {
-                cell = both >> 2;
+            } else if (update == RateOp.seven_eighths) {
+                cell = sum - (cell >> 3);
+            } else if (update == RateOp.three_quarters) {
+                cell = sum - (sum >> 2);
+            } else if (update == RateOp.nine_sixteenths) {
+                cell = (sum >> 1) + (sum >> 4);
+            } else if (update == RateOp.three_eighths) {
+                cell = (sum >> 2) + (sum >> 3);
+            } else if (update == RateOp.quarter) {
+                cell = sum >> 2;
             } else {
-                cell = both;
+                cell = sum;
             }
             rate_bytes.write((bit<32>)(rate_slot_t)flow_key, cell);
         }

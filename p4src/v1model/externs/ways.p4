@@ -4,7 +4,7 @@
 
 // Looks up a server's packet in one way. The slot's server is read first, since only packets of that server change the key.
 control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_server, in metadata_t meta, in place_t place, in pin_slot_t slot,
-                     inout server_id_t pin, inout found_t found) {
+                     inout server_id_t pin, inout found_t outcome) {
     pin_key_t before;
     pin_key_t key;
 
@@ -16,7 +16,7 @@ control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_serv
         }
         pin_key.read(before, (bit<32>)slot);
         key = before;
-        step_answer(own, meta.pass, meta.event, place.fingerprint, meta.now, key, found);
+        step_answer(own, meta.pass, meta.event, place.fingerprint, meta.now, key, outcome);
         if (key != before) {
             pin_key.write((bit<32>)slot, key);
         }
@@ -25,13 +25,13 @@ control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_serv
 
 // Looks up a SYN to a service in one way; with `claims` the SYN takes a vacant slot.
 control SynLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, in bit<1> claims,
-                  inout pin_key_t before, inout found_t found) {
+                  inout pin_key_t before, inout found_t outcome) {
     pin_key_t key;
 
     apply {
         pin_key.read(before, (bit<32>)slot);
         key = before;
-        step_syn(claims, meta.content, place.fingerprint, meta.now, place.step.times, key, found);
+        step_syn(claims, meta.content, place.fingerprint, meta.now, place.step.times, key, outcome);
         if (key != before) {
             pin_key.write((bit<32>)slot, key);
         }
@@ -60,17 +60,17 @@ control RefusedPin(register<server_id_t> pin_server, inout metadata_t meta, in p
 // Looks up a SYN in way 2. The SYN claims a slot there only in its second pass, if the first found way 1 taken and way 2 vacant.
 // `vacant`: the slot is vacant and was not claimed.
 control SynInWay2(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
-                  inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, inout bool vacant, inout found_t found) {
+                  inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, inout bool vacant, inout found_t outcome) {
     SynLookup() lookup;
     ClaimedPin() claimed_pin;
     RefusedPin() refused_pin;
 
     apply {
-        lookup.apply(pin_key, meta, place, place.slot_2, meta.vacant[1:1], before, found);
-        if (found.hit == 1) {
+        lookup.apply(pin_key, meta, place, place.slot_2, meta.vacant[1:1], before, outcome);
+        if (outcome.hit == 1) {
             meta.way = 1;
             pin_server.read(pin, (bit<32>)place.slot_2);
-        } else if (found.vacant == 1) {
+        } else if (outcome.vacant == 1) {
             if (meta.vacant == 2) {
                 meta.way = 1;
                 claimed_pin.apply(pin_server, meta, place.slot_2, claimed);
@@ -85,18 +85,18 @@ control SynInWay2(register<pin_key_t> pin_key, register<server_id_t> pin_server,
 // Looks up a SYN in way 1 if way 2 does not hold its connection, and claims a vacant slot there if the step `claims`. `vacant_2`:
 // the slot in way 2 is vacant, so that the SYN may claim it in a second pass.
 control SynInWay1(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
-                  inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, in bool vacant_2, inout found_t found) {
+                  inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, in bool vacant_2, inout found_t outcome) {
     SynLookup() lookup;
     ClaimedPin() claimed_pin;
     RefusedPin() refused_pin;
 
     apply {
-        lookup.apply(pin_key, meta, place, place.slot_1, place.step.claims, before, found);
-        if (found.hit == 1) {
+        lookup.apply(pin_key, meta, place, place.slot_1, place.step.claims, before, outcome);
+        if (outcome.hit == 1) {
             pin_server.read(pin, (bit<32>)place.slot_1);
-        } else if (found.vacant == 1 && place.step.claims == 1) {
+        } else if (outcome.vacant == 1 && place.step.claims == 1) {
             claimed_pin.apply(pin_server, meta, place.slot_1, claimed);
-        } else if (found.vacant == 1) {
+        } else if (outcome.vacant == 1) {
             meta.vacant = 1;
             refused_pin.apply(pin_server, meta, place, place.slot_1, before);
         } else if (vacant_2) {
@@ -106,7 +106,7 @@ control SynInWay1(register<pin_key_t> pin_key, register<server_id_t> pin_server,
 }
 
 // Looks up any other packet to a service in one way.
-control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, inout found_t found) {
+control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, inout found_t outcome) {
     pin_key_t before;
     pin_key_t key;
 
@@ -114,9 +114,9 @@ control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_
         pin_key.read(before, (bit<32>)slot);
         key = before;
         if (meta.pass == Pass.move) {
-            step_move(place.fingerprint, meta.now, key, found);
+            step_move(place.fingerprint, meta.now, key, outcome);
         } else {
-            step_request(meta.event, meta.content, place.fingerprint, meta.now, key, found);
+            step_request(meta.event, meta.content, place.fingerprint, meta.now, key, outcome);
         }
         if (key != before) {
             pin_key.write((bit<32>)slot, key);
@@ -152,12 +152,12 @@ control Claim(inout metadata_t meta, in place_t place, in pin_key_t before, in p
 
 // Writes the lookup's result for later stages: the connection's state, its server, and whether the connection is pinned to that
 // server.
-control LookupResult(inout metadata_t meta, in found_t found, in bit<1> claimed, in bit<1> undecided, in server_id_t pin) {
+control LookupResult(inout metadata_t meta, in found_t outcome, in bit<1> claimed, in bit<1> undecided, in server_id_t pin) {
     apply {
-        if (found.hit == 1 || claimed == 1) {
+        if (outcome.hit == 1 || claimed == 1) {
             meta.held = 1;
-            meta.state = (PinState)(bit<8>)found.before;
-            meta.next_state = (PinState)(bit<8>)found.after;
+            meta.state = (PinState)(bit<8>)outcome.before;
+            meta.next_state = (PinState)(bit<8>)outcome.after;
             if (meta.path != Path.from_server) {
                 meta.server = pin;
             }
@@ -209,38 +209,38 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     server_id_t pin;
     bit<1> claimed;
     bool vacant_2;                   // the slot in way 2 is vacant and not claimed: a SYN may claim it in its second pass
-    found_t found;
+    found_t outcome;
 
     apply {
         pin = 0;
-        found = { 0, 0, PENDING, PENDING };
+        outcome = { 0, 0, PENDING, PENDING };
         claimed = 0;
 
         if (meta.path == Path.from_server) {
             if (meta.event != Event.syn) {        // a server does not open connections of its service by SYNs
-                answer_1.apply(pin_key_1, pin_server_1, meta, place, place.slot_1, pin, found);
-                if (found.hit == 0) {
+                answer_1.apply(pin_key_1, pin_server_1, meta, place, place.slot_1, pin, outcome);
+                if (outcome.hit == 0) {
                     meta.way = 1;
-                    answer_2.apply(pin_key_2, pin_server_2, meta, place, place.slot_2, pin, found);
+                    answer_2.apply(pin_key_2, pin_server_2, meta, place, place.slot_2, pin, outcome);
                 }
             }
         } else if (meta.event == Event.syn) {
             before = 0;
             vacant_2 = false;
-            if (meta.vacant != 1)                                           syn_2.apply(pin_key_2, pin_server_2, meta, place, before, pin, claimed, vacant_2, found);
-            if (found.hit == 0 && meta.vacant != 2)                         syn_1.apply(pin_key_1, pin_server_1, meta, place, before, pin, claimed, vacant_2, found);
-            if (claimed == 1)                                               claim.apply(meta, place, before, found.before, pin);
+            if (meta.vacant != 1)                                           syn_2.apply(pin_key_2, pin_server_2, meta, place, before, pin, claimed, vacant_2, outcome);
+            if (outcome.hit == 0 && meta.vacant != 2)                         syn_1.apply(pin_key_1, pin_server_1, meta, place, before, pin, claimed, vacant_2, outcome);
+            if (claimed == 1)                                               claim.apply(meta, place, before, outcome.before, pin);
             if (meta.vacant == 0)                                           decided.undecided = 0;    // a second pass would find no slot either
         } else {
-            request_1.apply(pin_key_1, meta, place, place.slot_1, found);
-            if (found.hit == 1)                                             pin_of_1.apply(pin_server_1, meta, place.slot_1, pin);
+            request_1.apply(pin_key_1, meta, place, place.slot_1, outcome);
+            if (outcome.hit == 1)                                             pin_of_1.apply(pin_server_1, meta, place.slot_1, pin);
             else {
                 meta.way = 1;
-                request_2.apply(pin_key_2, meta, place, place.slot_2, found);
-                if (found.hit == 1)                                         pin_of_2.apply(pin_server_2, meta, place.slot_2, pin);
+                request_2.apply(pin_key_2, meta, place, place.slot_2, outcome);
+                if (outcome.hit == 1)                                         pin_of_2.apply(pin_server_2, meta, place.slot_2, pin);
             }
         }
-        result.apply(meta, found, claimed, decided.undecided, pin);
+        result.apply(meta, outcome, claimed, decided.undecided, pin);
     }
 }
 

@@ -69,7 +69,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
         meta.ahead = (bit<72>)packet.lookahead<bit<68>>();
         transition accept;
     }
-    /// Whole bytes: more than a word of them, and as many as no integer has.
+    /// Looks ahead at whole bytes: here at nine, more than a machine word; in the next state at seven, a length that no integer type has.
     state bytes {
         packet.extract(hdr.kind);
         meta.way = 7;
