@@ -218,11 +218,6 @@ class Size:
         return mean_of([100 * _share(record) for record in self.runs])
 
     @property
-    def title(self) -> str:
-        """Return the size in words."""
-        return f"{self.servers:,} servers and {self.flows:,} flows"
-
-    @property
     def latency(self) -> str:
         """Return the time of a whole round in words."""
         return f"{self.whole_ms.text(0)} ms ({self.worst_ms:.0f} in the worst round)"
@@ -232,15 +227,6 @@ class Size:
         parts = [f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})" for phase in PARTS]
         whole = [self.whole_ms.text(), f"{self.worst_ms:.1f}", f"{self.percent.text(2)} %"]
         return [f"{self.servers:,}", f"{self.flows:,}", *parts, *whole]
-
-    def told(self) -> str:
-        """Report in words how long a round takes, and which phase takes longest."""
-        names = {"poll": "reading the flows", "news": "NEWS", "loads": "reading the open connections", "r": "R"}
-        longest = max(names, key=lambda phase: self.ms(phase).value)
-        return (
-            f"With {self.title} a round takes {self.latency}; its longest part is {names[longest]}. At the papers' "
-            f"periods it is {self.percent.text(2)} % of a core."
-        )
 
 
 def _share(record: Record) -> float:

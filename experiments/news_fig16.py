@@ -53,7 +53,7 @@ PAPER = {
     "slow server, buffer of 1,000, none": "more than half of the requests are dropped by the server; nothing is "
     "overloaded",
 }
-PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS, PAPER_FTP_NONE_KBPS = 337.0, 120.0, 10.0
+PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS = 337.0, 120.0
 SIMILAR = 0.1
 """Rates that differ by less than this share count as similar."""
 

@@ -100,8 +100,6 @@ def report(records: Sequence[Record]) -> Report:
     """Report tables beside Chen & Heidemann's numbers, which of them agree, and why the others do not."""
     setups = set_ups(records)
     findings_list = held_against_the_paper(setups)
-    " and ".join(f"{k:g}" for k in sorted({record.parameters["k"] for record in records}))
-    " and the ".join(sorted({runs.parameters["switch"] for runs in setups.all if runs is not setups.without}))
     return Report(
         tables=[*tables(setups), *([findings.table(findings_list)] if findings_list else [])],
         goals=[

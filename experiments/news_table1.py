@@ -17,7 +17,6 @@ SEEDS = (1, 2, 3)
 WIDER_BIT_PER_S = 7e6
 """Rate of a wider link, without control; its runs are as short as the quick form's."""
 PAPER_ALARM_S = 20.0
-PAPER_ADMITTED_PER_S, PAPER_OFFERED_PER_S = 107.2, 209.7
 PAPER_LOSS, PAPER_LOSS_NEWS = 0.25, 0.02
 LOSS_NEAR = 0.1
 """Losses agree that differ by at most this much from Chen & Heidemann's."""

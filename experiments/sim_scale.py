@@ -195,9 +195,6 @@ def _settled(runs: Sequence[Record]) -> str:
     return ", ".join([*said, *([f"not in {runs[0].parameters['end_s']:g} s{where}"] if never else [])])
 
 
-Pools = Mapping[Place, Sequence[Record]]
-
-
 def report(records: Sequence[Record]) -> Report:
     """Report a row for each pool; repeated runs share a row."""
     pools = grouped(records, _place)

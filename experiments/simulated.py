@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key", bound=Hashable)
 
-AR, OFFERED, ADMITTED, LIMIT, ALARM = 1, 2, 3, 4, 5
-"""Columns of a run's rows, behind the time."""
+AR, OFFERED, ADMITTED = 1, 2, 3
+"""Columns of a run's rows that are drawn, behind the time."""
 
 SECONDS_PER_REQUEST = 1 / 4000
 """Approximate seconds to simulate a request, to estimate the time left."""

@@ -115,14 +115,6 @@ def test_a_figure_that_deviates_too_much_misses_its_goal() -> None:
     assert (goal.reached, goal.seen) == (False, "+15.1%")
 
 
-def rate_record(variant: str, rate: float, number: int, lab_ms: float, simulated_ms: float) -> Record:
-    """Return a run of Fig. 5 with known figures."""
-    lab, simulated_too = ({"connect_ms": ms, "transfer_ms": ms} for ms in (lab_ms, simulated_ms))
-    parameters = {"fig5": "", "variant": variant, "rate_per_s": rate}
-    result = {"lab": lab, "simulated": [simulated_too]}
-    return Record(f"{variant} {rate} #{number}", parameters, result, 0.0, 1.0, 0.0, "abc")
-
-
 def test_a_simulated_load_ends_as_the_labs_and_all_of_it_is_counted() -> None:
     asked = {"rate_per_s": 120.0, "seconds": 30.0, "period_s": 1.0, "window_s": 10.0, "delta": 0.1, "seed": 1}
     run = simpool.simulated({**asked, "mode": "fixed"})
