@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import BalanceOptions, Mode, production
 from sluice.balance.options import LARGEST
@@ -13,7 +13,7 @@ from sluice.balance.recovery import Ceilings
 from sluice.balance.window import Window
 
 from experiments import sim_unlike
-from experiments.experiment import Experiment, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of
 from experiments.repetitions import number_of
 from experiments.substitutes import Part, substituted
@@ -21,9 +21,6 @@ from sim.balancing import Pin
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 from sim.secondlook import SecondLook
 from topo.plan.load import HOGS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GIVEN_UP_S = 5.0
 """Seconds after which a client gives up (httperf's timeout); such a connection counts with this time."""

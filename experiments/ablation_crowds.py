@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.config.model import Config
 from sluice.news import NewsMode, baseline_detector, identify, modes, news, production, search, window
@@ -40,15 +40,12 @@ from experiments.crowd_cases import (
     plan,
     values,
 )
-from experiments.experiment import Experiment, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of
 from experiments.repetitions import number_of
 from experiments.simulated import SECONDS_PER_REQUEST
 from experiments.substitutes import Part, substituted
 from sim.crowd import CrowdPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 QUICK_CASES = (NOTHING, SUDDEN, SERVER, SMALL)

@@ -7,18 +7,15 @@ import math
 import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.contentload import Requests, example
 from experiments.contentplace import AGENT, CHAIN, KILO, LOCATION, MAP, SERIES, ContentPlace, Series
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, mean_of
 from topo.testbed.errors import SetupError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INDEXED = ("exact", "prefix", "suffix", "host", "number")
 SCANNED = "regex without a literal"

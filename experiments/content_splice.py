@@ -6,17 +6,13 @@ import math
 import statistics
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from experiments.contentplace import AGENT, BYTES, HUNDRED, KILO, LAST, PLAIN, RULES, SERIES, ContentPlace
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.webpool import passed_since
 from topo.testbed.errors import SetupError
 from topo.testbed.processes import Process
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAIRS, QUICK_PAIRS = 30, 10
 PATH = LAST.replace(KILO, HUNDRED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.contentload import Requests
 from experiments.contentplace import (
@@ -27,15 +27,11 @@ from experiments.contentplace import (
     ContentPlace,
     Series,
 )
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, difference, mean_of, surely_above
 from experiments.repetitions import number_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
 """Series that are measured with pages."""

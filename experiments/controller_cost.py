@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import yaml
 from sluice.balance.slowness import READINGS
@@ -31,13 +30,9 @@ from sluice.switch.secondlook import read_loads
 from sluice.switch.session import Session
 
 from experiments.controllerplace import Cost, configuration, serving
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.simulated import grouped
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FLOWS = (1024, 4096, 16_384, 65_536)
 CASES = (*((10, flows) for flows in FLOWS), (100, 4096), *((1000, flows) for flows in FLOWS))

@@ -6,19 +6,15 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.resources.pauses import DEFAULT_AGE_S
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from topo.labs import closing
 from topo.labs.closing import ClosingLab
 from topo.labs.webservers import WebServer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WORKERS = 20
 IDLE = {"limit": WORKERS, "threshold": 0.8}

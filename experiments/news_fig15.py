@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table
 
 PERIODS_S = (10.0, 15.0, 20.0, 30.0, 60.0, 90.0, 120.0)
 QUICK_PERIODS_S = (15.0, 60.0, 120.0)

@@ -4,13 +4,10 @@ of delta, p and the parameters without a published value."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table
 
 SEEDS, SHORT_SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
 """Seeds of runs of Chen & Heidemann's 4,000 s, and of runs as short as the quick form's, which are repeated more

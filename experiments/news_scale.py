@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.news_table1 import PAPER_LOSS_NEWS
 from sim.crowd import CrowdRun
 from sim.crowd import simulate as simulate_crowd
 from sim.dumbbell import Dumbbell, clients, plan, recorded
 from topo.plan.crowd.network import TARGET, TARGET_ADDRESS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (0.25, 1.0, 4.0, 16.0)
 OTHERS = (16, 64, 250)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table
 
 STATIC = (60.0, 80.0, 100.0, 120.0)
 SEEDS = (1, 2, 3)

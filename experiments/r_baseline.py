@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
 from experiments.repetitions import number_of
 from experiments.turns import turns_of
@@ -16,9 +16,6 @@ from experiments.webpool import pool
 from topo.labs.web import Lab
 from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES, THREE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 IDLE, LOADED = SERVER_NAMES[0], SERVER_NAMES[-1]
 COMPARED: Sequence[Variant] = (IPTABLES, BEHIND_HOP, EQUAL)

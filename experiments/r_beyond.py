@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import ProductionOptions
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
@@ -18,9 +18,6 @@ from topo.labs.web import Lab
 from topo.measure.httperf import Load
 from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATE_PER_S = 90.0
 GIVEN_UP_S = 5.0

@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
@@ -22,9 +22,6 @@ from topo.plan.load import Load
 from topo.plan.network import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import await_true
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATE_PER_S = 40.0
 GIVEN_UP_S = 5.0

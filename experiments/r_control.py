@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from experiments.direct import ONE, DirectLab, RoutedLab
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
 from experiments.webpool import pool, quiet
 from topo.labs.web import Lab
 from topo.measure.httperf import Load
 from topo.plan.network import Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATES_PER_S = (30.0, 60.0, 120.0)
 QUICK_RATES_PER_S = (60.0,)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.syntimers import FIRST_S, SynTimers, timers
@@ -17,9 +16,6 @@ from topo.labs.web import Lab
 from topo.plan.load import Load
 from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SERVER = SERVER_NAMES[0]
 BACKLOG = 4

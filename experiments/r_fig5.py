@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import BY_CHANCE, Mean, by_chance, chance, mean_of
 from experiments.variants import (
     ALTERNATIVES,
@@ -23,9 +22,6 @@ from experiments.variants import (
 from experiments.webpool import pool
 from topo.measure.httperf import Load
 from topo.plan.network import SERVER_NAMES, THREE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LOADED = SERVER_NAMES[-1]
 RATES_PER_S = (30.0, 60.0, 90.0, 120.0, 160.0)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.agreement import PART, percent
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
 from experiments.ratios import NEAR, Course, course
 from experiments.simpool import GIVEN_UP_S, LOADED, simulated
@@ -20,10 +20,6 @@ from topo.labs.web import Lab
 from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RATE_PER_S = 120.0
 """Requests per second of the run that is made both in the lab and by simulation."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
 from experiments.repetitions import number_of
 from experiments.variants import (
@@ -23,9 +22,6 @@ from experiments.webpool import pool
 from topo.labs.webservers import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
 from topo.plan.load import Load
 from topo.plan.network import PoolPlan, pool_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
 CASES = (CAPACITY, COST)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import erf, erfinv
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
 from experiments.simulated import grouped
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EACH = 4
 """Connections of each loss rate."""

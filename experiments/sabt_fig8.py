@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))
 """Paths of the connections; the slow ones share an Ethernet of 10 Mbit/s."""

@@ -7,14 +7,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import demoruns
 from experiments import sim_lab_crowds as crowds
 from experiments import sim_lab_fig5 as fig5
 from experiments import sim_lab_unlike as unlike
 from experiments.agreement import PART, percent
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.labruns import LabRuns, below_results, simulated_beside
 from experiments.ratios import NEAR
@@ -22,9 +22,6 @@ from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from sim.demo import EQUAL_S, Phases, simulate_demo
 from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEEDS_A_RUN = 5
 """Simulations for each run of the lab's demo; each run has seeds of its own."""

@@ -7,20 +7,17 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import BalanceOptions, Mode
 
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import mean_of
 from experiments.ratios import course
 from experiments.simulated import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
 from topo.plan.load import HOGS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SERVERS = (3, 10, 30, 100, 300, 1000)
 QUICK_SERVERS = (3, 30, 300)

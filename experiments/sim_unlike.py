@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import BalanceOptions, Mode
 
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of, surely_above
 from experiments.repetitions import number_of
 from experiments.simpool import times_between
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook, TwoLooks
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GIVEN_UP_S = 5.0
 CAPACITY, COST, SMALL = "ten servers of unlike capacity", "requests of unlike cost", "as small as the lab's"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from experiments.experiment import Point, Record, Values
+from experiments.experiment import Axes, Figure, Point, Record, Values
 from experiments.intervals import mean_of
 from sim.crowd import CrowdPlan
 from sim.dumbbell import Dumbbell, plan, simulate_dumbbell
@@ -16,10 +16,6 @@ from topo.plan.crowd.network import TARGET_ADDRESS
 from topo.plan.crowd.readings import measured
 from topo.plan.crowd.scenarios import VARIANTS
 from topo.plan.outcomes import Ending
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sluice.news import Cause
 
-from experiments.experiment import Goal, Record, Report, Table, Values
+from experiments.experiment import Figure, Goal, Record, Report, Table, Values
 from topo.plan.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RIGHT = 0.95
 
