@@ -15,7 +15,7 @@ from sluice.balance.window import Window
 from experiments import sim_unlike
 from experiments.experiment import Experiment, Figure, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of
-from experiments.repetitions import number_of
+from experiments.records import number_of
 from experiments.substitutes import Part, substituted
 from sim.balancing import Pin
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate

@@ -42,7 +42,7 @@ from experiments.crowd_cases import (
 )
 from experiments.experiment import Experiment, Figure, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of
-from experiments.repetitions import number_of
+from experiments.records import number_of
 from experiments.simulated import SECONDS_PER_REQUEST
 from experiments.substitutes import Part, substituted
 from sim.crowd import CrowdPlan, simulate

@@ -31,7 +31,7 @@ from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Poin
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, difference, mean_of, surely_above
-from experiments.repetitions import number_of
+from experiments.records import number_of
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
 """Series that are measured with pages."""

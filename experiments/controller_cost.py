@@ -32,7 +32,7 @@ from sluice.switch.session import Session
 from experiments.controllerplace import Cost, configuration, serving
 from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped
 
 FLOWS = (1024, 4096, 16_384, 65_536)
 CASES = (*((10, flows) for flows in FLOWS), (100, 4096), *((1000, flows) for flows in FLOWS))

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.experiment import Record
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped
 from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import KERNEL
 

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from experiments import simulated
-from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report
+from experiments.records import Columns, grouped, table
 
 STATIC = (60.0, 80.0, 100.0, 120.0)
 SEEDS = (1, 2, 3)
@@ -132,38 +133,19 @@ def _production(rows: Rows) -> list[Goal]:
     ]
 
 
+COLUMNS: Columns[str] = {
+    "": lambda name, _: name,
+    **simulated.columns("admitted/s", "turned away", "AR before (kbit/s)", "AR (kbit/s)", "loss", "link used"),
+    **simulated.columns("alarm after (s)"),
+    "paper: admitted / rejected / AR / loss": lambda name, _: PAPER.get(name, "-"),
+}
+
+
 def report(records: Sequence[Record]) -> Report:
     """Report our table next to Chen & Heidemann's, and the claims of Sections 7.2 and 7.3."""
-    rows = simulated.grouped(records, label)
-    table = Table(
-        [
-            "",
-            "admitted/s",
-            "turned away",
-            "AR before (kbit/s)",
-            "AR (kbit/s)",
-            "loss",
-            "link used",
-            "alarm after (s)",
-            "paper: admitted / rejected / AR / loss",
-        ],
-        [
-            [
-                name,
-                simulated.text(runs, "admitted_per_s"),
-                simulated.percent(runs, "turned_away"),
-                simulated.text(runs, "ar_kbps", window="quiet"),
-                simulated.text(runs, "ar_kbps"),
-                simulated.percent(runs, "response_loss", 1),
-                simulated.percent(runs, "bottleneck_used"),
-                simulated.detection(runs),
-                PAPER.get(name, "-"),
-            ]
-            for name, runs in rows.items()
-        ],
-    )
+    rows = grouped(records, label)
     return Report(
-        tables=[table],
+        tables=[table(COLUMNS, rows)],
         goals=[*_published(rows), *_production(rows)],
         summary={name: [record.result["crowd"] for record in runs] for name, runs in rows.items()},
     )
@@ -172,7 +154,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw admitted and offered rates (Fig. 12) and AR (Figs. 13 and 14) against time."""
     upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
-    for name, runs in simulated.grouped(records, label).items():
+    for name, runs in grouped(records, label).items():
         if name.startswith(_wider()):
             continue
         upper.plot(*simulated.column(runs[0], simulated.ADMITTED), label=name)

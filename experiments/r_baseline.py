@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
-from experiments.repetitions import number_of
+from experiments.records import number_of
 from experiments.turns import turns_of
 from experiments.variants import BEHIND_HOP, EQUAL, IPTABLES, Variant
 from experiments.webpool import pool

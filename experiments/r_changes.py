@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import passed_since, pool, quiet
 from topo.labs.web import Lab

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped
 from experiments.syntimers import FIRST_S, SynTimers, timers
 from experiments.webpool import pool, quiet
 from topo.labs import webservers

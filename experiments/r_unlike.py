@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
-from experiments.repetitions import number_of
+from experiments.records import number_of
 from experiments.variants import (
     ALTERNATIVES,
     LEAST,

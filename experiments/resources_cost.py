@@ -43,7 +43,7 @@ from sluice.switch.session import Session
 from experiments.controllerplace import Cost, configuration, serving
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped
 
 SERVERS, QUICK_SERVERS = (1, 10, 100, 1000), (1, 1000)
 MANY = 65_536

@@ -13,7 +13,7 @@ from scipy.special import erf, erfinv
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 EACH = 4

@@ -14,8 +14,8 @@ from sluice.resources.throughput import COUNTED, Column, segments_per_s
 
 from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import mean_of
+from experiments.records import grouped
 from experiments.renoflows import MSS, Flow, reading
-from experiments.simulated import grouped
 
 FLOWS, RTT_S, RTO_S = 4, 0.1, 0.5
 ROUNDS = 10

@@ -14,7 +14,7 @@ from sluice.balance import BalanceOptions, Mode
 from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import mean_of
 from experiments.ratios import course
-from experiments.simulated import grouped
+from experiments.records import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
 from topo.plan.load import HOGS

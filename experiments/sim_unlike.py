@@ -10,7 +10,7 @@ from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of, surely_above
-from experiments.repetitions import number_of
+from experiments.records import number_of
 from experiments.simpool import times_between
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
