@@ -15,6 +15,7 @@ from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Rec
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, mean_of
+from experiments.records import matching
 from topo.testbed.errors import SetupError
 
 INDEXED = ("exact", "prefix", "suffix", "host", "number")
@@ -122,12 +123,7 @@ def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[
 
 def request_us(records: Sequence[Record], series: Series, count: int, where: str) -> Mean:
     """Return the mean CPU microseconds of a request in the lab, in the agent or the proxy."""
-    wanted = (series.name, count, where)
-    runs = [
-        record
-        for record in records
-        if tuple(record.parameters.get(name) for name in ("series", "rules", "place")) == wanted
-    ]
+    runs = matching(records, series=series.name, rules=count, place=where)
     return mean_of([record.result["cpu_us"][series.process] for record in runs])
 
 

@@ -31,7 +31,7 @@ from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Poin
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, difference, mean_of, surely_above
-from experiments.records import number_of
+from experiments.records import matching, number_of
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
 """Series that are measured with pages."""
@@ -132,8 +132,7 @@ def _measure(place: ContentPlace, asked: Values) -> Values:
 
 
 def _of(records: Sequence[Record], series: Series, **wanted: Any) -> list[Record]:
-    wanted = {"series": series.name, **wanted}
-    return [record for record in records if all(record.parameters.get(name) == value for name, value in wanted.items())]
+    return matching(records, series=series.name, **wanted)
 
 
 def first_ms(records: Sequence[Record], series: Series, figure: str = "p50_ms", **wanted: Any) -> Mean:

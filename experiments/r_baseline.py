@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
-from experiments.records import number_of
+from experiments.records import matching, number_of
 from experiments.turns import turns_of
 from experiments.variants import BEHIND_HOP, EQUAL, IPTABLES, Variant
 from experiments.webpool import pool
@@ -83,9 +83,7 @@ def _figure(record: Record, *path: str) -> float:
 
 
 def _values(records: Sequence[Record], variant: Variant, *path: str) -> dict[int, float]:
-    return {
-        number_of(record): _figure(record, *path) for record in records if record.parameters["variant"] == variant.name
-    }
+    return {number_of(record): _figure(record, *path) for record in matching(records, variant=variant.name)}
 
 
 def _mean(records: Sequence[Record], variant: Variant, *path: str) -> Mean:

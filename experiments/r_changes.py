@@ -6,13 +6,14 @@ import itertools
 import statistics
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
-from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Values
 from experiments.intervals import mean_of
-from experiments.records import grouped
+from experiments.records import Columns, grouped, table
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import passed_since, pool, quiet
 from topo.labs.web import Lab
@@ -146,40 +147,44 @@ def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str
     }
 
 
-def _row(mode: str, runs: Sequence[Record]) -> list[str]:
-    results = [record.result for record in runs]
-    replies, pages = (sum(result["httperf"][count] for result in results) for count in ("replies", "connections"))
-    return [
-        f"{mode}, {len(runs)} runs" if len(runs) > 1 else mode,
-        mean_of([result["changes"] for result in results]).text(0),
-        str(sum(result["downloads"] for result in results)),
-        mean_of([statistics.median(result["lived_through"] or [0]) for result in results]).text(0),
-        f"{sum(sum(result['lived_through']) for result in results):,}",
-        str(sum(len(result["broken"]) for result in results)),
-        f"{replies:,} of {pages:,}",
-        str(sum(result["resets_by_service"] + result["httperf"]["resets"] for result in results)),
-    ]
+def _sum(runs: Sequence[Record], count: Callable[[Values], int]) -> int:
+    return sum(count(record.result) for record in runs)
+
+
+def _broken(result: Values) -> int:
+    return len(result["broken"])
+
+
+def _resets(result: Values) -> int:
+    return result["resets_by_service"] + result["httperf"]["resets"]
+
+
+def _answered(runs: Sequence[Record]) -> str:
+    replies, pages = (sum(run.result["httperf"][count] for run in runs) for count in ("replies", "connections"))
+    return f"{replies:,} of {pages:,}"
+
+
+COLUMNS: Columns[str] = {
+    "R's mode": lambda mode, runs: f"{mode}, {len(runs)} runs" if len(runs) > 1 else mode,
+    "weight changes a run": lambda _, runs: mean_of([run.result["changes"] for run in runs]).text(0),
+    "downloads": lambda _, runs: str(_sum(runs, itemgetter("downloads"))),
+    "changes a download lived through (median of a run)": lambda _, runs: mean_of(
+        [statistics.median(run.result["lived_through"] or [0]) for run in runs]
+    ).text(0),
+    "all of them together": lambda _, runs: f"{_sum(runs, lambda result: sum(result['lived_through'])):,}",
+    "broken": lambda _, runs: str(_sum(runs, _broken)),
+    "pages answered": lambda _, runs: _answered(runs),
+    "pages reset": lambda _, runs: str(_sum(runs, _resets)),
+}
 
 
 def report(records: Sequence[Record]) -> Report:
     """Report a row for each mode; counts are sums over its runs."""
     by_mode = grouped(records, lambda record: record.parameters["mode"])
-    changes = sum(record.result["changes"] for record in records)
-    downloads = sum(record.result["downloads"] for record in records)
-    broken = sum(len(record.result["broken"]) for record in records)
-    resets = sum(record.result["resets_by_service"] + record.result["httperf"]["resets"] for record in records)
-    heading = [
-        "R's mode",
-        "weight changes a run",
-        "downloads",
-        "changes a download lived through (median of a run)",
-        "all of them together",
-        "broken",
-        "pages answered",
-        "pages reset",
-    ]
+    changes, downloads = (_sum(records, itemgetter(name)) for name in ("changes", "downloads"))
+    broken, resets = _sum(records, _broken), _sum(records, _resets)
     return Report(
-        tables=[Table(heading, [_row(mode, runs) for mode, runs in by_mode.items()])],
+        tables=[table(COLUMNS, by_mode)],
         goals=[
             Goal(
                 "established connections broken by weight changes: 0",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import BY_CHANCE, Mean, by_chance, chance, mean_of
+from experiments.records import matching
 from experiments.variants import (
     ALTERNATIVES,
     EQUAL,
@@ -77,13 +78,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 def figure_of(records: Sequence[Record], name: str, rate: float, kind: str, figure: str) -> Mean:
     """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant at a rate."""
-    return mean_of(
-        [
-            record.result[kind][figure]
-            for record in records
-            if record.parameters["variant"] == name and record.parameters["rate_per_s"] == rate
-        ]
-    )
+    runs = matching(records, variant=name, rate_per_s=rate)
+    return mean_of([record.result[kind][figure] for record in runs])
 
 
 def _known(records: Sequence[Record]) -> list[Variant]:

@@ -13,7 +13,7 @@ from scipy.special import erf, erfinv
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
-from experiments.records import grouped
+from experiments.records import grouped, matching
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 EACH = 4
@@ -169,8 +169,7 @@ def report(records: Sequence[Record]) -> Report:
 
 def _sums(records: Sequence[Record], how: str, kb: int) -> list[float]:
     """Return the Mbit/s of all connections together, for each run."""
-    wanted = [record for record in records if (record.parameters["how"], record.parameters["kb"]) == (how, kb)]
-    return [sum(record.result["mbit_s"]) for record in wanted]
+    return [sum(record.result["mbit_s"]) for record in matching(records, how=how, kb=kb)]
 
 
 def _held(records: Sequence[Record], how: str) -> Mean:

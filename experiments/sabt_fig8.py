@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import mean_of
-from experiments.records import grouped
+from experiments.records import grouped, matching
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))
@@ -98,11 +98,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the fast connection's rate over the number of slow ones."""
     axes = figure.subplots()
     for how in SENDS:
-        mine = sorted(
-            (record.parameters["slow"], record.result["mbit_s"][0])
-            for record in records
-            if record.parameters["how"] == how
-        )
+        runs = matching(records, how=how)
+        mine = sorted((record.parameters["slow"], record.result["mbit_s"][0]) for record in runs)
         axes.plot([slow for slow, _ in mine], [rate for _, rate in mine], "o-", label=how)
     axes.set(xlabel="slow connections", ylabel="fast connection (Mbit/s)", ylim=(0, None))
     axes.legend()

@@ -12,6 +12,7 @@ from experiments.borrowed import kept, kept_or_made, point_of
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
 from experiments.labruns import LabRuns, simulated_beside
+from experiments.records import matching
 from experiments.simpool import simulated
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
 
@@ -92,17 +93,7 @@ def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
 
 def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
     """Return a variant's records by rate."""
-    return {
-        rate: runs
-        for rate in r_fig5.RATES_PER_S
-        if (
-            runs := [
-                record
-                for record in records
-                if (record.parameters["variant"], record.parameters["rate_per_s"]) == (name, rate)
-            ]
-        )
-    }
+    return {rate: runs for rate in r_fig5.RATES_PER_S if (runs := matching(records, variant=name, rate_per_s=rate))}
 
 
 def tables(records: Sequence[Record]) -> list[Table]:

@@ -13,6 +13,7 @@ from experiments.borrowed import kept, kept_or_made, point_of
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.labruns import LabRuns, simulated_beside
+from experiments.records import matching
 from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
 from sim.arrivals import as_in_the_lab
@@ -97,7 +98,7 @@ def figures(run: Values) -> dict[str, float]:
 
 def _sides(records: Sequence[Record], case: str, name: str) -> tuple[list[float], list[float]]:
     """Return a figure of a case, in the lab and simulated."""
-    runs = [record for record in records if record.parameters["case"] == case]
+    runs = matching(records, case=case)
     return [figures.result["lab"][name] for figures in runs], [
         figures[name] for run in runs for figures in run.result["simulated"]
     ]
