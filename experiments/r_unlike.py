@@ -9,15 +9,7 @@ from contextlib import contextmanager
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
 from experiments.records import matching, number_of
-from experiments.variants import (
-    ALTERNATIVES,
-    LEAST,
-    NGINX,
-    PRODUCTION,
-    ROUND_ROBIN,
-    VARIANTS,
-    Variant,
-)
+from experiments.variants import ALTERNATIVES, LEAST, NGINX, PRODUCTION, ROUND_ROBIN, VARIANTS, Variant
 from experiments.webpool import pool
 from topo.labs.webservers import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
 from topo.plan.load import Load

@@ -13,15 +13,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import (
-    demoruns,
-    news_lab,
-    sim_lab,
-    sim_lab_crowds,
-    sim_lab_fig5,
-    sim_lab_unlike,
-    simpool,
-)
+from experiments import demoruns, news_lab, sim_lab, sim_lab_crowds, sim_lab_fig5, sim_lab_unlike, simpool
 from experiments.agreement import percent
 from experiments.experiment import Measure, Point, Record, Say
 from experiments.labruns import LabRuns

@@ -14,16 +14,7 @@ import pytest
 from topo.labs.web import Lab
 from topo.labs.webservers import HEAVY, LONG, PAGE, WORK
 from topo.measure.downloads import Downloads, spanning
-from topo.plan.network import (
-    DOWNLOAD_CLIENT,
-    LOAD_CLIENT,
-    PLAIN_HOST,
-    SERVER_NAMES,
-    SERVERS,
-    VIP,
-    WEB_PORT,
-    Balance,
-)
+from topo.plan.network import DOWNLOAD_CLIENT, LOAD_CLIENT, PLAIN_HOST, SERVER_NAMES, SERVERS, VIP, WEB_PORT, Balance
 from topo.testbed.errors import SetupError
 from topo.testbed.namespaces import socket_in
 from topo.testbed.nodes import SYN_RETRIES, switch_kind, syn_sysctls
