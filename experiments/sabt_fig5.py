@@ -14,28 +14,14 @@ from scipy.special import erf, erfinv
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
 from experiments.records import grouped, matching
+from experiments.sharings import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS, STEADY
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 EACH = 4
 """Connections of each loss rate."""
 LOSSES = (0.005, 0.01, 0.02)
 WAYS = tuple(Way(f"10.10{n}.0.1", 0.02, EACH, 200, 1000, loss) for n, loss in enumerate(LOSSES, 1))
-PLAIN, FIXED, EQ, ABT, STEADY, SABT, PAPER = (
-    "plain Linux",
-    "fixed",
-    "EQ",
-    "ABT",
-    "ABT, SABT's needs",
-    "SABT",
-    "SABT, equation 1",
-)
-SENDS: Mapping[str, Mapping[str, object]] = {
-    EQ: {"sharing": "equal"},
-    ABT: {"sharing": "abt", "needs": "present"},
-    STEADY: {"sharing": "abt"},
-    SABT: {"sharing": "sabt"},
-    PAPER: {"sharing": "sabt", "needs": "paper"},
-}
+FIXED = "fixed"
 CURVES = (EQ, ABT, SABT)
 """Ways to share whose smallest budgets are determined."""
 BUDGETS = (160, 220, 280, 340, 400, 480, 560, 720)
@@ -62,7 +48,7 @@ def points(quick: bool) -> Sequence[Point]:
         plans = [(PLAIN, 0, SECONDS), *((FIXED, kb, SECONDS) for kb in FIXED_KB)]
         plans += [
             (how, kb, SECONDS)
-            for how in SENDS
+            for how in SHARINGS
             for kb in BUDGETS
             if (how, kb) not in [(curve, HALF) for curve in CURVES]
         ]
@@ -87,7 +73,7 @@ def send(how: str, kb: int) -> Mapping[str, object] | None:
         return None
     if how == FIXED:
         return {"budget": 1_000_000, "sharing": "fixed", "size": kb << 10}
-    return {"budget": 1000 * kb, **SENDS[how]}
+    return {"budget": 1000 * kb, **SHARINGS[how]}
 
 
 @contextmanager
@@ -209,7 +195,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the sum over the budget."""
     axes = figure.subplots()
     rates = _rates(records)
-    for how in SENDS:
+    for how in SHARINGS:
         curve = sorted((kb, float(seen.sum())) for (who, kb), seen in rates.items() if who == how)
         axes.plot([kb for kb, _ in curve], [rate for _, rate in curve], "o-", label=how)
     if (PLAIN, 0) in rates:

@@ -8,28 +8,16 @@ from contextlib import contextmanager
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import mean_of
 from experiments.records import grouped, matching
+from experiments.sharings import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))
 """Paths of the connections; the slow ones share an Ethernet of 10 Mbit/s."""
 BUDGET = 256_000
-PLAIN, EQ, ABT, STEADY, SABT, PAPER, SMALL, LARGE = (
-    "plain Linux",
-    "EQ",
-    "ABT",
-    "ABT, SABT's needs",
-    "SABT",
-    "SABT, equation 1",
-    "fixed 16 KB",
-    "fixed 64 KB",
-)
+SMALL, LARGE = "fixed 16 KB", "fixed 64 KB"
 SENDS: Mapping[str, Mapping[str, object] | None] = {
     PLAIN: None,
-    EQ: {"budget": BUDGET, "sharing": "equal"},
-    ABT: {"budget": BUDGET, "sharing": "abt", "needs": "present"},
-    STEADY: {"budget": BUDGET, "sharing": "abt"},
-    SABT: {"budget": BUDGET, "sharing": "sabt"},
-    PAPER: {"budget": BUDGET, "sharing": "sabt", "needs": "paper"},
+    **{how: {"budget": BUDGET, **options} for how, options in SHARINGS.items()},
     SMALL: {"budget": BUDGET, "sharing": "fixed", "size": 16 << 10},
     LARGE: {"budget": BUDGET, "sharing": "fixed", "size": 64 << 10},
 }

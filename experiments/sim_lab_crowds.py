@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from experiments import news_lab
 from experiments.agreement import PART, percent
-from experiments.borrowed import kept, kept_or_made
+from experiments.borrowed import beside, kept, kept_or_made
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from experiments.labruns import LabRuns, simulated_beside
@@ -44,17 +44,7 @@ LOSS_POINTS, INTERVALS = 8.0, 0.25
 def points(number: int) -> list[Point]:
     """Return points of every crowd in one series of `news-lab`."""
     runs = {name_of(point): point for point in _series(number)}
-    return [
-        Point(
-            f"crowd {scenario} {variant} #{number}",
-            {**own.parameters, "series": number},
-            own.seconds + SIMULATED_S,
-            "lab",
-            lab_run=own.lab_run,
-            read_s=SIMULATED_S,
-        )
-        for (scenario, variant), own in ((place, runs[place]) for place in PLACES)
-    ]
+    return [beside(f"crowd {' '.join(place)} #{number}", runs[place], SIMULATED_S, series=number) for place in PLACES]
 
 
 def _series(number: int) -> Sequence[Point]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import demoruns, news_lab, sim_lab, sim_lab_crowds, sim_lab_fig5, sim_lab_unlike, simpool
+from experiments import borrowed, demoruns, news_lab, sim_lab, sim_lab_crowds, sim_lab_fig5, sim_lab_unlike, simpool
 from experiments.agreement import percent
 from experiments.experiment import Measure, Point, Record, Say
 from experiments.labruns import LabRuns
@@ -256,7 +256,7 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
 
 
 def test_each_run_of_the_labs_demo_has_simulations_of_its_own() -> None:
-    assert [list(sim_lab.demo_seeds(number)) for number in (0, 1)] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
+    assert [borrowed.seeds_of(number, sim_lab.SEEDS_A_RUN) for number in (0, 1)] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
 
 
 def test_the_crowds_of_the_lab_are_those_of_news_lab_and_simulated_with_its_requests(
