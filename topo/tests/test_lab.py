@@ -6,7 +6,6 @@ import hashlib
 import os
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from topo.testbed.namespaces import socket_in
 from topo.testbed.nodes import SYN_RETRIES, switch_kind, syn_sysctls
 from topo.testbed.processes import await_true, before_all_else, run_in
 from topo.tests import needs
+from topo.tests.opened import opened
 
 pytestmark = needs.ALONE
 
@@ -27,10 +27,7 @@ URL = f"http://{VIP}/{PAGE}"
 EVERYONE = os.sched_getaffinity(0)
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(switch_kind(), Balance("fixed", 1.0, 10.0)) as running:
-        yield running
+lab = opened(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
 
 
 def curl(lab: Lab, url: str, *options: str) -> str:
