@@ -31,7 +31,7 @@ from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Poin
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, difference, mean_of, surely_above
-from experiments.records import matching, number_of
+from experiments.records import by_number, matching
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
 """Series that are measured with pages."""
@@ -221,8 +221,7 @@ def _hits(records: Sequence[Record]) -> Goal:
     text = "pre-allocated hit: within one agent pass of plain service, whatever its size"
 
     def rounds(series: Series, size: int) -> dict[int, float]:
-        runs = _of(records, series, document=size, by=DOCUMENT)
-        return {number_of(record): record.result["first"]["p50_ms"] for record in runs}
+        return by_number(_of(records, series, document=size, by=DOCUMENT), "first", "p50_ms")
 
     beyond = {size: difference(rounds(HIT, size), rounds(AGENT, size)) for size in DOCUMENTS}
     if not all(gap.runs for gap in beyond.values()):

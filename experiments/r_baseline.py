@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
-from experiments.records import matching, number_of
+from experiments.records import by_number, matching
 from experiments.turns import turns_of
 from experiments.variants import BEHIND_HOP, EQUAL, IPTABLES, Variant
 from experiments.webpool import pool
@@ -75,15 +75,8 @@ def _counters(lab: Lab, name: str) -> Mapping[str, int]:
     return json.loads(text)["kernel"]
 
 
-def _figure(record: Record, *path: str) -> float:
-    value: Any = record.result
-    for word in path:
-        value = value[word]
-    return float(value)
-
-
 def _values(records: Sequence[Record], variant: Variant, *path: str) -> dict[int, float]:
-    return {number_of(record): _figure(record, *path) for record in matching(records, variant=variant.name)}
+    return by_number(matching(records, variant=variant.name), *path)
 
 
 def _mean(records: Sequence[Record], variant: Variant, *path: str) -> Mean:

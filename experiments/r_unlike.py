@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
-from experiments.records import matching, number_of
+from experiments.records import by_number, matching
 from experiments.variants import ALTERNATIVES, LEAST, NGINX, PRODUCTION, ROUND_ROBIN, VARIANTS, Variant
 from experiments.webpool import pool
 from topo.labs.webservers import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
@@ -155,7 +155,7 @@ def _at_or_below(records: Sequence[Record], case: str, figure: str, what: str) -
     if not ours.runs or best is None:
         return Goal(text, None, "-")
     mine, others_runs = (
-        {number_of(record): record.result["transfer"][figure] for record in matching(records, case=case, variant=name)}
+        by_number(matching(records, case=case, variant=name), "transfer", figure)
         for name in (PRODUCTION.name, best[0].name)
     )
     gap = difference(mine, others_runs)

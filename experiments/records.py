@@ -28,6 +28,18 @@ def matching(records: Sequence[Record], **parameters: Any) -> list[Record]:
     return [record for record in records if parameters.items() <= record.parameters.items()]
 
 
+def by_number(records: Sequence[Record], *path: str) -> dict[int, float]:
+    """Return a figure by the runs' numbers; `path` leads to it in a result."""
+
+    def figure(record: Record) -> float:
+        value: Any = record.result
+        for name in path:
+            value = value[name]
+        return float(value)
+
+    return {number_of(record): figure(record) for record in records}
+
+
 def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Key, list[Record]]:
     """Group records by a key, in the order of their first occurrence; repeated runs have the same key."""
     by_key: dict[Key, list[Record]] = {}

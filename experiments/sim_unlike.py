@@ -10,7 +10,7 @@ from sluice.balance import BalanceOptions, Mode
 
 from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of, surely_above
-from experiments.records import matching, number_of
+from experiments.records import by_number, matching
 from experiments.simpool import times_between
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
@@ -142,9 +142,7 @@ def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, wh
     if ours is None or not means:
         return None
     best = min(means, key=lambda name: means[name].value)
-    mine, theirs = (
-        {number_of(record): record.result["transfer"][figure] for record in known[name]} for name in (PRODUCTION, best)
-    )
+    mine, theirs = (by_number(known[name], "transfer", figure) for name in (PRODUCTION, best))
     gap = difference(mine, theirs)
     text = f"{case}: production mode surely above no other, {what}"
     whose = "a proxy" if best == LEAST else best
