@@ -17,12 +17,10 @@ from experiments.records import Columns, grouped, table
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import passed_since, pool, quiet
 from topo.labs.web import Lab
-from topo.labs.webservers import LONG
-from topo.measure.downloads import Download, Downloads
+from topo.measure.downloads import Download
 from topo.plan.load import Load
-from topo.plan.network import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-from topo.testbed.processes import await_true
 
 RATE_PER_S = 40.0
 GIVEN_UP_S = 5.0
@@ -91,24 +89,13 @@ def place(group: str, say: Say) -> Generator[Measure]:
     """Open a lab whose last server is loaded, so that R changes weights as well."""
     mode = group.split("/", maxsplit=1)[0]
     with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
-        original = (web_pool.lab.files / LONG).read_bytes()
         web_pool.lab.break_server(SERVER_NAMES[-1])
 
         def measure(point: Point) -> Values:
             resets = web_pool.handshakes.resets_by_service
             first = _weight_changes(web_pool.lab)
             quiet_before = web_pool.lab.quiet_packet_counts()
-            downloads = Downloads(
-                namespace_pid=web_pool.lab.pid(DOWNLOAD_CLIENT.name),
-                address=str(VIP),
-                port=WEB_PORT,
-                path=LONG,
-                original=original,
-                readers=READERS,
-                rate_bytes_per_s=READER_BYTES_PER_S,
-            )
-            web_pool.lab.at_end(downloads.abort)
-            await_true("all long downloads run", lambda: len(downloads.established()) == READERS, READY_S)
+            downloads = web_pool.lab.start_downloads(READERS, READER_BYTES_PER_S)
             changing = Changing(web_pool.lab)
             try:
                 measured = web_pool.measure(
