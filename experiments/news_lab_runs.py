@@ -81,12 +81,6 @@ class SetUps:
     without: Runs | None = None
     """Runs of the network-limited crowd without control and without the switch."""
 
-    @property
-    def all(self) -> Sequence[Runs]:
-        """The runs of every set-up."""
-        crowds = [runs for by_variant in self.crowds.values() for runs in by_variant.values()]
-        return [*crowds, *self.sweep.values(), *([] if self.without is None else [self.without])]
-
 
 def set_ups(records: Sequence[Record]) -> SetUps:
     """Sort records into set-ups."""

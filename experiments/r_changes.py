@@ -32,7 +32,6 @@ READER_BYTES_PER_S = 200_000.0
 MODES = ("paper", "production")
 LOAD_S, QUICK_LOAD_S = 120.0, 20.0
 REPETITIONS = 3
-READY_S = 30.0
 
 
 def points(quick: bool) -> Sequence[Point]:
