@@ -13,7 +13,7 @@ from sluice.balance.recovery import Ceilings
 from sluice.balance.window import Window
 
 from experiments import sim_unlike
-from experiments.absence import WHOLE, Ablation, Measured
+from experiments.ablation_tables import WHOLE, Ablation, Measured
 from experiments.experiment import Experiment, Figure, Point, Record, Report, Values
 from experiments.records import matching
 from experiments.substitutes import Part, substituted

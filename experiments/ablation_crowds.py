@@ -23,7 +23,7 @@ from sluice.news.modes import MODES, Candidate, ProductionMode
 from sluice.news.options import NewsOptions, NewsProductionOptions
 from sluice.news.search import CapacitySearch
 
-from experiments.absence import WHOLE, Ablation, Measured
+from experiments.ablation_tables import WHOLE, Ablation, Measured
 from experiments.crowd_cases import (
     BESIDE,
     BOTH,

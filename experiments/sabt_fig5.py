@@ -14,7 +14,7 @@ from scipy.special import erf, erfinv
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
 from experiments.records import grouped, matching
-from experiments.sharings import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS, STEADY
+from experiments.sabt_sharing import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS, STEADY
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 EACH = 4

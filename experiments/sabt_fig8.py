@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import mean_of
 from experiments.records import grouped, matching
-from experiments.sharings import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS
+from experiments.sabt_sharing import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))

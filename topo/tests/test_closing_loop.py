@@ -15,7 +15,7 @@ from topo.labs.closing import PAGE, ClosingLab, expected_races
 from topo.labs.webservers import WebServer
 from topo.testbed.processes import await_true
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 from topo.tests.test_closing import asks
 
 pytestmark = needs.LONG

@@ -17,7 +17,7 @@ from topo.load.program import command
 from topo.plan.network import VIP
 from topo.testbed.processes import await_true
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 from topo.tests.server import Server, body
 
 pytestmark = needs.ROOT

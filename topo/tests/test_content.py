@@ -12,7 +12,7 @@ from topo.plan.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
 from topo.plan.network import DOWNLOAD_CLIENT
 from topo.testbed.nodes import switch_kind
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 
 pytestmark = needs.AGENTS
 

@@ -19,7 +19,7 @@ from topo.testbed.namespaces import socket_in
 from topo.testbed.nodes import SYN_RETRIES, switch_kind, syn_sysctls
 from topo.testbed.processes import before_all_else, run_in
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 
 pytestmark = needs.ALONE
 

@@ -14,7 +14,7 @@ from topo.testbed.namespaces import connect_in, tcp_counters
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import run_in
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 
 pytestmark = needs.ROOT
 

@@ -17,7 +17,7 @@ from topo.testbed import browser
 from topo.testbed.browser import shown_table, shown_text
 from topo.testbed.nodes import switch_kind
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 
 pytestmark = [
     needs.ROOT,

@@ -21,7 +21,7 @@ from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
 from topo.testbed.processes import await_true
 from topo.tests import needs
 from topo.tests.client import WAYS, PortReuse
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 from topo.tests.server import content, keep_alive
 from topo.tests.talking import SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
 

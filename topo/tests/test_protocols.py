@@ -21,7 +21,7 @@ from topo.testbed.namespaces import connect_in
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import command_in
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 
 NEEDED = {"swaks": shutil.which("swaks"), "dovecot": Path(DOVECOT).exists(), "openssl": shutil.which("openssl")}
 pytestmark = [

@@ -24,7 +24,7 @@ from topo.testbed.namespaces import connect_in
 from topo.testbed.network import SWITCH
 from topo.testbed.processes import await_true
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 from topo.tests.reached import reached
 
 pytestmark = needs.ROOT

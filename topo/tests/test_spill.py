@@ -18,7 +18,7 @@ from sluice.features.balance.spill import READ_S
 from topo.plan.network import SERVER_NAMES
 from topo.testbed.processes import await_true
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 from topo.tests.talking import TIMEOUT_S, Connection, TalkingLab, connect
 
 pytestmark = needs.ROOT

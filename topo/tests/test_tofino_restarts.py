@@ -22,7 +22,7 @@ from topo.testbed.processes import Process
 from topo.testbed.switches import TOFINO, Endpoints
 from topo.testbed.switches.tofino import INSTALLATION
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 from topo.tests.steadynet import Load, SteadyNetwork
 
 pytestmark = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topo.testbed.network import READY_S
 from topo.tests import needs
-from topo.tests.opened import opened
+from topo.tests.fixtures import opened
 from topo.tests.steadynet import KEPT, Load, SteadyNetwork
 
 pytestmark = needs.ROOT
