@@ -11,7 +11,9 @@ import pytest
 Lab = TypeVar("Lab")
 
 
-def opened(make: Callable[[], AbstractContextManager[Lab]], scope: Literal["module", "function"] = "module") -> object:
+def lab_fixture(
+    make: Callable[[], AbstractContextManager[Lab]], scope: Literal["module", "function"] = "module"
+) -> object:
     """Return a fixture that opens what `make` returns, for all tests of a module or for each."""
 
     def running() -> Iterator[Lab]:

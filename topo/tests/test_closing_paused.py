@@ -17,7 +17,7 @@ from topo.load.program import command
 from topo.plan.network import VIP
 from topo.testbed.processes import await_true
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 from topo.tests.server import Server, body
 
 pytestmark = needs.ROOT
@@ -48,7 +48,7 @@ class PausingServer(WebServer):
         return command(Server("server", str(SERVER.address)))
 
 
-lab = opened(lambda: ClosingLab(PausingServer("pausing", 0, 0), {"limit": LIMIT, "rate": 1000}), "function")
+lab = lab_fixture(lambda: ClosingLab(PausingServer("pausing", 0, 0), {"limit": LIMIT, "rate": 1000}), "function")
 
 
 def get(what: str, seconds: float) -> bytes:

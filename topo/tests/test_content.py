@@ -12,7 +12,7 @@ from topo.plan.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
 from topo.plan.network import DOWNLOAD_CLIENT
 from topo.testbed.nodes import switch_kind
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = needs.AGENTS
 
@@ -20,7 +20,7 @@ URL = f"http://{SHOP_ADDRESS}"
 IMAGES = {server.name for server in GROUPS["images"]}
 
 
-lab = opened(lambda: ContentLab(switch_kind()))
+lab = lab_fixture(lambda: ContentLab(switch_kind()))
 
 
 def posted(lab: ContentLab, total: int, path: str = "/xmlprocess.pl", name: str = "x") -> str:

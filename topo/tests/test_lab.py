@@ -19,7 +19,7 @@ from topo.testbed.namespaces import socket_in
 from topo.testbed.nodes import SYN_RETRIES, switch_kind, syn_sysctls
 from topo.testbed.processes import before_all_else, run_in
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = needs.ALONE
 
@@ -27,7 +27,7 @@ URL = f"http://{VIP}/{PAGE}"
 EVERYONE = os.sched_getaffinity(0)
 
 
-lab = opened(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
+lab = lab_fixture(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
 
 
 def curl(lab: Lab, url: str, *options: str) -> str:

@@ -14,7 +14,7 @@ from topo.testbed.namespaces import connect_in, tcp_counters
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import run_in
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = needs.ROOT
 
@@ -25,7 +25,7 @@ NEW = (f"10.0.{DOWNLOAD_CLIENT.subnet}.{number}" for number in itertools.count(5
 PATIENCE_S = 10.0
 
 
-lab = opened(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
+lab = lab_fixture(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
 
 
 @contextmanager

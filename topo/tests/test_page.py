@@ -17,7 +17,7 @@ from topo.testbed import browser
 from topo.testbed.browser import shown_table, shown_text
 from topo.testbed.nodes import switch_kind
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = [
     needs.ROOT,
@@ -29,7 +29,7 @@ PATIENCE_S = 90.0
 BROKEN = SERVER_NAMES[0]
 
 
-lab = opened(lambda: Lab(switch_kind(), Balance("production", 1.0, 10.0)))
+lab = lab_fixture(lambda: Lab(switch_kind(), Balance("production", 1.0, 10.0)))
 
 
 def seen(what: str, condition: Callable[[], object]) -> None:

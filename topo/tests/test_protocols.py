@@ -21,7 +21,7 @@ from topo.testbed.namespaces import connect_in
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import command_in
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 
 NEEDED = {"swaks": shutil.which("swaks"), "dovecot": Path(DOVECOT).exists(), "openssl": shutil.which("openssl")}
 pytestmark = [
@@ -37,7 +37,7 @@ PEOPLE = {f"b@{NAMED}": "s2", "a@a.example": "s1"}
 USERS = {USER: "s2", "ann": "s1"}
 
 
-lab = opened(lambda: ProtocolsLab(switch_kind()))
+lab = lab_fixture(lambda: ProtocolsLab(switch_kind()))
 
 
 def client(lab: ProtocolsLab, *command: str) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from topo.testbed.namespaces import connect_in
 from topo.testbed.network import SWITCH
 from topo.testbed.processes import await_true
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 from topo.tests.reached import reached
 
 pytestmark = needs.ROOT
@@ -64,7 +64,7 @@ class Download:
         return not self.runs() and bytes(self._received.partition(b"\r\n\r\n")[2]) == self._original
 
 
-lab = opened(lambda: ResourcesLab("embedded"))
+lab = lab_fixture(lambda: ResourcesLab("embedded"))
 
 
 def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:

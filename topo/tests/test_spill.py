@@ -18,7 +18,7 @@ from sluice.features.balance.spill import READ_S
 from topo.plan.network import SERVER_NAMES
 from topo.testbed.processes import await_true
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 from topo.tests.talking import TIMEOUT_S, Connection, TalkingLab, connect
 
 pytestmark = needs.ROOT
@@ -29,7 +29,7 @@ FULL = dict.fromkeys(SERVER_NAMES, "full")
 CROWD, CROWD_CAPS = 600, {FIRST: 20, **dict.fromkeys(REST, 400)}
 
 
-lab = opened(TalkingLab)
+lab = lab_fixture(TalkingLab)
 
 
 class Users:

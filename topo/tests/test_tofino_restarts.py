@@ -22,7 +22,7 @@ from topo.testbed.processes import Process
 from topo.testbed.switches import TOFINO, Endpoints
 from topo.testbed.switches.tofino import INSTALLATION
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 from topo.tests.steadynet import Load, SteadyNetwork
 
 pytestmark = [
@@ -71,7 +71,7 @@ class OnTheModel(SteadyNetwork):
         return self.call(SWITCH, sluice, *words, "--config", str(self.config))
 
 
-net = opened(OnTheModel)
+net = lab_fixture(OnTheModel)
 
 
 def ready(controller: Process, times: int) -> str:

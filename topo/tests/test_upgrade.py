@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topo.testbed.network import READY_S
 from topo.tests import needs
-from topo.tests.fixtures import opened
+from topo.tests.fixtures import lab_fixture
 from topo.tests.steadynet import KEPT, Load, SteadyNetwork
 
 pytestmark = needs.ROOT
@@ -12,7 +12,7 @@ pytestmark = needs.ROOT
 ROUTES, SERVERS_TABLE = "SluiceIngress.forward.routes", "SluiceIngress.translate.servers"
 
 
-net = opened(SteadyNetwork)
+net = lab_fixture(SteadyNetwork)
 
 
 def test_controllers_and_programs_are_replaced_under_load(net: SteadyNetwork) -> None:
