@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import BalanceOptions, Mode, production
 from sluice.balance.options import LARGEST
@@ -13,17 +13,14 @@ from sluice.balance.recovery import Ceilings
 from sluice.balance.window import Window
 
 from experiments import sim_unlike
-from experiments.experiment import Experiment, Point, Record, Report, Table, Values
-from experiments.intervals import Mean, difference, mean_of
-from experiments.repetitions import number_of
+from experiments.ablation_tables import WHOLE, Ablation, Measured
+from experiments.experiment import Experiment, Figure, Point, Record, Report, Values
+from experiments.records import matching
 from experiments.substitutes import Part, substituted
 from sim.balancing import Pin
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 from sim.secondlook import SecondLook
 from topo.plan.load import HOGS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GIVEN_UP_S = 5.0
 """Seconds after which a client gives up (httperf's timeout); such a connection counts with this time."""
@@ -41,9 +38,8 @@ LOST_SHARE = 0.01
 FLOOD_PER_S = 500.0
 """SYNs per second that never complete a handshake: nine for each SYN of the clients."""
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
-MARGIN, LEAST_MS = 0.05, 1.0
-"""A mechanism pays where its absence costs more than this share of the mean and more than this time in ms, with 95 %
-confidence."""
+LEAST_MS = 1.0
+"""A mechanism pays where its absence costs more than this time in ms, with 95 % confidence."""
 CONNECTIONS_PER_S = 18_000.0
 """Connections simulated per second of computing, roughly, to estimate the time left."""
 
@@ -85,7 +81,6 @@ def _first(find: Callable[..., dict[int, float]], *arguments: Any, **options: An
     return dict(list(find(*arguments, **options).items())[:1])
 
 
-WHOLE = "production mode"
 PAPER, FIXED = "paper mode", "fixed weights"
 DELETED = Variant()
 """Placeholder for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run with it
@@ -180,7 +175,7 @@ def points(quick: bool) -> Sequence[Point]:
         for seed in seeds
         for case in cases
         for second_look in LOOKS
-        for without in [*MECHANISMS, *([NO_IDLE_QUEUE] if second_look else [])]
+        for without in _names(second_look=second_look)
     ]
 
 
@@ -241,82 +236,29 @@ def values(run: PoolRun) -> Values:
     }
 
 
-def _means(records: Sequence[Record], case: str, without: str, *, second_look: bool) -> dict[int, float]:
-    wanted = {"case": case, "without": without, "look": second_look}
-    return {
-        number_of(record): record.result["mean_ms"] for record in records if wanted.items() <= record.parameters.items()
-    }
+def _title(name: str) -> str:
+    return name if name in WITHOUT_PRODUCTION else f"without {name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of a mechanism's absence in a case, from pairs of runs with the same arrivals."""
-
-    whole_ms: Mean
-    more_ms: Mean
-
-    @property
-    def margin_ms(self) -> float:
-        """The least difference that counts, in milliseconds."""
-        return max(LEAST_MS, MARGIN * self.whole_ms.value)
-
-    @property
-    def pays(self) -> bool:
-        """Whether the mechanism's absence costs more than the margin, by its whole interval."""
-        return self.more_ms.value - self.more_ms.half > self.margin_ms
-
-    @property
-    def harms(self) -> bool:
-        """Whether the mechanism's absence saves more than the margin, by its whole interval."""
-        return -self.more_ms.value - self.more_ms.half > self.margin_ms
-
-    @property
-    def text(self) -> str:
-        """The difference in milliseconds, in bold where it counts."""
-        plain = self.more_ms.signed(0 if abs(self.more_ms.value) >= 10 else 1)
-        return f"**{plain}**" if self.pays or self.harms else plain
+def _names(*, second_look: bool) -> list[str]:
+    return [*MECHANISMS, *([NO_IDLE_QUEUE] if second_look else [])]
 
 
-def _costs(records: Sequence[Record], without: str, *, second_look: bool) -> dict[str, Cost]:
-    """Return the cost in each case."""
-    costs: dict[str, Cost] = {}
-    for case in CASES:
-        whole, other = (_means(records, case, name, second_look=second_look) for name in (WHOLE, without))
-        if whole and other:
-            costs[case] = Cost(mean_of(list(whole.values())), difference(other, whole))
-    return costs
-
-
-def _verdict(costs: Mapping[str, Cost]) -> str:
-    pays = sum(cost.pays for cost in costs.values())
-    harms = sum(cost.harms for cost in costs.values())
-    return "makes no difference" if not pays + harms else f"pays in {pays}, harms in {harms}"
-
-
-def _table(records: Sequence[Record], *, second_look: bool) -> Table:
-    """Return a table with a row for each mechanism and a column for each case."""
-    names = [*MECHANISMS, NO_IDLE_QUEUE] if second_look else list(MECHANISMS)
-    whole = {case: mean_of(list(_means(records, case, WHOLE, second_look=second_look).values())) for case in CASES}
-    rows = [[WHOLE, *(whole[case].text(0) for case in CASES), ""]]
-    for name in names:
-        if name == WHOLE or not (costs := _costs(records, name, second_look=second_look)):
-            continue
-        title = name if name in WITHOUT_PRODUCTION else f"without {name}"
-        rows.append([title, *(costs[case].text if case in costs else "-" for case in CASES), _verdict(costs)])
-    return Table([f"{LOOKS[second_look]}, ms", *CASES, "the mechanism"], rows)
+def _looked(records: Sequence[Record], *, second_look: bool) -> Ablation:
+    figure = Measured("mean_ms", f"{LOOKS[second_look]}, ms", 0, LEAST_MS, fine_below=10.0)
+    return Ablation(matching(records, look=second_look), CASES, figure)
 
 
 def report(records: Sequence[Record]) -> Report:
     """Report two tables: with and without the second look."""
+    looked = {second_look: _looked(records, second_look=second_look) for second_look in LOOKS}
     return Report(
-        tables=[_table(records, second_look=second_look) for second_look in LOOKS],
+        tables=[
+            ablation.table({name: _title(name) for name in _names(second_look=second_look)})
+            for second_look, ablation in looked.items()
+        ],
         summary={
-            LOOKS[second_look]: {
-                name: {case: [cost.more_ms.value, cost.more_ms.half] for case, cost in costs.items()}
-                for name in (*MECHANISMS, NO_IDLE_QUEUE)
-                if (costs := _costs(records, name, second_look=second_look))
-            }
-            for second_look in LOOKS
+            LOOKS[second_look]: ablation.summary(_names(second_look=True)) for second_look, ablation in looked.items()
         },
     )
 
@@ -324,13 +266,9 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw mean times without each mechanism relative to production mode's, in colour where the difference counts."""
     panels = figure.subplots(1, 2, sharey=True)
-    names = [name for name in (*MECHANISMS, NO_IDLE_QUEUE) if name != WHOLE]
+    names = [name for name in _names(second_look=True) if name != WHOLE]
     for axes, second_look in zip(panels, LOOKS, strict=True):
-        for place, name in enumerate(names):
-            for cost in _costs(records, name, second_look=second_look).values():
-                times = (cost.whole_ms.value + cost.more_ms.value) / cost.whole_ms.value
-                axes.plot([times], [place], "o", ms=4, color="C3" if cost.pays else "C2" if cost.harms else "0.8")
-        axes.axvline(1.0, color="black", lw=0.5)
+        _looked(records, second_look=second_look).draw(axes, names, relative=True)
         axes.set_xscale("log")
         axes.set_xlabel(f"mean time, of production mode's ({LOOKS[second_look]})", fontsize="small")
     panels[0].set_yticks(range(len(names)), names, fontsize="small")

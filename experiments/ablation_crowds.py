@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.config.model import Config
 from sluice.news import NewsMode, baseline_detector, identify, modes, news, production, search, window
@@ -23,6 +23,7 @@ from sluice.news.modes import MODES, Candidate, ProductionMode
 from sluice.news.options import NewsOptions, NewsProductionOptions
 from sluice.news.search import CapacitySearch
 
+from experiments.ablation_tables import WHOLE, Ablation, Measured
 from experiments.crowd_cases import (
     BESIDE,
     BOTH,
@@ -40,15 +41,10 @@ from experiments.crowd_cases import (
     plan,
     values,
 )
-from experiments.experiment import Experiment, Point, Record, Report, Table, Values
-from experiments.intervals import Mean, difference, mean_of
-from experiments.repetitions import number_of
+from experiments.experiment import Experiment, Figure, Point, Record, Report, Values
 from experiments.simulated import SECONDS_PER_REQUEST
 from experiments.substitutes import Part, substituted
 from sim.crowd import CrowdPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 QUICK_CASES = (NOTHING, SUDDEN, SERVER, SMALL)
@@ -185,7 +181,6 @@ def _one_interval(_: NewsOptions) -> int:
     return 1
 
 
-WHOLE = "production mode"
 PAPER, NONE = "paper mode", "no control"
 BY_AR, BY_LASTING = "additive increase, by AR", "additive increase, by what lasts"
 _NO_KNEE, _NO_MEAN = (production, "Knee", WithoutKnee), (production, "LongMean", WithoutLongMean)
@@ -265,20 +260,6 @@ def measure(point: Point) -> Values:
     return values(case, run, busy)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A figure of a run, and the least difference of it that counts."""
-
-    name: str
-    title: str
-    digits: int
-    least: float
-    """The least absolute difference that counts; it must also be above MARGIN of the complete mode's value."""
-    scale: float = 1.0
-    more_is_better: bool = False
-
-
-MARGIN = 0.05
 FIGURES = (
     Measured("bytes", "bytes asked for that are answered within 10 s, %", 1, 1.0, 100.0, more_is_better=True),
     Measured("answered", "requests answered within 10 s, %", 1, 1.0, 100.0, more_is_better=True),
@@ -294,90 +275,16 @@ FIGURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The effect of a mechanism's absence in a case, from pairs of runs with the same arrivals."""
-
-    figure: Measured
-    whole: Mean
-    more: Mean
-
-    @property
-    def _sure(self) -> bool:
-        """Return whether the difference is above the margin by its whole interval."""
-        margin = max(self.figure.least, MARGIN * abs(self.whole.value))
-        return abs(self.more.value) - self.more.half > margin
-
-    @property
-    def pays(self) -> bool:
-        """Whether its absence surely makes the figure worse."""
-        return self._sure and (self.more.value < 0) == self.figure.more_is_better
-
-    @property
-    def harms(self) -> bool:
-        """Whether its absence surely makes the figure better."""
-        return self._sure and not self.pays
-
-    @property
-    def text(self) -> str:
-        """The difference, in bold where it counts."""
-        plain = self.more.signed(self.figure.digits)
-        return f"**{plain}**" if self._sure else plain
-
-
-def _by_seed(records: Sequence[Record], figure: Measured, case: str, without: str) -> dict[int, float]:
-    return {
-        number_of(record): figure.scale * record.result[figure.name]
-        for record in records
-        if (record.parameters["case"], record.parameters["without"]) == (case, without)
-        and record.result[figure.name] is not None
-    }
-
-
-def _costs(records: Sequence[Record], figure: Measured, without: str) -> dict[str, Cost]:
-    """Return the costs in each case."""
-    costs: dict[str, Cost] = {}
-    for case in CASES:
-        whole, other = (_by_seed(records, figure, case, name) for name in (WHOLE, without))
-        if whole and other:
-            costs[case] = Cost(figure, mean_of(list(whole.values())), difference(other, whole))
-    return costs
-
-
-def _verdict(costs: Mapping[str, Cost]) -> str:
-    pays = sum(cost.pays for cost in costs.values())
-    harms = sum(cost.harms for cost in costs.values())
-    return "makes no difference" if not pays + harms else f"pays in {pays}, harms in {harms}"
-
-
 def _title(name: str) -> str:
     return name if name in NOT_WITHOUT else f"without {name}"
 
 
-def _table(records: Sequence[Record], figure: Measured) -> Table:
-    """Return a table with a row for each mechanism and a column for each case."""
-    whole = {case: mean_of(list(_by_seed(records, figure, case, WHOLE).values())) for case in CASES}
-    rows = [[WHOLE, *(whole[case].text(figure.digits) for case in CASES), ""]]
-    for name in MECHANISMS:
-        if name != WHOLE and (costs := _costs(records, figure, name)):
-            rows.append(
-                [_title(name), *(costs[case].text if case in costs else "-" for case in CASES), _verdict(costs)]
-            )
-    return Table([figure.title, *CASES, "the mechanism"], rows)
-
-
 def report(records: Sequence[Record]) -> Report:
     """Report a table for each figure."""
+    ablations = [Ablation(records, list(CASES), figure) for figure in FIGURES]
     return Report(
-        tables=[_table(records, figure) for figure in FIGURES],
-        summary={
-            figure.name: {
-                name: {case: [cost.more.value, cost.more.half] for case, cost in costs.items()}
-                for name in MECHANISMS
-                if (costs := _costs(records, figure, name))
-            }
-            for figure in FIGURES
-        },
+        tables=[ablation.table({name: _title(name) for name in MECHANISMS}) for ablation in ablations],
+        summary={ablation.figure.name: ablation.summary(MECHANISMS) for ablation in ablations},
     )
 
 
@@ -387,11 +294,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     panels = figure.subplots(1, 2, sharey=True)
     names = [name for name in MECHANISMS if name != WHOLE]
     for axes, shown in zip(panels, FIGURES[:2], strict=True):
-        for place, name in enumerate(names):
-            for cost in _costs(records, shown, name).values():
-                colour = "C3" if cost.pays else "C2" if cost.harms else "0.8"
-                axes.plot([cost.more.value], [place], "o", ms=4, color=colour)
-        axes.axvline(0.0, color="black", lw=0.5)
+        Ablation(records, list(CASES), shown).draw(axes, names)
         axes.set_xlabel(f"{shown.title}: difference", fontsize="small")
     panels[0].set_yticks(range(len(names)), [_title(name) for name in names], fontsize="small")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from experiments.experiment import Experiment, Point, Record, Say
 from experiments.labruns import LabRuns
 from experiments.runner import place, recorded
@@ -26,3 +29,24 @@ def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) 
         return known
     with place(experiment, point.group, labs, say) as measure_point:
         return recorded(measure_point, point, program())
+
+
+def beside(key: str, own: Point, simulated_s: float, **more: Any) -> Point:
+    """Return a point that takes a lab's run from another experiment's point, and simulates the same beside it."""
+    parameters, seconds = {**own.parameters, **more}, own.seconds + simulated_s
+    return Point(key, parameters, seconds, "lab", lab_run=own.lab_run, read_s=simulated_s)
+
+
+def seeds_of(number: int, each: int) -> list[int]:
+    """Return the seeds of the simulations that belong to a run of the lab: `each` of its own."""
+    return list(range(each * number + 1, each * (number + 1) + 1))
+
+
+SIDES = ("lab", "simulated")
+
+
+def values_of(records: Sequence[Record], side: str, figure: str) -> list[float]:
+    """Return a figure of every run of the lab, or of every simulation."""
+    if side == "lab":
+        return [record.result["lab"][figure] for record in records]
+    return [figures[figure] for record in records for figures in record.result["simulated"]]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from experiments.experiment import Record, Table
 from experiments.machine import Machine
-from experiments.repetitions import set_up
+from experiments.records import set_up
 
 
 def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> Table:

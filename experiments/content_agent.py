@@ -6,7 +6,6 @@ import re
 import subprocess
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from experiments.contentload import Requests, example
 from experiments.contentplace import (
@@ -22,12 +21,9 @@ from experiments.contentplace import (
     ContentPlace,
     Series,
 )
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
 from topo.testbed.errors import SetupError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ASKED = (PLAIN, AGENT, CLIENT, CHAIN, MAP, LOCATION)
 ENGINE = "engine"

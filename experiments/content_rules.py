@@ -7,18 +7,16 @@ import math
 import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.contentload import Requests, example
 from experiments.contentplace import AGENT, CHAIN, KILO, LOCATION, MAP, SERIES, ContentPlace, Series
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, mean_of
+from experiments.records import matching
 from topo.testbed.errors import SetupError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INDEXED = ("exact", "prefix", "suffix", "host", "number")
 SCANNED = "regex without a literal"
@@ -125,12 +123,7 @@ def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[
 
 def request_us(records: Sequence[Record], series: Series, count: int, where: str) -> Mean:
     """Return the mean CPU microseconds of a request in the lab, in the agent or the proxy."""
-    wanted = (series.name, count, where)
-    runs = [
-        record
-        for record in records
-        if tuple(record.parameters.get(name) for name in ("series", "rules", "place")) == wanted
-    ]
+    runs = matching(records, series=series.name, rules=count, place=where)
     return mean_of([record.result["cpu_us"][series.process] for record in runs])
 
 

@@ -6,17 +6,14 @@ import math
 import statistics
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from experiments.contentplace import AGENT, BYTES, HUNDRED, KILO, LAST, PLAIN, RULES, SERIES, ContentPlace
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
+from experiments.records import matching
 from experiments.webpool import passed_since
 from topo.testbed.errors import SetupError
 from topo.testbed.processes import Process
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAIRS, QUICK_PAIRS = 30, 10
 PATH = LAST.replace(KILO, HUNDRED)
@@ -97,7 +94,7 @@ def _median(records: Sequence[Record], figure: str, text: str, limits: Mapping[s
 
 
 def _row(records: Sequence[Record], name: str) -> list[str]:
-    runs = [record.result for record in records if record.parameters["series"] == name]
+    runs = [record.result for record in matching(records, series=name)]
     cells = [mean_of([result[what] for result in runs]).text(1) for what in ("mb_per_s", "switch_us_per_packet")]
     before, after = (sorted({result[f"agent_{when}"] for result in runs}) for when in ("before", "after"))
     return [SERIES[name].title, str(len(runs)), *cells, _range(before), _range(after)]
@@ -109,7 +106,7 @@ def _range(values: Sequence[int]) -> str:
 
 def report(records: Sequence[Record]) -> Report:
     """Report a row for each series; medians over the pairs."""
-    after = [record.result["agent_after"] for record in records if record.parameters["series"] == AGENT.name]
+    after = [record.result["agent_after"] for record in matching(records, series=AGENT.name)]
     goals = [
         _median(records, "mb_per_s", "spliced: at least 0.9 of plain forwarding, median", {"least": LEAST_SHARE}),
         _median(
@@ -134,7 +131,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the rates in the order of the pairs, and their ratio."""
     rates, ratios = figure.subplots(1, 2)
     for series in (PLAIN, AGENT):
-        runs = [run for run in records if run.parameters["series"] == series.name]
+        runs = matching(records, series=series.name)
         label = series.title if series is PLAIN else "spliced"
         numbers = [run.parameters["pair"] for run in runs]
         rates.plot(numbers, [run.result["mb_per_s"] for run in runs], "o", label=label, ms=3)

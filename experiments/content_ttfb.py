@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.contentload import Requests
 from experiments.contentplace import (
@@ -27,15 +27,11 @@ from experiments.contentplace import (
     ContentPlace,
     Series,
 )
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, difference, mean_of, surely_above
-from experiments.repetitions import number_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from experiments.records import by_number, matching
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
 """Series that are measured with pages."""
@@ -136,8 +132,7 @@ def _measure(place: ContentPlace, asked: Values) -> Values:
 
 
 def _of(records: Sequence[Record], series: Series, **wanted: Any) -> list[Record]:
-    wanted = {"series": series.name, **wanted}
-    return [record for record in records if all(record.parameters.get(name) == value for name, value in wanted.items())]
+    return matching(records, series=series.name, **wanted)
 
 
 def first_ms(records: Sequence[Record], series: Series, figure: str = "p50_ms", **wanted: Any) -> Mean:
@@ -226,8 +221,7 @@ def _hits(records: Sequence[Record]) -> Goal:
     text = "pre-allocated hit: within one agent pass of plain service, whatever its size"
 
     def rounds(series: Series, size: int) -> dict[int, float]:
-        runs = _of(records, series, document=size, by=DOCUMENT)
-        return {number_of(record): record.result["first"]["p50_ms"] for record in runs}
+        return by_number(_of(records, series, document=size, by=DOCUMENT), "first", "p50_ms")
 
     beyond = {size: difference(rounds(HIT, size), rounds(AGENT, size)) for size in DOCUMENTS}
     if not all(gap.runs for gap in beyond.values()):

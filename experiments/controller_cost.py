@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import yaml
 from sluice.balance.slowness import READINGS
@@ -31,13 +30,9 @@ from sluice.switch.secondlook import read_loads
 from sluice.switch.session import Session
 
 from experiments.controllerplace import Cost, configuration, serving
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from experiments.records import grouped
 
 FLOWS = (1024, 4096, 16_384, 65_536)
 CASES = (*((10, flows) for flows in FLOWS), (100, 4096), *((1000, flows) for flows in FLOWS))
@@ -218,11 +213,6 @@ class Size:
         return mean_of([100 * _share(record) for record in self.runs])
 
     @property
-    def title(self) -> str:
-        """Return the size in words."""
-        return f"{self.servers:,} servers and {self.flows:,} flows"
-
-    @property
     def latency(self) -> str:
         """Return the time of a whole round in words."""
         return f"{self.whole_ms.text(0)} ms ({self.worst_ms:.0f} in the worst round)"
@@ -232,15 +222,6 @@ class Size:
         parts = [f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})" for phase in PARTS]
         whole = [self.whole_ms.text(), f"{self.worst_ms:.1f}", f"{self.percent.text(2)} %"]
         return [f"{self.servers:,}", f"{self.flows:,}", *parts, *whole]
-
-    def told(self) -> str:
-        """Report in words how long a round takes, and which phase takes longest."""
-        names = {"poll": "reading the flows", "news": "NEWS", "loads": "reading the open connections", "r": "R"}
-        longest = max(names, key=lambda phase: self.ms(phase).value)
-        return (
-            f"With {self.title} a round takes {self.latency}; its longest part is {names[longest]}. At the papers' "
-            f"periods it is {self.percent.text(2)} % of a core."
-        )
 
 
 def _share(record: Record) -> float:

@@ -6,19 +6,16 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.resources.pauses import DEFAULT_AGE_S
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
+from experiments.records import matching
 from topo.labs import closing
 from topo.labs.closing import ClosingLab
 from topo.labs.webservers import WebServer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WORKERS = 20
 IDLE = {"limit": WORKERS, "threshold": 0.8}
@@ -141,8 +138,7 @@ def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _runs(records: Sequence[Record], variant: Variant, users: int) -> list[Record]:
-    wanted = (variant.name, users)
-    return [record for record in records if (record.parameters["variant"], record.parameters["users"]) == wanted]
+    return matching(records, variant=variant.name, users=users)
 
 
 def throughput(records: Sequence[Record], variant: Variant, users: int) -> Mean:
@@ -179,7 +175,7 @@ def _goal(text: str, ratios: Mapping[int, float], holds: Callable[[float], bool]
 
 def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
     beside = EQUALS[closing.name]
-    closed = [record.result for record in records if record.parameters["variant"] == closing.name]
+    closed = [record.result for record in matching(records, variant=closing.name)]
     expected = math.fsum(result["races_expected"] for result in closed)
     raced, ended, lost = (sum(result[name] for result in closed) for name in ("raced", "ended", "lost"))
     seen = f"{raced} of {ended:,}, expected {expected:.1f}"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report
+from experiments.records import Columns, grouped, table
 
 PERIODS_S = (10.0, 15.0, 20.0, 30.0, 60.0, 90.0, 120.0)
 QUICK_PERIODS_S = (15.0, 60.0, 120.0)
@@ -49,22 +46,15 @@ def _place(record: Record) -> Place:
     return record.parameters["variant"], record.parameters["period_s"]
 
 
+COLUMNS: Columns[Place] = {
+    "T (s)": lambda place, _: f"{place[1]:g}" if place[0] == "news" else f"production mode, {place[1]:g}",
+    **simulated.columns("alarm after (s)", "false alarms a run", "admitted/s", "AR before (kbit/s)", "AR (kbit/s)"),
+    **simulated.columns("loss", "link used"),
+}
+
+
 def _alarms(records: Sequence[Record]) -> float:
-    return sum(record.result["crowd"]["false_alarms"] for record in records) / len(records)
-
-
-def _row(place: Place, runs: Sequence[Record]) -> list[str]:
-    variant, period_s = place
-    return [
-        f"{period_s:g}" if variant == "news" else f"production mode, {period_s:g}",
-        simulated.detection(runs),
-        f"{_alarms(runs):.1f}",
-        simulated.text(runs, "admitted_per_s"),
-        simulated.text(runs, "ar_kbps", window="quiet"),
-        simulated.text(runs, "ar_kbps"),
-        simulated.percent(runs, "response_loss", 1),
-        simulated.percent(runs, "bottleneck_used"),
-    ]
+    return simulated.mean(records, "false_alarms")
 
 
 def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
@@ -88,21 +78,11 @@ def _best(news: Mapping[float, Sequence[Record]]) -> Goal:
 
 def report(records: Sequence[Record]) -> Report:
     """Report detection delay, false alarms, and AR by interval."""
-    rows = simulated.grouped(records, _place)
+    rows = grouped(records, _place)
     news = {period_s: runs for (variant, period_s), runs in rows.items() if variant == "news"}
     long = [record for period_s, runs in news.items() if period_s > NO_FALSE_ALARM_ABOVE_S for record in runs]
-    heading = [
-        "T (s)",
-        "alarm after (s)",
-        "false alarms a run",
-        "admitted/s",
-        "AR before (kbit/s)",
-        "AR (kbit/s)",
-        "loss",
-        "link used",
-    ]
     return Report(
-        tables=[Table(heading, [_row(place, runs) for place, runs in rows.items()])],
+        tables=[table(COLUMNS, rows)],
         goals=[
             Goal(
                 "no false alarm above 90 s",
@@ -122,7 +102,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """AR and admitted rate against time, by interval."""
     upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
-    for (variant, period), runs in simulated.grouped(records, _place).items():
+    for (variant, period), runs in grouped(records, _place).items():
         label = f"T = {period:g} s{'' if variant == 'news' else ', production'}"
         upper.plot(*simulated.column(runs[0], simulated.ADMITTED), label=label, lw=0.8)
         lower.plot(*simulated.column(runs[0], simulated.AR, 1e-3), lw=0.8)

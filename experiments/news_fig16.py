@@ -4,13 +4,11 @@ of delta, p and the parameters without a published value."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report
+from experiments.records import Columns, grouped, table
 
 SEEDS, SHORT_SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
 """Seeds of runs of Chen & Heidemann's 4,000 s, and of runs as short as the quick form's, which are repeated more
@@ -53,7 +51,7 @@ PAPER = {
     "slow server, buffer of 1,000, none": "more than half of the requests are dropped by the server; nothing is "
     "overloaded",
 }
-PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS, PAPER_FTP_NONE_KBPS = 337.0, 120.0, 10.0
+PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS = 337.0, 120.0
 SIMILAR = 0.1
 """Rates that differ by less than this share count as similar."""
 
@@ -88,21 +86,30 @@ def _name(record: Record) -> str:
     return record.key.rpartition(" #")[0].removesuffix(" quick")
 
 
-def _row(name: str, runs: Sequence[Record]) -> list[str]:
+def _bulk(runs: Sequence[Record], window: str) -> str:
+    """Return the FTP transfer's goodput, if there is one."""
     ftp = runs[0].parameters.get("ftp", False)
-    return [
-        name,
-        simulated.text(runs, "admitted_per_s"),
-        simulated.text(runs, "ar_kbps", window="quiet"),
-        simulated.text(runs, "ar_kbps"),
-        simulated.percent(runs, "response_loss", 1),
-        simulated.percent(runs, "turned_away"),
-        simulated.detection(runs),
-        f"{simulated.mean(runs, 'false_alarms'):.1f}",
-        simulated.text(runs, "bystander_goodput_kbps", 0, window="quiet") if ftp else "-",
-        simulated.text(runs, "bystander_goodput_kbps", 0) if ftp else "-",
-        PAPER.get(name, "-"),
-    ]
+    return simulated.text(runs, "bystander_goodput_kbps", 0, window=window) if ftp else "-"
+
+
+def _hot_spot(runs: Sequence[Record]) -> str:
+    named, right = (sum(record.result["hot_spot"][count] for record in runs) for count in ("named", "right"))
+    return f"{right} of {named}" if named else "-"
+
+
+MEASURED = ("admitted/s", "AR before", "AR (kbit/s)", "loss")
+COLUMNS: Columns[str] = {
+    "": lambda name, _: name,
+    **simulated.columns(*MEASURED, "turned away", "alarm after (s)", "false alarms a run"),
+    "FTP before": lambda _, runs: _bulk(runs, "quiet"),
+    "FTP (kbit/s)": lambda _, runs: _bulk(runs, "crowd"),
+    "paper": lambda name, _: PAPER.get(name, "-"),
+}
+SENSITIVE_COLUMNS: Columns[str] = {
+    "": lambda name, _: name,
+    **simulated.columns("alarm after (s)", "false alarms a run", *MEASURED, "link used"),
+    "hot spot right": lambda _, runs: _hot_spot(runs),
+}
 
 
 def _kept(runs: Sequence[Record], name: str) -> float:
@@ -113,21 +120,6 @@ def _kept(runs: Sequence[Record], name: str) -> float:
 def _sensitive(rows: Rows) -> Rows:
     """Return the rows of the parameters, in their order."""
     return {name: runs for name in SENSITIVE if (runs := rows.get(name)) is not None}
-
-
-def _sensitive_row(name: str, runs: Sequence[Record]) -> list[str]:
-    named, right = (sum(record.result["hot_spot"][count] for record in runs) for count in ("named", "right"))
-    return [
-        name,
-        simulated.detection(runs),
-        f"{simulated.mean(runs, 'false_alarms'):.1f}",
-        simulated.text(runs, "admitted_per_s"),
-        simulated.text(runs, "ar_kbps", window="quiet"),
-        simulated.text(runs, "ar_kbps"),
-        simulated.percent(runs, "response_loss", 1),
-        simulated.percent(runs, "bottleneck_used"),
-        f"{right} of {named}" if named else "-",
-    ]
 
 
 def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
@@ -181,26 +173,11 @@ def _protected(rows: Rows) -> list[Goal]:
 
 def report(records: Sequence[Record]) -> Report:
     """Report a row for each case, and a row for each value of a parameter."""
-    rows = simulated.grouped(records, _name)
+    rows = grouped(records, _name)
     cases = {name: runs for name, runs in rows.items() if name not in SENSITIVE}
-    measured = ["admitted/s", "AR before", "AR (kbit/s)", "loss"]
-    heading = [
-        "",
-        *measured,
-        "turned away",
-        "alarm after (s)",
-        "false alarms a run",
-        "FTP before",
-        "FTP (kbit/s)",
-        "paper",
-    ]
-    sensitive = ["", "alarm after (s)", "false alarms a run", *measured, "link used", "hot spot right"]
-    tables = [
-        Table(heading, [_row(name, runs) for name, runs in cases.items()]),
-        Table(sensitive, [_sensitive_row(name, runs) for name, runs in _sensitive(rows).items()]),
-    ]
+    tables = [table(COLUMNS, cases), table(SENSITIVE_COLUMNS, _sensitive(rows))]
     return Report(
-        tables=[table for table in tables if table.rows],
+        tables=[made for made in tables if made.rows],
         goals=[*_protected(rows), *_insensitive(rows)],
         summary={name: [record.result["crowd"] for record in runs] for name, runs in rows.items()},
     )
@@ -209,7 +186,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw AR, and the bystander's goodput, against time."""
     upper, lower = simulated.above_and_below(figure, "AR, kbit/s", "FTP, kbit/s")
-    for name, runs in simulated.grouped(records, _name).items():
+    for name, runs in grouped(records, _name).items():
         if name in SENSITIVE:
             continue
         result = runs[0].result

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from experiments import findings, simulated
-from experiments.experiment import Goal, Record, Report
+from experiments.experiment import Figure, Goal, Record, Report
 from experiments.news_lab_runs import CROWD, QUIET, Runs, set_ups
 from experiments.news_lab_tables import CURVES, false_alarms, swept, tables
 from experiments.news_lab_verdicts import BEST_PERIODS_S
 from experiments.news_lab_verdicts import findings as held_against_the_paper
 from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, VARIANTS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LEAST_DRAWN_PER_S = 10.0
 AR_GAIN = 261 / 133
@@ -100,8 +96,6 @@ def report(records: Sequence[Record]) -> Report:
     """Report tables beside Chen & Heidemann's numbers, which of them agree, and why the others do not."""
     setups = set_ups(records)
     findings_list = held_against_the_paper(setups)
-    " and ".join(f"{k:g}" for k in sorted({record.parameters["k"] for record in records}))
-    " and the ".join(sorted({runs.parameters["switch"] for runs in setups.all if runs is not setups.without}))
     return Report(
         tables=[*tables(setups), *([findings.table(findings_list)] if findings_list else [])],
         goals=[

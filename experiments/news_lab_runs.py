@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.experiment import Record
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped
 from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import KERNEL
 
@@ -80,12 +80,6 @@ class SetUps:
     """Runs by T in seconds, the shortest first."""
     without: Runs | None = None
     """Runs of the network-limited crowd without control and without the switch."""
-
-    @property
-    def all(self) -> Sequence[Runs]:
-        """The runs of every set-up."""
-        crowds = [runs for by_variant in self.crowds.values() for runs in by_variant.values()]
-        return [*crowds, *self.sweep.values(), *([] if self.without is None else [self.without])]
 
 
 def set_ups(records: Sequence[Record]) -> SetUps:

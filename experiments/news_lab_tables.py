@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from experiments.experiment import Table
 from experiments.intervals import Mean
@@ -31,76 +31,75 @@ def false_alarms(runs: Runs) -> int:
     return sum(record.result[CROWD]["false_alarms"] for record in runs.records)
 
 
-def _crowd_row(title: str, runs: Runs, window: str = CROWD) -> list[str]:
-    return [
-        title,
-        *(runs.figure(f"{name}_per_s", window).text(0) for name in ("offered", "admitted", "finished")),
-        percent(runs.percent("rejected_share", window)),
-        percent(runs.percent("response_loss", window), 1),
-        runs.figure("ar_kbps", window).text(0),
-        percent(runs.percent("bottleneck_used", window)),
-        alarm(runs) if window == CROWD else "-",
-        runs.figure("bystander_goodput_kbps", window).text(0),
-    ]
+_Cell = Callable[[Runs, str], str]
+
+
+def _figure(name: str) -> _Cell:
+    return lambda runs, window: runs.figure(name, window).text(0)
+
+
+CROWD_COLUMNS: Mapping[str, _Cell] = {
+    "offered/s": _figure("offered_per_s"),
+    "connected/s": _figure("admitted_per_s"),
+    "answered/s": _figure("finished_per_s"),
+    "rejected": lambda runs, window: percent(runs.percent("rejected_share", window)),
+    "loss": lambda runs, window: percent(runs.percent("response_loss", window), 1),
+    "AR (kbit/s)": _figure("ar_kbps"),
+    "link used": lambda runs, window: percent(runs.percent("bottleneck_used", window)),
+    "alarm after (s)": lambda runs, window: alarm(runs) if window == CROWD else "-",
+    "bulk (kbit/s)": _figure("bystander_goodput_kbps"),
+}
+
+
+def _rows(columns: Mapping[str, _Cell], shown: Sequence[tuple[str, Runs, str]]) -> list[list[str]]:
+    """Return a row for each title, its runs, and their window."""
+    return [[title, *(cell(runs, window) for cell in columns.values())] for title, runs, window in shown]
+
+
+def _compared(before: Runs, by_variant: Mapping[str, Runs], without: Runs | None) -> list[tuple[str, Runs, str]]:
+    """Return what the rows show: before the crowd, the variants, and the lab without the switch."""
+    shown = [(VARIANTS[name].title, runs, CROWD) for name, runs in by_variant.items()]
+    return [(BEFORE, before, QUIET), *shown, *([] if without is None else [(WITHOUT, without, CROWD)])]
 
 
 def _crowd_table(scenario: str, by_variant: Mapping[str, Runs], without: Runs | None) -> Table:
-    heading = [
-        SCENARIOS[scenario].title.partition(":")[0],
-        "offered/s",
-        "connected/s",
-        "answered/s",
-        "rejected",
-        "loss",
-        "AR (kbit/s)",
-        "link used",
-        "alarm after (s)",
-        "bulk (kbit/s)",
-    ]
-    first = next(iter(by_variant.values()))
-    rows = [_crowd_row(VARIANTS[name].title, runs) for name, runs in by_variant.items()]
-    if without is not None:
-        rows.append(_crowd_row(WITHOUT, without))
-    return Table(heading, [_crowd_row(BEFORE, first, QUIET), *rows])
+    heading = [SCENARIOS[scenario].title.partition(":")[0], *CROWD_COLUMNS]
+    return Table(heading, _rows(CROWD_COLUMNS, _compared(next(iter(by_variant.values())), by_variant, without)))
 
 
-def _latency_row(title: str, runs: Runs, window: str) -> list[str]:
-    median = "bystander_latency_median_ms"
-    times = runs.over(runs, median, window, QUIET)
-    return [
-        title,
-        runs.figure("bystander_latency_mean_ms", window).text(2),
-        runs.figure(median, window).text(2),
-        times.text(1),
-    ]
+_MEDIAN = "bystander_latency_median_ms"
+LATENCY_COLUMNS: Mapping[str, _Cell] = {
+    "mean (s)": lambda runs, window: runs.figure("bystander_latency_mean_ms", window).text(2),
+    "median (s)": lambda runs, window: runs.figure(_MEDIAN, window).text(2),
+    "times": lambda runs, window: runs.over(runs, _MEDIAN, window, QUIET).text(1),
+}
 
 
 def _latency_table(by_variant: Mapping[str, Runs], without: Runs | None) -> Table:
-    first = next(iter(by_variant.values()))
-    rows = [_latency_row(BEFORE, first, QUIET)]
-    rows += [_latency_row(VARIANTS[name].title, runs, CROWD) for name, runs in by_variant.items() if name in CURVES]
-    if without is not None:
-        rows.append(_latency_row(WITHOUT, without, CROWD))
-    return Table(["bystander's web requests", "mean (s)", "median (s)", "times"], rows)
+    curves = {name: runs for name, runs in by_variant.items() if name in CURVES}
+    shown = _compared(next(iter(by_variant.values())), curves, without)
+    return Table(["bystander's web requests", *LATENCY_COLUMNS], _rows(LATENCY_COLUMNS, shown))
 
 
-def _sweep_row(period_s: float, runs: Runs) -> list[str]:
-    def both(name: str, digits: int, scale: float = 1.0, unit: str = "") -> str:
-        return " -> ".join(f"{runs.figure(name, window, scale).text(digits)}{unit}" for window in (QUIET, CROWD))
+def _both(name: str, digits: int = 0, scale: float = 1.0, unit: str = "") -> _Cell:
+    """Return a column of a figure before the crowd and in it."""
+    return lambda runs, _: " -> ".join(
+        f"{runs.figure(name, window, scale).text(digits)}{unit}" for window in (QUIET, CROWD)
+    )
 
-    return [
-        f"{period_s:g}",
-        alarm(runs),
-        str(false_alarms(runs)),
-        runs.figure("admitted_per_s").text(0),
-        runs.figure("ar_kbps").text(0),
-        percent(runs.percent("rejected_share")),
-        runs.figure("offered_per_s").text(0),
-        both("controller_cpu", 1, 100.0, " %"),
-        both("switch_cpu", 1, 100.0, " %"),
-        both("controller_mb", 0),
-        both("switch_mb", 0),
-    ]
+
+SWEEP_COLUMNS: Mapping[str, _Cell] = {
+    "alarm after (s)": lambda runs, _: alarm(runs),
+    "false alarms": lambda runs, _: str(false_alarms(runs)),
+    "connected/s": _figure("admitted_per_s"),
+    "AR (kbit/s)": _figure("ar_kbps"),
+    "rejected": CROWD_COLUMNS["rejected"],
+    "offered/s": _figure("offered_per_s"),
+    "controller's CPU": _both("controller_cpu", 1, 100.0, " %"),
+    "switch's CPU": _both("switch_cpu", 1, 100.0, " %"),
+    "controller's memory (MB)": _both("controller_mb"),
+    "switch's memory (MB)": _both("switch_mb"),
+}
 
 
 def swept(sweep: Mapping[float, Runs]) -> str:
@@ -109,20 +108,8 @@ def swept(sweep: Mapping[float, Runs]) -> str:
 
 
 def _sweep_table(sweep: Mapping[float, Runs]) -> Table:
-    heading = [
-        f"{swept(sweep)}: T (s)",
-        "alarm after (s)",
-        "false alarms",
-        "connected/s",
-        "AR (kbit/s)",
-        "rejected",
-        "offered/s",
-        "controller's CPU",
-        "switch's CPU",
-        "controller's memory (MB)",
-        "switch's memory (MB)",
-    ]
-    return Table(heading, [_sweep_row(period_s, runs) for period_s, runs in sweep.items()])
+    shown = [(f"{period_s:g}", runs, CROWD) for period_s, runs in sweep.items()]
+    return Table([f"{swept(sweep)}: T (s)", *SWEEP_COLUMNS], _rows(SWEEP_COLUMNS, shown))
 
 
 def tables(setups: SetUps) -> list[Table]:

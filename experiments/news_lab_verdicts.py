@@ -5,40 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from experiments.findings import (
-    NEAR_LOSS_POINTS,
-    NOT_KNOWN,
-    Finding,
-    at_least,
-    at_most,
-    near,
-    times,
-)
+from experiments import news_lab_reasons as reasons
+from experiments.findings import NEAR_LOSS_POINTS, NOT_KNOWN, Finding, at_least, at_most, near, times
 from experiments.intervals import Mean
-from experiments.news_lab_reasons import (
-    ALARM_EARLY,
-    BULK_LIMITED,
-    BULK_STANDS,
-    FULL_LINK,
-    LATENCY_OF_THE_ADMITTED,
-    LATENCY_OF_THE_ANSWERED,
-    LATENCY_OF_THE_REFUSED,
-    LIMIT_LOW,
-    LOSS_FULL,
-    MEMORY_HELD,
-    MEMORY_IN_THE_SWITCH,
-    NO_BURSTS,
-    OTHER_LINK,
-    READ_AS_OFTEN,
-    SECOND_LIMIT,
-    SYN_ACKS_PASS,
-    SYNS_OFTEN,
-    TOO_MUCH,
-    WHERE_IN_T,
-)
 from experiments.news_lab_runs import Runs, SetUps
 from experiments.news_lab_tables import false_alarms, swept
-from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SERVER, Settings
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SERVER, Settings, Variant
 
 PAPER_CROWD_PER_S = 117.0
 """Section 8.2: "the average incoming request rate during flash crowds"."""
@@ -67,87 +39,91 @@ def findings(setups: SetUps) -> list[Finding]:
     return [
         *_simulated_ones(network),
         *_under(sweep, _sweep_simulated(sweep)),
-        *_bulk_simulated(network),
+        *_bulk(network, "Fig. 16", 3, 36, below=NOT_KNOWN, above=reasons.BULK_LIMITED),
         *_network_limited(network),
         *_static(network),
         *_server_limited(server),
         *_under(sweep, _sweep(sweep)),
         *_under(sweep, _overhead(sweep)),
         *_latency(network),
-        *_bulk(network),
+        *_bulk(network, "section 8.6", 24, 97, below=reasons.BULK_STANDS, above=NOT_KNOWN),
     ]
+
+
+def _runs_of(by_variant: Mapping[str, Runs], *variants: Variant) -> list[Runs]:
+    """Return the runs of variants, empty where there are none: what is compared of them is NaN, and not reported."""
+    return [by_variant.get(variant.name, Runs([])) for variant in variants]
 
 
 def _simulated_ones(network: Mapping[str, Runs]) -> list[Finding]:
     """Compare with Table I and Figs. 12 and 13, which Chen & Heidemann simulate: proportions to the crowd and to
     before."""
     table = "Table I, Figs. 12 and 13"
-    said: list[Finding] = []
-    if none := network.get(NONE.name):
-        loss = none.percent("response_loss")
-        said += near(table, "loss without control", 25, loss, within=NEAR_LOSS_POINTS, above=OTHER_LINK)
-        ar = none.over_quiet("ar_kbps")
-        said += near(table, "AR without control, of that before", 61, _percent(ar), below=FULL_LINK, above=FULL_LINK)
-    if news := network.get(NEWS.name):
-        said += at_most(table, "loss under NEWS", 2, news.percent("response_loss"), unit="%")
-        said += near(table, "AR under NEWS, of that before", 94, _percent(news.over_quiet("ar_kbps")))
-        said += near(table, "admitted under NEWS, of the crowd", 51, _of_crowd(news), below=LIMIT_LOW)
-        said += near(table, "rejected under NEWS", 32.4, news.percent("rejected_share"), above=LIMIT_LOW)
-    for name, (share, rejected, loss, ar_of_before) in STATIC.items():
-        if limited := network.get(name):
-            limit = (
-                f"static limit of {float(name.partition('-')[2]) / CROWD_PER_S:.2f} of the crowd (paper: {share:.2f})"
-            )
-            said += near(table, f"{limit}, rejected", rejected, limited.percent("rejected_share"))
-            loss_here = limited.percent("response_loss")
-            said += near(table, f"{limit}, loss", loss, loss_here, within=NEAR_LOSS_POINTS, above=TOO_MUCH)
-            ar = _percent(limited.over_quiet("ar_kbps"))
-            said += near(table, f"{limit}, AR of that before", round(100 * ar_of_before), ar, below=TOO_MUCH)
+    none, news = _runs_of(network, NONE, NEWS)
+    loss, ar = none.percent("response_loss"), _percent(none.over_quiet("ar_kbps"))
+    said = [
+        *near(table, "loss without control", 25, loss, within=NEAR_LOSS_POINTS, above=reasons.OTHER_LINK),
+        *near(table, "AR without control, of that before", 61, ar, below=reasons.FULL_LINK, above=reasons.FULL_LINK),
+        *at_most(table, "loss under NEWS", 2, news.percent("response_loss"), unit="%"),
+        *near(table, "AR under NEWS, of that before", 94, _percent(news.over_quiet("ar_kbps"))),
+        *near(table, "admitted under NEWS, of the crowd", 51, _of_crowd(news), below=reasons.LIMIT_LOW),
+        *near(table, "rejected under NEWS", 32.4, news.percent("rejected_share"), above=reasons.LIMIT_LOW),
+    ]
+    for name, (share, rejected, paper_loss, ar_of_before) in STATIC.items():
+        limited = network.get(name, Runs([]))
+        limit = f"static limit of {float(name.partition('-')[2]) / CROWD_PER_S:.2f} of the crowd (paper: {share:.2f})"
+        loss, ar = limited.percent("response_loss"), _percent(limited.over_quiet("ar_kbps"))
+        said += near(table, f"{limit}, rejected", rejected, limited.percent("rejected_share"))
+        said += near(table, f"{limit}, loss", paper_loss, loss, within=NEAR_LOSS_POINTS, above=reasons.TOO_MUCH)
+        said += near(table, f"{limit}, AR of that before", round(100 * ar_of_before), ar, below=reasons.TOO_MUCH)
     return said
 
 
 def _network_limited(network: Mapping[str, Runs]) -> list[Finding]:
-    none, news = network.get(NONE.name), network.get(NEWS.name)
-    said: list[Finding] = []
-    if none:
-        said += near("Fig. 19", "answered without control, of the crowd", 68, _of_crowd(none, "finished_per_s"))
-        ar = _percent(none.over_quiet("ar_kbps"))
-        said += near("Fig. 19", "AR without control, of that before", 50, ar, below=FULL_LINK, above=FULL_LINK)
-    if none and news:
-        gain = news.over(none, "ar_kbps")
-        said += times("Fig. 19", "AR under NEWS to that without", 261 / 133, gain, below=FULL_LINK, above=FULL_LINK)
-    if none:
-        said += near("section 8.2", "link used without control", 100, none.percent("bottleneck_used"))
-        loss = none.percent("response_loss")
-        said += near("section 8.2", "loss without control", 60, loss, within=NEAR_LOSS_POINTS, below=LOSS_FULL)
-        failed = none.percent("rejected_share")
-        said += near("section 8.2", "connections that time out without control", 22, failed, below=SYN_ACKS_PASS)
-    if news:
-        said += _alarm("section 8.2", 88.0, news)
-        said += at_most("section 8.2", "loss under NEWS", 3, news.percent("response_loss"), unit="%")
-        said += near("section 8.2", "rejected under NEWS", 49, news.percent("rejected_share"), above=LIMIT_LOW)
-    if none:
-        offered = _of_crowd_times(none)
-        paper = 318 / PAPER_CROWD_PER_S
-        said += times("Fig. 20", "SYNs a request without control", paper, offered, below=SYN_ACKS_PASS)
-    if news:
-        offered = _of_crowd_times(news)
-        paper = 459 / PAPER_CROWD_PER_S
-        said += times("Fig. 20", "SYNs a request under NEWS", paper, offered, above=SYNS_OFTEN, below=SYNS_OFTEN)
-    if none and news:
-        more = news.over(none, "offered_per_s")
-        said += times("Fig. 20", "offered under NEWS to that without", 459 / 318, more, above=SYN_ACKS_PASS)
-    if news:
-        admitted = 100 * 56 / PAPER_CROWD_PER_S
-        said += near("Fig. 20", "admitted under NEWS, of the crowd", round(admitted), _of_crowd(news), below=LIMIT_LOW)
-    return said
+    none, news = _runs_of(network, NONE, NEWS)
+    ar, gain = _percent(none.over_quiet("ar_kbps")), news.over(none, "ar_kbps")
+    loss, failed = none.percent("response_loss"), none.percent("rejected_share")
+    alone, retried = (_of_crowd_times(runs) for runs in (none, news))
+    paper_alone, paper_retried, paper_admitted = (rate / PAPER_CROWD_PER_S for rate in (318, 459, 56))
+    more, admitted = news.over(none, "offered_per_s"), round(100 * paper_admitted)
+    return [
+        *near("Fig. 19", "answered without control, of the crowd", 68, _of_crowd(none, "finished_per_s")),
+        *near(
+            "Fig. 19", "AR without control, of that before", 50, ar, below=reasons.FULL_LINK, above=reasons.FULL_LINK
+        ),
+        *times(
+            "Fig. 19",
+            "AR under NEWS to that without",
+            261 / 133,
+            gain,
+            below=reasons.FULL_LINK,
+            above=reasons.FULL_LINK,
+        ),
+        *near("section 8.2", "link used without control", 100, none.percent("bottleneck_used")),
+        *near("section 8.2", "loss without control", 60, loss, within=NEAR_LOSS_POINTS, below=reasons.LOSS_FULL),
+        *near("section 8.2", "connections that time out without control", 22, failed, below=reasons.SYN_ACKS_PASS),
+        *_alarm("section 8.2", 88.0, news),
+        *at_most("section 8.2", "loss under NEWS", 3, news.percent("response_loss"), unit="%"),
+        *near("section 8.2", "rejected under NEWS", 49, news.percent("rejected_share"), above=reasons.LIMIT_LOW),
+        *times("Fig. 20", "SYNs a request without control", paper_alone, alone, below=reasons.SYN_ACKS_PASS),
+        *times(
+            "Fig. 20",
+            "SYNs a request under NEWS",
+            paper_retried,
+            retried,
+            above=reasons.SYNS_OFTEN,
+            below=reasons.SYNS_OFTEN,
+        ),
+        *times("Fig. 20", "offered under NEWS to that without", 459 / 318, more, above=reasons.SYN_ACKS_PASS),
+        *near("Fig. 20", "admitted under NEWS, of the crowd", admitted, _of_crowd(news), below=reasons.LIMIT_LOW),
+    ]
 
 
 def _static(network: Mapping[str, Runs]) -> list[Finding]:
     """Compare NEWS with the best of the static limits that were run."""
     static = {name: runs for name, runs in network.items() if name.startswith("static")}
-    news = network.get(NEWS.name)
-    if not static or not news:
+    (news,) = _runs_of(network, NEWS)
+    if not static:
         return []
     best = max(static.values(), key=lambda runs: runs.figure("ar_kbps").value)
     share = _percent(news.over(best, "ar_kbps"))
@@ -156,36 +132,20 @@ def _static(network: Mapping[str, Runs]) -> list[Finding]:
 
 def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
     figure = "section 8.3, Fig. 22"
-    none, news = server.get(NONE.name), server.get(NEWS.name)
-    said: list[Finding] = []
-    if none:
-        said += near(figure, "link used without control", 60, none.percent("bottleneck_used"), above=SECOND_LIMIT)
-        said += near(
-            figure,
-            "loss without control",
-            0,
-            none.percent("response_loss"),
-            within=NEAR_LOSS_POINTS,
-            above=SECOND_LIMIT,
-        )
-        said += near(
-            figure,
-            "connections that time out without control",
-            20,
-            none.percent("rejected_share"),
-            above=SECOND_LIMIT,
-        )
-        said += near(figure, "server's memory used without control", 98, none.percent("slow_memory_share"))
-    if news:
-        memory = news.percent("slow_memory_share")
-        said += near(figure, "server's memory used under NEWS", 88, memory, below=MEMORY_HELD)
-        said += _alarm(figure, 80.0, news)
-        admitted = round(100 * 54 / PAPER_CROWD_PER_S)
-        said += near(figure, "admitted under NEWS, of the crowd", admitted, _of_crowd(news), below=LIMIT_LOW)
-    if none and news:
-        gain = news.over(none, "ar_kbps")
-        said += times(figure, "AR under NEWS to that without", 260 / 158, gain, above=SECOND_LIMIT)
-    return said
+    none, news = _runs_of(server, NONE, NEWS)
+    used, loss, failed = (none.percent(name) for name in ("bottleneck_used", "response_loss", "rejected_share"))
+    alone, limited = (runs.percent("slow_memory_share") for runs in (none, news))
+    admitted, gain = round(100 * 54 / PAPER_CROWD_PER_S), news.over(none, "ar_kbps")
+    return [
+        *near(figure, "link used without control", 60, used, above=reasons.SECOND_LIMIT),
+        *near(figure, "loss without control", 0, loss, within=NEAR_LOSS_POINTS, above=reasons.SECOND_LIMIT),
+        *near(figure, "connections that time out without control", 20, failed, above=reasons.SECOND_LIMIT),
+        *near(figure, "server's memory used without control", 98, alone),
+        *near(figure, "server's memory used under NEWS", 88, limited, below=reasons.MEMORY_HELD),
+        *_alarm(figure, 80.0, news),
+        *near(figure, "admitted under NEWS, of the crowd", admitted, _of_crowd(news), below=reasons.LIMIT_LOW),
+        *times(figure, "AR under NEWS to that without", 260 / 158, gain, above=reasons.SECOND_LIMIT),
+    ]
 
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
@@ -199,14 +159,13 @@ def _sweep_simulated(sweep: Mapping[float, Runs]) -> list[Finding]:
         if period_s in sweep:
             what = f"a false alarm with a T as short as {period_s:g} s"
             said.append(_false_alarm("Fig. 15", what, sweep[period_s]))
-    long = [runs for period_s, runs in sweep.items() if period_s > 90]
-    if long:
-        count = sum(false_alarms(runs) for runs in long)
-        said.append(Finding("Fig. 15", "false alarms with T above 90 s", "none", str(count or "none"), count == 0))
+    said += _no_false_alarm("Fig. 15", 90, sweep)
     if len(sweep) > 1:
         best = _best(sweep)
         paper = "T = 60 s"
-        said.append(Finding("Fig. 15", "AR is best", paper, f"at {best:g} s", best == BEST_PERIODS_S[0], WHERE_IN_T))
+        said.append(
+            Finding("Fig. 15", "AR is best", paper, f"at {best:g} s", best == BEST_PERIODS_S[0], reasons.WHERE_IN_T)
+        )
     return said
 
 
@@ -216,18 +175,20 @@ def _sweep(sweep: Mapping[float, Runs]) -> list[Finding]:
     if shortest := sweep.get(16.0):
         said.append(_false_alarm(figure, "a false alarm at T = 16 s", shortest))
         said += near(figure, "rejected at T = 16 s", 65, shortest.percent("rejected_share"))
-    longer = [runs for period_s, runs in sweep.items() if period_s > 16]
-    if longer:
-        count = sum(false_alarms(runs) for runs in longer)
-        said.append(Finding(figure, "false alarms with T above 16 s", "none", str(count or "none"), count == 0))
+    said += _no_false_alarm(figure, 16, sweep)
+    if any(period_s > 16 for period_s in sweep):
         after = {period_s: runs.alarm_s().value / period_s for period_s, runs in sweep.items() if period_s > 16}
         seen = ", ".join(f"{value:.1f} at {period_s:g} s" for period_s, value in after.items())
         slightly = all(1 <= value <= NEAR_INTERVALS for value in after.values())
-        said.append(Finding(figure, "alarm after so many T", "slightly more than 1", seen, slightly, WHERE_IN_T))
+        said.append(
+            Finding(figure, "alarm after so many T", "slightly more than 1", seen, slightly, reasons.WHERE_IN_T)
+        )
     if len(sweep) > 1:
         best = _best(sweep)
         said.append(
-            Finding(figure, "AR is best", "at 64 or 128 s", f"at {best:g} s", best in BEST_PERIODS_S, WHERE_IN_T)
+            Finding(
+                figure, "AR is best", "at 64 or 128 s", f"at {best:g} s", best in BEST_PERIODS_S, reasons.WHERE_IN_T
+            )
         )
         top = sweep[best].figure("ar_kbps").value
         for period_s, runs in sweep.items():
@@ -241,7 +202,7 @@ def _sweep(sweep: Mapping[float, Runs]) -> list[Finding]:
                     "less" if wanted else "as the best",
                     f"{ar.text(0)} of {top:.0f} kbit/s",
                     less is wanted,
-                    WHERE_IN_T,
+                    reasons.WHERE_IN_T,
                 )
             )
     return said
@@ -254,81 +215,64 @@ def _overhead(sweep: Mapping[float, Runs]) -> list[Finding]:
         said += at_most(figure, "controller's CPU in the crowd, T = 64 s", 5, usual.percent("controller_cpu"), unit="%")
         memory = usual.over_quiet("controller_mb")
         paper = 11 / 3
-        said += times(figure, "memory in the crowd to that before", paper, memory, below=MEMORY_IN_THE_SWITCH)
+        said += times(figure, "memory in the crowd to that before", paper, memory, below=reasons.MEMORY_IN_THE_SWITCH)
     if len(sweep) > 1:
         for window, when in (("quiet", "before"), ("crowd", "in")):
             cpu = [runs.percent("controller_cpu", window).value for runs in sweep.values()]
             seen = ", ".join(f"{value:.1f}" for value in cpu) + " %"
             falls = cpu == sorted(cpu, reverse=True)
-            said.append(Finding(figure, f"CPU {when} the crowd, by T", "falls with T", seen, falls, READ_AS_OFTEN))
+            said.append(
+                Finding(figure, f"CPU {when} the crowd, by T", "falls with T", seen, falls, reasons.READ_AS_OFTEN)
+            )
         offered = [runs.figure("offered_per_s").value for runs in sweep.values()]
         seen = ", ".join(f"{value:.0f}" for value in offered) + "/s"
         falls = offered == sorted(offered, reverse=True)
-        said.append(Finding(figure, "offered in the crowd, by T", "falls with T", seen, falls, WHERE_IN_T))
+        said.append(Finding(figure, "offered in the crowd, by T", "falls with T", seen, falls, reasons.WHERE_IN_T))
     return said
 
 
 def _latency(network: Mapping[str, Runs]) -> list[Finding]:
-    figure, median, mean = "Table III", "bystander_latency_median_ms", "bystander_latency_mean_ms"
-    none, news, spot = (network.get(variant.name) for variant in (NONE, NEWS, HOT_SPOT))
-    said: list[Finding] = []
-    if none:
-        said += times(
-            figure,
-            "median without control to before",
-            9.53 / 0.18,
-            none.over_quiet(median),
-            below=LATENCY_OF_THE_ANSWERED,
-        )
-        said += times(
-            figure, "mean without control to before", 24.44 / 0.22, none.over_quiet(mean), below=LATENCY_OF_THE_ANSWERED
-        )
-    if news:
-        said += times(
-            figure, "median under NEWS to before", 3.15 / 0.18, news.over_quiet(median), below=LATENCY_OF_THE_ADMITTED
-        )
-        said += times(figure, "mean under NEWS to before", 7.03 / 0.22, news.over_quiet(mean))
-    if none and news:
-        less = news.over(none, median)
-        said += times(figure, "median under NEWS to that without", 3.15 / 9.53, less)
-        less = news.over(none, mean)
-        said += times(figure, "mean under NEWS to that without", 7.03 / 24.44, less, above=LATENCY_OF_THE_REFUSED)
-    if spot:
-        said += at_most(
-            figure, "median with identification to before", 0.32 / 0.18, spot.over_quiet(median), unit="times"
-        )
-        said += at_most(figure, "mean with identification to before", 0.42 / 0.22, spot.over_quiet(mean), unit="times")
-    return said
+    figure, unit = "Table III", "times"
+    runs = _runs_of(network, NONE, NEWS, HOT_SPOT)
+    none, news, spot = (each.over_quiet("bystander_latency_median_ms") for each in runs)
+    mean_none, mean_news, mean_spot = (each.over_quiet("bystander_latency_mean_ms") for each in runs)
+    less, mean_less = (runs[1].over(runs[0], f"bystander_latency_{kind}_ms") for kind in ("median", "mean"))
+    answered, admitted, refused = (
+        reasons.LATENCY_OF_THE_ANSWERED,
+        reasons.LATENCY_OF_THE_ADMITTED,
+        reasons.LATENCY_OF_THE_REFUSED,
+    )
+    return [
+        *times(figure, "median without control to before", 9.53 / 0.18, none, below=answered),
+        *times(figure, "mean without control to before", 24.44 / 0.22, mean_none, below=answered),
+        *times(figure, "median under NEWS to before", 3.15 / 0.18, news, below=admitted),
+        *times(figure, "mean under NEWS to before", 7.03 / 0.22, mean_news),
+        *times(figure, "median under NEWS to that without", 3.15 / 9.53, less),
+        *times(figure, "mean under NEWS to that without", 7.03 / 24.44, mean_less, above=refused),
+        *at_most(figure, "median with identification to before", 0.32 / 0.18, spot, unit=unit),
+        *at_most(figure, "mean with identification to before", 0.42 / 0.22, mean_spot, unit=unit),
+    ]
 
 
-def _bulk(network: Mapping[str, Runs]) -> list[Finding]:
-    figure, goodput = "section 8.6", "bystander_goodput_kbps"
-    said: list[Finding] = []
-    if none := network.get(NONE.name):
-        goodput_share = _percent(none.over_quiet(goodput))
-        said += near(figure, "bulk transfer without control, of before", 24, goodput_share, below=BULK_STANDS)
-    if news := network.get(NEWS.name):
-        said += near(figure, "bulk transfer under NEWS, of before", 97, _percent(news.over_quiet(goodput)))
-    return said
-
-
-def _bulk_simulated(network: Mapping[str, Runs]) -> list[Finding]:
-    figure, goodput = "Fig. 16", "bystander_goodput_kbps"
-    said: list[Finding] = []
-    if none := network.get(NONE.name):
-        said += near(figure, "bulk transfer without control, of before", 3, _percent(none.over_quiet(goodput)))
-    if news := network.get(NEWS.name):
-        goodput_share = _percent(news.over_quiet(goodput))
-        said += near(figure, "bulk transfer under NEWS, of before", 36, goodput_share, above=BULK_LIMITED)
-    return said
+def _bulk(
+    network: Mapping[str, Runs], figure: str, without: float, under_news: float, *, below: str, above: str
+) -> list[Finding]:
+    """Compare the bulk transfer's goodput with a figure's, in percent of that before."""
+    none, news = (_percent(runs.over_quiet("bystander_goodput_kbps")) for runs in _runs_of(network, NONE, NEWS))
+    return [
+        *near(figure, "bulk transfer without control, of before", without, none, below=below),
+        *near(figure, "bulk transfer under NEWS, of before", under_news, news, above=above),
+    ]
 
 
 def _alarm(figure: str, paper_s: float, runs: Runs) -> list[Finding]:
     """Compare alarms: they agree within a tenth of T."""
+    if not runs.records:
+        return []
     alarm, what = runs.alarm_s(), "alarm after the onset, within a tenth of T"
     if not alarm.runs:
         return [Finding(figure, what, f"{paper_s:.0f} s", "never", agrees=False)]
-    why = ALARM_EARLY if alarm.value < paper_s else NOT_KNOWN
+    why = reasons.ALARM_EARLY if alarm.value < paper_s else NOT_KNOWN
     agrees = abs(alarm.value - paper_s) <= 0.1 * runs.parameters["period_s"]
     return [Finding(figure, what, f"{paper_s:.0f} s", f"{alarm.text(0)} s", agrees, why)]
 
@@ -336,7 +280,15 @@ def _alarm(figure: str, paper_s: float, runs: Runs) -> list[Finding]:
 def _false_alarm(figure: str, what: str, runs: Runs) -> Finding:
     count = false_alarms(runs)
     seen = f"{count or 'none'} in {len(runs.records)} run{'s' if len(runs.records) > 1 else ''}"
-    return Finding(figure, what, "yes", seen, count > 0, NO_BURSTS)
+    return Finding(figure, what, "yes", seen, count > 0, reasons.NO_BURSTS)
+
+
+def _no_false_alarm(figure: str, above_s: float, sweep: Mapping[float, Runs]) -> list[Finding]:
+    """Compare the number of false alarms with T above a limit."""
+    counts = [false_alarms(runs) for period_s, runs in sweep.items() if period_s > above_s]
+    seen = str(sum(counts) or "none")
+    what = f"false alarms with T above {above_s:g} s"
+    return [Finding(figure, what, "none", seen, not any(counts))] if counts else []
 
 
 def _best(sweep: Mapping[float, Runs]) -> float:

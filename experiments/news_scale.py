@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Values
 from experiments.intervals import Mean, mean_of
 from experiments.news_table1 import PAPER_LOSS_NEWS
+from experiments.records import Columns, grouped, table
 from sim.crowd import CrowdRun
 from sim.crowd import simulate as simulate_crowd
 from sim.dumbbell import Dumbbell, clients, plan, recorded
 from topo.plan.crowd.network import TARGET, TARGET_ADDRESS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (0.25, 1.0, 4.0, 16.0)
 OTHERS = (16, 64, 250)
@@ -150,31 +148,9 @@ def _kept(runs: Sequence[Record]) -> Mean:
     return mean_of([crowd / quiet for crowd, quiet in parts if crowd is not None and quiet])
 
 
-def _decision_row(place: Place, runs: Sequence[Record]) -> list[str]:
+def _right(runs: Sequence[Record]) -> str:
     named, right = (sum(record.result[name] for record in runs) for name in ("named", "named_right"))
-    return [
-        *_first(place),
-        f"{runs[0].result['clients']:,}",
-        simulated.detection(runs),
-        f"{sum(record.result['crowd']['false_alarms'] for record in runs) / len(runs):.1f}",
-        f"{right} of {named}",
-        f"{_mean(runs, 'others_refused', 100).text(2)} %",
-        _kept(runs).text(2),
-        simulated.percent(runs, "response_loss", 1),
-        simulated.percent(runs, "bottleneck_used"),
-    ]
-
-
-def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
-    return [
-        *_first(place),
-        _mean(runs, "requests").text(0),
-        _mean(runs, "flows").text(0),
-        f"{_mean(runs, 'measured_share', 100).text(0)} %{_of(runs)}",
-        _mean(runs, "decide_ms").text(1),
-        _mean(runs, "longest_ms").text(1),
-        f"{_mean(runs, 'of_a_core', 100).text(2)} %",
-    ]
+    return f"{right} of {named}"
 
 
 def _of(runs: Sequence[Record]) -> str:
@@ -183,10 +159,62 @@ def _of(runs: Sequence[Record]) -> str:
     return "" if least == 1 else f" of 1/{1 / least:.0f}"
 
 
-def _everywhere(text: str, rows: Rows, holds: Callable[[Record], bool], seen: Callable[[Place], str]) -> Goal:
+WHERE: Columns[Place] = {
+    "mode": lambda place, _: _first(place)[0],
+    "size": lambda place, _: _first(place)[1],
+    "destinations": lambda place, _: _first(place)[2],
+}
+DECISIONS: Columns[Place] = {
+    "clients": lambda _, runs: f"{runs[0].result['clients']:,}",
+    **simulated.columns("alarm after (s)", "false alarms a run"),
+    "hot spot right": lambda _, runs: _right(runs),
+    "others' requests refused": lambda _, runs: f"{_mean(runs, 'others_refused', 100).text(2)} %",
+    "AR, of before": lambda _, runs: _kept(runs).text(2),
+    **simulated.columns("loss", "link used"),
+}
+COST: Columns[Place] = {
+    "requests": lambda _, runs: _mean(runs, "requests").text(0),
+    "flows a decision": lambda _, runs: _mean(runs, "flows").text(0),
+    "packets measured": lambda _, runs: f"{_mean(runs, 'measured_share', 100).text(0)} %{_of(runs)}",
+    "CPU to decide (ms)": lambda _, runs: _mean(runs, "decide_ms").text(1),
+    "longest step (ms)": lambda _, runs: _mean(runs, "longest_ms").text(1),
+    "of a core": lambda _, runs: f"{_mean(runs, 'of_a_core', 100).text(2)} %",
+}
+GOALS: Sequence[tuple[str, Callable[[Record], bool], str]] = (
+    (
+        "the alarm comes within an interval of the paper's 60 s",
+        lambda record: simulated.detections_s([record])[0] <= record.result["period_s"],
+        "alarm after (s)",
+    ),
+    (
+        "whoever is named the hot spot is the target",
+        lambda record: 0 < record.result["named"] == record.result["named_right"],
+        "hot spot right",
+    ),
+    (
+        "no request to another destination is refused",
+        lambda record: record.result["others_refused"] == 0,
+        "others' requests refused",
+    ),
+    (
+        f"the controller takes less than {OF_A_CORE:.0%} of a core",
+        lambda record: record.result["of_a_core"] < OF_A_CORE,
+        "of a core",
+    ),
+    (
+        f"at most {PAPER_LOSS_NEWS:.0%} of the packets are lost in the crowd, as under NEWS in Table I",
+        lambda record: record.result["crowd"]["response_loss"] <= PAPER_LOSS_NEWS,
+        "loss",
+    ),
+)
+"""Goals, what every run must fulfil for each, and the column that shows it."""
+
+
+def _everywhere(rows: Rows, text: str, holds: Callable[[Record], bool], shown: str) -> Goal:
     """Return a goal that every run must reach; its text names the places that missed it, or else all places."""
+    cell = {**DECISIONS, **COST}[shown]
     missed = [place for place, runs in rows.items() if not all(map(holds, runs))]
-    said = "; ".join(f"{_named(place)}: {seen(place)}" for place in missed)
+    said = "; ".join(f"{_named(place)}: {cell(place, rows[place])}" for place in missed)
     return Goal(text, not missed if rows else None, said or (_tried(rows) if rows else "-"))
 
 
@@ -210,83 +238,12 @@ def _named(place: Place) -> str:
     return f"{variant}, size {size}, destinations {destinations}"
 
 
-def _goals(rows: Rows) -> list[Goal]:
-    def named(record: Record) -> bool:
-        return 0 < record.result["named"] == record.result["named_right"]
-
-    def cheap(record: Record) -> bool:
-        return record.result["of_a_core"] < OF_A_CORE
-
-    def in_time(record: Record) -> bool:
-        return simulated.detections_s([record])[0] <= record.result["period_s"]
-
-    def harmless(record: Record) -> bool:
-        return record.result["others_refused"] == 0
-
-    def protects(record: Record) -> bool:
-        return record.result["crowd"]["response_loss"] <= PAPER_LOSS_NEWS
-
-    return [
-        _everywhere(
-            "the alarm comes within an interval of the paper's 60 s",
-            rows,
-            in_time,
-            lambda at: simulated.detection(rows[at]),
-        ),
-        _everywhere(
-            "whoever is named the hot spot is the target", rows, named, lambda at: _decision_row(at, rows[at])[6]
-        ),
-        _everywhere(
-            "no request to another destination is refused",
-            rows,
-            harmless,
-            lambda at: f"{_mean(rows[at], 'others_refused', 100).text(2)} %",
-        ),
-        _everywhere(
-            f"the controller takes less than {OF_A_CORE:.0%} of a core",
-            rows,
-            cheap,
-            lambda at: f"{_mean(rows[at], 'of_a_core', 100).text(2)} %",
-        ),
-        _everywhere(
-            f"at most {PAPER_LOSS_NEWS:.0%} of the packets are lost in the crowd, as under NEWS in Table I",
-            rows,
-            protects,
-            lambda at: simulated.percent(rows[at], "response_loss", 1),
-        ),
-    ]
-
-
 def report(records: Sequence[Record]) -> Report:
     """Report decisions, then their cost, a row for each place."""
-    rows = simulated.grouped(records, _place)
-    first = ["mode", "size", "destinations"]
-    decisions = [
-        *first,
-        "clients",
-        "alarm after (s)",
-        "false alarms a run",
-        "hot spot right",
-        "others' requests refused",
-        "AR, of before",
-        "loss",
-        "link used",
-    ]
-    cost = [
-        *first,
-        "requests",
-        "flows a decision",
-        "packets measured",
-        "CPU to decide (ms)",
-        "longest step (ms)",
-        "of a core",
-    ]
+    rows = grouped(records, _place)
     return Report(
-        tables=[
-            Table(decisions, [_decision_row(place, runs) for place, runs in rows.items()]),
-            Table(cost, [_cost_row(place, runs) for place, runs in rows.items()]),
-        ],
-        goals=_goals(rows),
+        tables=[table({**WHERE, **columns}, rows) for columns in (DECISIONS, COST)],
+        goals=[_everywhere(rows, *goal) for goal in GOALS],
         summary={
             record.key: {k: v for k, v in record.result.items() if k not in ("rows", "bulk")} for record in records
         },
@@ -296,7 +253,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw AR kept and packets measured against size, and CPU time of decisions against flows."""
     left, right = figure.subplots(1, 2)
-    rows = simulated.grouped(records, _place)
+    rows = grouped(records, _place)
     for number, variant in enumerate(VARIANTS):
         of_size = sorted(
             (size, runs) for (name, size, others, _), runs in rows.items() if (name, others) == (variant, OTHERS[0])

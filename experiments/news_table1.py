@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from experiments import simulated
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report
+from experiments.records import Columns, grouped, table
 
 STATIC = (60.0, 80.0, 100.0, 120.0)
 SEEDS = (1, 2, 3)
 WIDER_BIT_PER_S = 7e6
 """Rate of a wider link, without control; its runs are as short as the quick form's."""
 PAPER_ALARM_S = 20.0
-PAPER_ADMITTED_PER_S, PAPER_OFFERED_PER_S = 107.2, 209.7
 PAPER_LOSS, PAPER_LOSS_NEWS = 0.25, 0.02
 LOSS_NEAR = 0.1
 """Losses agree that differ by at most this much from Chen & Heidemann's."""
@@ -137,38 +133,19 @@ def _production(rows: Rows) -> list[Goal]:
     ]
 
 
+COLUMNS: Columns[str] = {
+    "": lambda name, _: name,
+    **simulated.columns("admitted/s", "turned away", "AR before (kbit/s)", "AR (kbit/s)", "loss", "link used"),
+    **simulated.columns("alarm after (s)"),
+    "paper: admitted / rejected / AR / loss": lambda name, _: PAPER.get(name, "-"),
+}
+
+
 def report(records: Sequence[Record]) -> Report:
     """Report our table next to Chen & Heidemann's, and the claims of Sections 7.2 and 7.3."""
-    rows = simulated.grouped(records, label)
-    table = Table(
-        [
-            "",
-            "admitted/s",
-            "turned away",
-            "AR before (kbit/s)",
-            "AR (kbit/s)",
-            "loss",
-            "link used",
-            "alarm after (s)",
-            "paper: admitted / rejected / AR / loss",
-        ],
-        [
-            [
-                name,
-                simulated.text(runs, "admitted_per_s"),
-                simulated.percent(runs, "turned_away"),
-                simulated.text(runs, "ar_kbps", window="quiet"),
-                simulated.text(runs, "ar_kbps"),
-                simulated.percent(runs, "response_loss", 1),
-                simulated.percent(runs, "bottleneck_used"),
-                simulated.detection(runs),
-                PAPER.get(name, "-"),
-            ]
-            for name, runs in rows.items()
-        ],
-    )
+    rows = grouped(records, label)
     return Report(
-        tables=[table],
+        tables=[table(COLUMNS, rows)],
         goals=[*_published(rows), *_production(rows)],
         summary={name: [record.result["crowd"] for record in runs] for name, runs in rows.items()},
     )
@@ -177,7 +154,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw admitted and offered rates (Fig. 12) and AR (Figs. 13 and 14) against time."""
     upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
-    for name, runs in simulated.grouped(records, label).items():
+    for name, runs in grouped(records, label).items():
         if name.startswith(_wider()):
             continue
         upper.plot(*simulated.column(runs[0], simulated.ADMITTED), label=name)

@@ -5,18 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.names import CONNECTION_SLOTS
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from topo.labs.connections.lab import ConnectionsLab
 from topo.labs.connections.programme import PRESSED, Plan, Programme, bounded, exact
 from topo.labs.connections.tuples import drawn
 from topo.plan.network import VIP, WEB_PORT
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEED = 1
 UNPINNED = 0.012

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
-from experiments.repetitions import number_of
+from experiments.records import by_number, matching
 from experiments.turns import turns_of
 from experiments.variants import BEHIND_HOP, EQUAL, IPTABLES, Variant
 from experiments.webpool import pool
 from topo.labs.web import Lab
 from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES, THREE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 IDLE, LOADED = SERVER_NAMES[0], SERVER_NAMES[-1]
 COMPARED: Sequence[Variant] = (IPTABLES, BEHIND_HOP, EQUAL)
@@ -78,17 +75,8 @@ def _counters(lab: Lab, name: str) -> Mapping[str, int]:
     return json.loads(text)["kernel"]
 
 
-def _figure(record: Record, *path: str) -> float:
-    value: Any = record.result
-    for word in path:
-        value = value[word]
-    return float(value)
-
-
 def _values(records: Sequence[Record], variant: Variant, *path: str) -> dict[int, float]:
-    return {
-        number_of(record): _figure(record, *path) for record in records if record.parameters["variant"] == variant.name
-    }
+    return by_number(matching(records, variant=variant.name), *path)
 
 
 def _mean(records: Sequence[Record], variant: Variant, *path: str) -> Mean:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import ProductionOptions
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Values
 from experiments.intervals import mean_of
-from experiments.simulated import grouped
+from experiments.records import Columns, grouped, matching, table
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import SAMPLE_S, pool, quiet
 from topo.labs.web import Lab
 from topo.measure.httperf import Load
 from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATE_PER_S = 90.0
 GIVEN_UP_S = 5.0
@@ -106,10 +103,6 @@ def _place(record: Record) -> tuple[str, str]:
     return record.parameters["case"], record.parameters["mode"]
 
 
-def _of(records: Sequence[Record], case: str, mode: str) -> list[Record]:
-    return [record for record in records if _place(record) == (case, mode)]
-
-
 def floor_s(record: Record) -> float:
     """Return the seconds from the death of the last server until its ratio is at the probe floor; infinite if never."""
     at = _happened_s(record)
@@ -125,27 +118,32 @@ def _floor(runs: Sequence[Record]) -> str:
     return ", ".join([*([mean_of(known).text(1)] if known else []), *never])
 
 
-def _row(case: str, mode: str, runs: Sequence[Record]) -> list[str]:
+def _given_up(runs: Sequence[Record]) -> str:
     given_up, begun = (sum(record.result["transfer"][what] for record in runs) for what in ("given_up", "begun"))
-    return [
-        case,
-        mode,
-        *(mean_of([read(record) for record in runs]).text(3) for read in (_before, _at_end)),
-        _floor(runs) if case == KILLED else "-",
-        *(mean_of([record.result[kind]["mean_ms"] for record in runs]).text(0) for kind in ("connect", "transfer")),
-        f"{given_up} of {begun}",
-    ]
+    return f"{given_up} of {begun}"
+
+
+COLUMNS: Columns[tuple[str, str]] = {
+    "what happens to s3": lambda place, _: place[0],
+    "mode": lambda place, _: place[1],
+    "its ratio before": lambda _, runs: mean_of([_before(record) for record in runs]).text(3),
+    "at the end": lambda _, runs: mean_of([_at_end(record) for record in runs]).text(3),
+    "at the probe floor after (s)": lambda place, runs: _floor(runs) if place[0] == KILLED else "-",
+    "connect, mean (ms)": lambda _, runs: mean_of([record.result["connect"]["mean_ms"] for record in runs]).text(0),
+    "transfer, mean (ms)": lambda _, runs: mean_of([record.result["transfer"]["mean_ms"] for record in runs]).text(0),
+    "given up": lambda _, runs: _given_up(runs),
+}
 
 
 def report(records: Sequence[Record]) -> Report:
     """Report the ratios before the event and at the end, and failed connections."""
     goals: list[Goal] = []
     for mode, what in (("paper", "stays starved"), ("production", "back at its share")):
-        if runs := _of(records, REPAIRED, mode):
+        if runs := matching(records, case=REPAIRED, mode=mode):
             ratio = mean_of([_at_end(record) for record in runs])
             reached = ratio.value < STARVED if mode == "paper" else ratio.value >= BACK
             goals.append(Goal(f"repaired server, {mode} mode: {what}", reached, f"ratio {ratio.text(3)} at the end"))
-    if killed := _of(records, KILLED, "production"):
+    if killed := matching(records, case=KILLED, mode="production"):
         worst = max(floor_s(record) for record in killed)
         goals.append(
             Goal(
@@ -155,20 +153,7 @@ def report(records: Sequence[Record]) -> Report:
                 f"after {_floor(killed)} s" if math.isfinite(worst) else _floor(killed),
             )
         )
-    heading = [
-        "what happens to s3",
-        "mode",
-        "its ratio before",
-        "at the end",
-        "at the probe floor after (s)",
-        "connect, mean (ms)",
-        "transfer, mean (ms)",
-        "given up",
-    ]
-    return Report(
-        tables=[Table(heading, [_row(*place_of, runs) for place_of, runs in grouped(records, _place).items()])],
-        goals=goals,
-    )
+    return Report(tables=[table(COLUMNS, grouped(records, _place))], goals=goals)
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:

@@ -6,25 +6,21 @@ import itertools
 import statistics
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import Any
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Values
 from experiments.intervals import mean_of
-from experiments.simulated import grouped
+from experiments.records import Columns, grouped, table
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import passed_since, pool, quiet
 from topo.labs.web import Lab
-from topo.labs.webservers import LONG
-from topo.measure.downloads import Download, Downloads
+from topo.measure.downloads import Download
 from topo.plan.load import Load
-from topo.plan.network import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-from topo.testbed.processes import await_true
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATE_PER_S = 40.0
 GIVEN_UP_S = 5.0
@@ -36,7 +32,6 @@ READER_BYTES_PER_S = 200_000.0
 MODES = ("paper", "production")
 LOAD_S, QUICK_LOAD_S = 120.0, 20.0
 REPETITIONS = 3
-READY_S = 30.0
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -93,24 +88,13 @@ def place(group: str, say: Say) -> Generator[Measure]:
     """Open a lab whose last server is loaded, so that R changes weights as well."""
     mode = group.split("/", maxsplit=1)[0]
     with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
-        original = (web_pool.lab.files / LONG).read_bytes()
         web_pool.lab.break_server(SERVER_NAMES[-1])
 
         def measure(point: Point) -> Values:
             resets = web_pool.handshakes.resets_by_service
             first = _weight_changes(web_pool.lab)
             quiet_before = web_pool.lab.quiet_packet_counts()
-            downloads = Downloads(
-                namespace_pid=web_pool.lab.pid(DOWNLOAD_CLIENT.name),
-                address=str(VIP),
-                port=WEB_PORT,
-                path=LONG,
-                original=original,
-                readers=READERS,
-                rate_bytes_per_s=READER_BYTES_PER_S,
-            )
-            web_pool.lab.at_end(downloads.abort)
-            await_true("all long downloads run", lambda: len(downloads.established()) == READERS, READY_S)
+            downloads = web_pool.lab.start_downloads(READERS, READER_BYTES_PER_S)
             changing = Changing(web_pool.lab)
             try:
                 measured = web_pool.measure(
@@ -149,40 +133,44 @@ def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str
     }
 
 
-def _row(mode: str, runs: Sequence[Record]) -> list[str]:
-    results = [record.result for record in runs]
-    replies, pages = (sum(result["httperf"][count] for result in results) for count in ("replies", "connections"))
-    return [
-        f"{mode}, {len(runs)} runs" if len(runs) > 1 else mode,
-        mean_of([result["changes"] for result in results]).text(0),
-        str(sum(result["downloads"] for result in results)),
-        mean_of([statistics.median(result["lived_through"] or [0]) for result in results]).text(0),
-        f"{sum(sum(result['lived_through']) for result in results):,}",
-        str(sum(len(result["broken"]) for result in results)),
-        f"{replies:,} of {pages:,}",
-        str(sum(result["resets_by_service"] + result["httperf"]["resets"] for result in results)),
-    ]
+def _sum(runs: Sequence[Record], count: Callable[[Values], int]) -> int:
+    return sum(count(record.result) for record in runs)
+
+
+def _broken(result: Values) -> int:
+    return len(result["broken"])
+
+
+def _resets(result: Values) -> int:
+    return result["resets_by_service"] + result["httperf"]["resets"]
+
+
+def _answered(runs: Sequence[Record]) -> str:
+    replies, pages = (sum(run.result["httperf"][count] for run in runs) for count in ("replies", "connections"))
+    return f"{replies:,} of {pages:,}"
+
+
+COLUMNS: Columns[str] = {
+    "R's mode": lambda mode, runs: f"{mode}, {len(runs)} runs" if len(runs) > 1 else mode,
+    "weight changes a run": lambda _, runs: mean_of([run.result["changes"] for run in runs]).text(0),
+    "downloads": lambda _, runs: str(_sum(runs, itemgetter("downloads"))),
+    "changes a download lived through (median of a run)": lambda _, runs: mean_of(
+        [statistics.median(run.result["lived_through"] or [0]) for run in runs]
+    ).text(0),
+    "all of them together": lambda _, runs: f"{_sum(runs, lambda result: sum(result['lived_through'])):,}",
+    "broken": lambda _, runs: str(_sum(runs, _broken)),
+    "pages answered": lambda _, runs: _answered(runs),
+    "pages reset": lambda _, runs: str(_sum(runs, _resets)),
+}
 
 
 def report(records: Sequence[Record]) -> Report:
     """Report a row for each mode; counts are sums over its runs."""
     by_mode = grouped(records, lambda record: record.parameters["mode"])
-    changes = sum(record.result["changes"] for record in records)
-    downloads = sum(record.result["downloads"] for record in records)
-    broken = sum(len(record.result["broken"]) for record in records)
-    resets = sum(record.result["resets_by_service"] + record.result["httperf"]["resets"] for record in records)
-    heading = [
-        "R's mode",
-        "weight changes a run",
-        "downloads",
-        "changes a download lived through (median of a run)",
-        "all of them together",
-        "broken",
-        "pages answered",
-        "pages reset",
-    ]
+    changes, downloads = (_sum(records, itemgetter(name)) for name in ("changes", "downloads"))
+    broken, resets = _sum(records, _broken), _sum(records, _resets)
     return Report(
-        tables=[Table(heading, [_row(mode, runs) for mode, runs in by_mode.items()])],
+        tables=[table(COLUMNS, by_mode)],
         goals=[
             Goal(
                 "established connections broken by weight changes: 0",

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from experiments.direct import ONE, DirectLab, RoutedLab
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
+from experiments.records import matching
 from experiments.webpool import pool, quiet
 from topo.labs.web import Lab
 from topo.measure.httperf import Load
 from topo.plan.network import Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATES_PER_S = (30.0, 60.0, 120.0)
 QUICK_RATES_PER_S = (60.0,)
@@ -57,15 +54,9 @@ def place(group: str, say: Say) -> Generator[Measure]:
         yield lambda point: web_pool.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
 
 
-def _of(records: Sequence[Record], path: str, rate: float) -> list[Record]:
-    return [
-        record for record in records if (record.parameters["path"], record.parameters["rate_per_s"]) == (path, rate)
-    ]
-
-
 def figure_of(records: Sequence[Record], path: str, rate: float, kind: str, figure: str) -> Mean:
     """Return a figure (`mean_ms`, `median_ms`, `p99_ms`) of the connect or transfer times of a path at a rate."""
-    return mean_of([record.result[kind][figure] for record in _of(records, path, rate)])
+    return mean_of([record.result[kind][figure] for record in matching(records, path=path, rate_per_s=rate)])
 
 
 def answered_per_s(record: Record) -> float:
@@ -77,11 +68,10 @@ def _rates(records: Sequence[Record]) -> list[float]:
     return sorted({record.parameters["rate_per_s"] for record in records})
 
 
-def _row(records: Sequence[Record], path: str, rate: float) -> list[str]:
-    runs = _of(records, path, rate)
+def _row(runs: Sequence[Record], path: str, rate: float) -> list[str]:
     lost = sum(record.result["transfer"]["given_up"] for record in runs)
     cells = [
-        figure_of(records, path, rate, kind, figure).text(2)
+        figure_of(runs, path, rate, kind, figure).text(2)
         for kind in ("connect", "transfer")
         for figure in ("median_ms", "mean_ms", "p99_ms")
     ]
@@ -89,8 +79,8 @@ def _row(records: Sequence[Record], path: str, rate: float) -> list[str]:
 
 
 def _answers(records: Sequence[Record]) -> Goal:
-    lost = sum(record.result["transfer"]["given_up"] for record in records if record.parameters["path"] == SWITCH)
-    begun = sum(record.result["transfer"]["begun"] for record in records if record.parameters["path"] == SWITCH)
+    transfers = [record.result["transfer"] for record in matching(records, path=SWITCH)]
+    lost, begun = (sum(transfer[count] for transfer in transfers) for count in ("given_up", "begun"))
     return Goal(
         "through the switch every request is answered", lost == 0 if begun else None, f"{begun - lost} of {begun}"
     )
@@ -100,7 +90,12 @@ def report(records: Sequence[Record]) -> Report:
     """Report a row for each path and rate."""
     heading = ["between client and server", "requests/s", "answered/s"]
     heading += [f"{kind}, {figure} (ms)" for kind in ("connect", "transfer") for figure in ("median", "mean", "p99")]
-    rows = [_row(records, path, rate) for path in WAYS for rate in _rates(records) if _of(records, path, rate)]
+    rows = [
+        _row(runs, path, rate)
+        for path in WAYS
+        for rate in _rates(records)
+        if (runs := matching(records, path=path, rate_per_s=rate))
+    ]
     return Report(
         tables=[Table([*heading, "given up"], rows)],
         goals=[_answers(records)],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
-from experiments.simulated import grouped
+from experiments.records import Columns, grouped, matching, table
 from experiments.syntimers import FIRST_S, SynTimers, timers
 from experiments.webpool import pool, quiet
 from topo.labs import webservers
@@ -17,9 +16,6 @@ from topo.labs.web import Lab
 from topo.plan.load import Load
 from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SERVER = SERVER_NAMES[0]
 BACKLOG = 4
@@ -106,31 +102,25 @@ def error_of(record: Record) -> float:
     return connect_s(record) / predicted_s(record) - 1
 
 
-def _row(rate: float, runs: Sequence[Record]) -> list[str]:
+def _mean(runs: Sequence[Record], read: Callable[[Record], float], digits: int = 0) -> str:
+    return mean_of([read(record) for record in runs]).text(digits)
+
+
+def _given_up(runs: Sequence[Record]) -> str:
     given_up, begun = (sum(record.result["connect"][what] for record in runs) for what in ("given_up", "begun"))
-    return [
-        f"{rate:g}",
-        mean_of([r_of(record) for record in runs]).text(3),
-        mean_of([r_of(record, every=True) for record in runs]).text(3),
-        mean_of([1000 * connect_s(record) for record in runs]).text(0),
-        mean_of([1000 * predicted_s(record) for record in runs]).text(0),
-        f"{given_up} of {begun}",
-    ]
+    return f"{given_up} of {begun}"
 
 
 def _table(records: Sequence[Record]) -> Table:
-    by_rate = sorted(grouped(records, lambda record: record.parameters["rate_per_s"]).items())
-    return Table(
-        [
-            f"requests/s, accept queue of {records[0].parameters['backlog']}",
-            "R",
-            "R of every SYN-ACK",
-            "connect, mean (ms)",
-            "predicted from R (ms)",
-            "never answered",
-        ],
-        [_row(rate, runs) for rate, runs in by_rate],
-    )
+    columns: Columns[float] = {
+        f"requests/s, accept queue of {records[0].parameters['backlog']}": lambda rate, _: f"{rate:g}",
+        "R": lambda _, runs: _mean(runs, r_of, 3),
+        "R of every SYN-ACK": lambda _, runs: _mean(runs, lambda record: r_of(record, every=True), 3),
+        "connect, mean (ms)": lambda _, runs: _mean(runs, lambda record: 1000 * connect_s(record)),
+        "predicted from R (ms)": lambda _, runs: _mean(runs, lambda record: 1000 * predicted_s(record)),
+        "never answered": lambda _, runs: _given_up(runs),
+    }
+    return table(columns, dict(sorted(grouped(records, lambda record: record.parameters["rate_per_s"]).items())))
 
 
 def _low(records: Sequence[Record]) -> list[Record]:
@@ -140,7 +130,7 @@ def _low(records: Sequence[Record]) -> list[Record]:
 
 def report(records: Sequence[Record]) -> Report:
     """Compare the connect time with R."""
-    standard = [record for record in records if record.parameters["backlog"] == BACKLOG]
+    standard = matching(records, backlog=BACKLOG)
     longer = [record for record in records if record.parameters["backlog"] != BACKLOG]
     rs, connects = [r_of(record) for record in standard], [connect_s(record) for record in standard]
     low = _low(standard)
@@ -174,7 +164,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw connect time and R against the rate, and against each other."""
     left, right = figure.subplots(1, 2)
-    standard = [record for record in records if record.parameters["backlog"] == BACKLOG]
+    standard = matching(records, backlog=BACKLOG)
     ordered = sorted(standard, key=lambda record: record.parameters["rate_per_s"])
     rates = [record.parameters["rate_per_s"] for record in ordered]
     left.plot(rates, [1000 * connect_s(record) for record in ordered], "o", label="connect time, mean")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import BY_CHANCE, Mean, by_chance, chance, mean_of
+from experiments.records import matching
 from experiments.variants import (
     ALTERNATIVES,
     EQUAL,
@@ -23,9 +23,6 @@ from experiments.variants import (
 from experiments.webpool import pool
 from topo.measure.httperf import Load
 from topo.plan.network import SERVER_NAMES, THREE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LOADED = SERVER_NAMES[-1]
 RATES_PER_S = (30.0, 60.0, 90.0, 120.0, 160.0)
@@ -81,13 +78,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 def figure_of(records: Sequence[Record], name: str, rate: float, kind: str, figure: str) -> Mean:
     """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant at a rate."""
-    return mean_of(
-        [
-            record.result[kind][figure]
-            for record in records
-            if record.parameters["variant"] == name and record.parameters["rate_per_s"] == rate
-        ]
-    )
+    runs = matching(records, variant=name, rate_per_s=rate)
+    return mean_of([record.result[kind][figure] for record in runs])
 
 
 def _known(records: Sequence[Record]) -> list[Variant]:

@@ -6,12 +6,13 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.agreement import PART, percent
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Axes, Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
 from experiments.ratios import NEAR, Course, course
+from experiments.records import grouped, matching
 from experiments.simpool import GIVEN_UP_S, LOADED, simulated
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
@@ -20,10 +21,6 @@ from topo.labs.web import Lab
 from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RATE_PER_S = 120.0
 """Requests per second of the run that is made both in the lab and by simulation."""
@@ -130,10 +127,6 @@ def courses(record: Record) -> Sequence[Course]:
     return [course(times, [row[number] for row in rows]) for number in range(1, 1 + len(SERVER_NAMES))]
 
 
-def _of(records: Sequence[Record], where: str) -> list[Record]:
-    return [record for record in records if record.parameters["where"] == where]
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """Results of repeated runs, for ratios and clients; times in s, connect times in ms."""
@@ -188,10 +181,8 @@ Cells = Mapping[tuple[float, float], Seen]
 
 def cells_of_map(records: Sequence[Record], case: str) -> Cells:
     """Return the results of each cell of a case's map."""
-    cells: dict[tuple[float, float], list[Record]] = {}
-    for record in _of(records, "map"):
-        if record.parameters["case"] == case:
-            cells.setdefault((record.parameters["delta"], record.parameters["window_s"]), []).append(record)
+    runs = matching(records, where="map", case=case)
+    cells = grouped(runs, lambda record: (record.parameters["delta"], record.parameters["window_s"]))
     return {place: seen(cells[place]) for place in sorted(cells)}
 
 
@@ -199,7 +190,7 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
     """Compare the simulation's ratio and connect time with the lab's in separate goals."""
     ratio = "the simulation agrees with the lab: the loaded server's ratio within 0.05"
     time = f"the simulation agrees with the lab: the mean connect time within {PART:.0%} of the lab's"
-    lab, simulated_too = _of(records, "lab"), _of(records, "sim")
+    lab, simulated_too = matching(records, where="lab"), matching(records, where="sim")
     if not lab or not simulated_too:
         return [Goal(ratio, None, "-"), Goal(time, None, "-")]
     first, second = seen(lab), seen(simulated_too)
@@ -227,7 +218,7 @@ def _falls(lab: Sequence[Record]) -> list[Goal]:
 
 def report(records: Sequence[Record]) -> Report:
     """Report lab beside simulation, and the maps."""
-    sides = {"lab": _of(records, "lab"), "simulated": _of(records, "sim")}
+    sides = {"lab": matching(records, where="lab"), "simulated": matching(records, where="sim")}
     rows = [
         [f"{name}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}", *seen(runs).cells]
         for name, runs in sides.items()
@@ -257,7 +248,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw ratios against time (lab, simulation, and where they oscillate), and the maps by Delta and window."""
     (ratios, *connects), (oscillation, *swings) = figure.subplots(2, 1 + len(CASES))
     for where, style in (("lab", "-"), ("sim", ":")):
-        for record in _of(records, where)[:1]:
+        for record in matching(records, where=where)[:1]:
             _draw_ratios(ratios, record, style, where)
     ratios.set_title("lab (-) and simulation (:)", fontsize="small")
     for record in _swinging(records):
@@ -273,7 +264,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 def _swinging(records: Sequence[Record]) -> list[Record]:
     """Return the run near capacity with the largest Delta and the shortest window."""
-    runs = [record for record in _of(records, "map") if record.parameters["case"] == SCARCE]
+    runs = matching(records, where="map", case=SCARCE)
     return sorted(runs, key=lambda record: (-record.parameters["delta"], record.parameters["window_s"]))[:1]
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import demoruns
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.labruns import LabRuns, below_results
 from topo.demo.__main__ import LOADED
 from topo.plan.network import SERVER_NAMES
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TOFINO = "tofino"
 REPETITIONS = 3

@@ -5,27 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, by_chance, difference, mean_of, surely_above
-from experiments.repetitions import number_of
-from experiments.variants import (
-    ALTERNATIVES,
-    LEAST,
-    NGINX,
-    PRODUCTION,
-    ROUND_ROBIN,
-    VARIANTS,
-    Variant,
-)
+from experiments.records import by_number, matching
+from experiments.variants import ALTERNATIVES, LEAST, NGINX, PRODUCTION, ROUND_ROBIN, VARIANTS, Variant
 from experiments.webpool import pool
 from topo.labs.webservers import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
 from topo.plan.load import Load
 from topo.plan.network import PoolPlan, pool_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
 CASES = (CAPACITY, COST)
@@ -117,11 +105,7 @@ def costs(plan: PoolPlan, load: Load, paths: Sequence[str], httperf: Values, use
 
 def figure_of(records: Sequence[Record], case: str, name: str, kind: str, figure: str) -> Mean:
     """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant in a case."""
-    return mean_of([record.result[kind][figure] for record in _of(records, case, name)])
-
-
-def _of(records: Sequence[Record], case: str, name: str) -> list[Record]:
-    return [record for record in records if (record.parameters["case"], record.parameters["variant"]) == (case, name)]
+    return mean_of([record.result[kind][figure] for record in matching(records, case=case, variant=name)])
 
 
 def _used(records: Sequence[Record], case: str, name: str) -> Mean:
@@ -129,13 +113,14 @@ def _used(records: Sequence[Record], case: str, name: str) -> Mean:
 
     NaN for runs made before this was measured, whose `cost_ms` is without load.
     """
-    return mean_of([100 * record.result["used"] for record in _of(records, case, name) if "used" in record.result])
+    runs = matching(records, case=case, variant=name)
+    return mean_of([100 * record.result["used"] for record in runs if "used" in record.result])
 
 
 def _table(records: Sequence[Record], case: str) -> Table:
     rows: list[list[str]] = []
     for name in COMPARED:
-        runs = _of(records, case, name)
+        runs = matching(records, case=case, variant=name)
         if not runs:
             continue
         transfer = [figure_of(records, case, name, "transfer", figure).text(0) for figure in ("mean_ms", "p99_ms")]
@@ -153,7 +138,7 @@ def _table(records: Sequence[Record], case: str) -> Table:
 
 def _known(records: Sequence[Record], case: str) -> list[Variant]:
     """Return the alternatives that were run in a case."""
-    return [variant for variant in ALTERNATIVES if _of(records, case, variant.name)]
+    return [variant for variant in ALTERNATIVES if matching(records, case=case, variant=variant.name)]
 
 
 def _best(records: Sequence[Record], case: str, figure: str) -> tuple[Variant, Mean] | None:
@@ -170,7 +155,7 @@ def _at_or_below(records: Sequence[Record], case: str, figure: str, what: str) -
     if not ours.runs or best is None:
         return Goal(text, None, "-")
     mine, others_runs = (
-        {number_of(record): record.result["transfer"][figure] for record in _of(records, case, name)}
+        by_number(matching(records, case=case, variant=name), "transfer", figure)
         for name in (PRODUCTION.name, best[0].name)
     )
     gap = difference(mine, others_runs)
@@ -205,7 +190,7 @@ def report(records: Sequence[Record]) -> Report:
 def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw mean and p99 of whole transfers, a bar for each variant."""
     for axes, case in zip(figure.subplots(1, 2, sharey=True), CASES, strict=True):
-        names = [name for name in COMPARED if _of(records, case, name)]
+        names = [name for name in COMPARED if matching(records, case=case, variant=name)]
         for place_at, name in enumerate(names):
             mean, p99 = (figure_of(records, case, name, "transfer", quantity) for quantity in ("mean_ms", "p99_ms"))
             colour = f"C{COMPARED.index(name)}"

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
@@ -42,12 +41,9 @@ from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 
 from experiments.controllerplace import Cost, configuration, serving
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.records import grouped
 
 SERVERS, QUICK_SERVERS = (1, 10, 100, 1000), (1, 1000)
 MANY = 65_536

@@ -5,41 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import erf, erfinv
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped, matching
+from experiments.sabt_sharing import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS, STEADY
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EACH = 4
 """Connections of each loss rate."""
 LOSSES = (0.005, 0.01, 0.02)
 WAYS = tuple(Way(f"10.10{n}.0.1", 0.02, EACH, 200, 1000, loss) for n, loss in enumerate(LOSSES, 1))
-PLAIN, FIXED, EQ, ABT, STEADY, SABT, PAPER = (
-    "plain Linux",
-    "fixed",
-    "EQ",
-    "ABT",
-    "ABT, SABT's needs",
-    "SABT",
-    "SABT, equation 1",
-)
-SENDS: Mapping[str, Mapping[str, object]] = {
-    EQ: {"sharing": "equal"},
-    ABT: {"sharing": "abt", "needs": "present"},
-    STEADY: {"sharing": "abt"},
-    SABT: {"sharing": "sabt"},
-    PAPER: {"sharing": "sabt", "needs": "paper"},
-}
+FIXED = "fixed"
 CURVES = (EQ, ABT, SABT)
 """Ways to share whose smallest budgets are determined."""
 BUDGETS = (160, 220, 280, 340, 400, 480, 560, 720)
@@ -66,7 +48,7 @@ def points(quick: bool) -> Sequence[Point]:
         plans = [(PLAIN, 0, SECONDS), *((FIXED, kb, SECONDS) for kb in FIXED_KB)]
         plans += [
             (how, kb, SECONDS)
-            for how in SENDS
+            for how in SHARINGS
             for kb in BUDGETS
             if (how, kb) not in [(curve, HALF) for curve in CURVES]
         ]
@@ -91,7 +73,7 @@ def send(how: str, kb: int) -> Mapping[str, object] | None:
         return None
     if how == FIXED:
         return {"budget": 1_000_000, "sharing": "fixed", "size": kb << 10}
-    return {"budget": 1000 * kb, **SENDS[how]}
+    return {"budget": 1000 * kb, **SHARINGS[how]}
 
 
 @contextmanager
@@ -173,8 +155,7 @@ def report(records: Sequence[Record]) -> Report:
 
 def _sums(records: Sequence[Record], how: str, kb: int) -> list[float]:
     """Return the Mbit/s of all connections together, for each run."""
-    wanted = [record for record in records if (record.parameters["how"], record.parameters["kb"]) == (how, kb)]
-    return [sum(record.result["mbit_s"]) for record in wanted]
+    return [sum(record.result["mbit_s"]) for record in matching(records, how=how, kb=kb)]
 
 
 def _held(records: Sequence[Record], how: str) -> Mean:
@@ -214,7 +195,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the sum over the budget."""
     axes = figure.subplots()
     rates = _rates(records)
-    for how in SENDS:
+    for how in SHARINGS:
         curve = sorted((kb, float(seen.sum())) for (who, kb), seen in rates.items() if who == how)
         axes.plot([kb for kb, _ in curve], [rate for _, rate in curve], "o-", label=how)
     if (PLAIN, 0) in rates:

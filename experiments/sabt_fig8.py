@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import mean_of
-from experiments.simulated import grouped
+from experiments.records import grouped, matching
+from experiments.sabt_sharing import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))
 """Paths of the connections; the slow ones share an Ethernet of 10 Mbit/s."""
 BUDGET = 256_000
-PLAIN, EQ, ABT, STEADY, SABT, PAPER, SMALL, LARGE = (
-    "plain Linux",
-    "EQ",
-    "ABT",
-    "ABT, SABT's needs",
-    "SABT",
-    "SABT, equation 1",
-    "fixed 16 KB",
-    "fixed 64 KB",
-)
+SMALL, LARGE = "fixed 16 KB", "fixed 64 KB"
 SENDS: Mapping[str, Mapping[str, object] | None] = {
     PLAIN: None,
-    EQ: {"budget": BUDGET, "sharing": "equal"},
-    ABT: {"budget": BUDGET, "sharing": "abt", "needs": "present"},
-    STEADY: {"budget": BUDGET, "sharing": "abt"},
-    SABT: {"budget": BUDGET, "sharing": "sabt"},
-    PAPER: {"budget": BUDGET, "sharing": "sabt", "needs": "paper"},
+    **{how: {"budget": BUDGET, **options} for how, options in SHARINGS.items()},
     SMALL: {"budget": BUDGET, "sharing": "fixed", "size": 16 << 10},
     LARGE: {"budget": BUDGET, "sharing": "fixed", "size": 64 << 10},
 }
@@ -102,11 +86,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     """Draw the fast connection's rate over the number of slow ones."""
     axes = figure.subplots()
     for how in SENDS:
-        mine = sorted(
-            (record.parameters["slow"], record.result["mbit_s"][0])
-            for record in records
-            if record.parameters["how"] == how
-        )
+        runs = matching(records, how=how)
+        mine = sorted((record.parameters["slow"], record.result["mbit_s"][0]) for record in runs)
         axes.plot([slow for slow, _ in mine], [rate for _, rate in mine], "o-", label=how)
     axes.set(xlabel="slow connections", ylabel="fast connection (Mbit/s)", ylim=(0, None))
     axes.legend()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sluice.resources import shares
@@ -13,13 +12,10 @@ from sluice.resources.need import Estimator, Needs
 from sluice.resources.shares import Sharing
 from sluice.resources.throughput import COUNTED, Column, segments_per_s
 
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import mean_of
+from experiments.records import grouped
 from experiments.renoflows import MSS, Flow, reading
-from experiments.simulated import grouped
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FLOWS, RTT_S, RTO_S = 4, 0.1, 0.5
 ROUNDS = 10

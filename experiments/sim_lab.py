@@ -7,14 +7,15 @@ import statistics
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import demoruns
 from experiments import sim_lab_crowds as crowds
 from experiments import sim_lab_fig5 as fig5
 from experiments import sim_lab_unlike as unlike
 from experiments.agreement import PART, percent
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Say, Table, Values
+from experiments.borrowed import SIDES, seeds_of, values_of
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Say, Table, Values
 from experiments.intervals import chance, mean_of
 from experiments.labruns import LabRuns, below_results, simulated_beside
 from experiments.ratios import NEAR
@@ -22,9 +23,6 @@ from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from sim.demo import EQUAL_S, Phases, simulate_demo
 from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import switch_kind
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEEDS_A_RUN = 5
 """Simulations for each run of the lab's demo; each run has seeds of its own."""
@@ -41,7 +39,7 @@ def points(quick: bool) -> Sequence[Point]:
     """Return points of the demo; in the full form also of Fig. 5, production mode and every crowd, each repeated."""
     made: list[Point] = []
     for number in range(1 if quick else DEMO_REPETITIONS):
-        parameters: dict[str, Any] = {"seeds": list(demo_seeds(number)), "run": number}
+        parameters: dict[str, Any] = {"seeds": seeds_of(number, SEEDS_A_RUN), "run": number}
         made.append(
             Point(
                 f"demo #{number}",
@@ -54,45 +52,22 @@ def points(quick: bool) -> Sequence[Point]:
         )
     if not quick:
         for number in range(REPETITIONS):
-            made += [
-                *fig5.points(number),
-                *unlike.points(number),
-                *crowds.points(number),
-            ]
+            made += [*fig5.points(number), *unlike.points(number), *crowds.points(number)]
     return made
-
-
-def demo_seeds(number: int) -> Sequence[int]:
-    """Return the seeds of the simulations that belong to a run of the lab's demo."""
-    return range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1)
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
     """Return whether the lab's run exists, so that a point is only simulated."""
-    match _kind(point.parameters):
-        case "crowd":
-            return crowds.is_there(point, labs)
-        case "fig5":
-            return fig5.is_there(point, labs)
-        case "unlike":
-            return unlike.is_there(point, labs)
-        case "demo":
-            return demoruns.is_there(labs.at(point.lab_run), labs.since)
-        case _:
-            return False
+    kind = _kind(point.parameters)
+    if kind == "demo":
+        return demoruns.is_there(labs.at(point.lab_run), labs.since)
+    return {"crowd": crowds.is_there, "fig5": fig5.is_there, "unlike": unlike.is_there}[kind](point, labs)
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
     """Run the lab (unless this run exists), then the simulation."""
-    match _kind(point.parameters):
-        case "crowd":
-            return crowds.measure(point, labs, say)
-        case "fig5":
-            return fig5.measure(point, labs, say)
-        case "unlike":
-            return unlike.measure(point, labs, say)
-        case _:
-            return demo(point, labs, say)
+    measures = {"crowd": crowds.measure, "fig5": fig5.measure, "unlike": unlike.measure, "demo": demo}
+    return measures[_kind(point.parameters)](point, labs, say)
 
 
 def _kind(parameters: Mapping[str, Any]) -> str:
@@ -180,14 +155,11 @@ DEMO_ROWS = {
 }
 
 
-DEMO_SIDES = ("lab", "simulated")
-
-
 def _demo_table(runs: Sequence[Record]) -> Table:
     rows: list[list[str]] = []
     for name, (label, digits) in DEMO_ROWS.items():
-        rows.append([label, *(mean_of(_each(runs, side, name)).text(digits) for side in DEMO_SIDES)])
-    return Table(["the demo", *DEMO_SIDES], rows)
+        rows.append([label, *(mean_of(values_of(runs, side, name)).text(digits) for side in SIDES)])
+    return Table(["the demo", *SIDES], rows)
 
 
 TO_REACH_RATIO = f"R decides: the loaded server's ratio at the end within {NEAR:g} of the lab's"
@@ -195,7 +167,7 @@ TO_REACH_RATIO = f"R decides: the loaded server's ratio at the end within {NEAR:
 
 def _near(demos: Sequence[Record], name: str, title: str) -> Goal:
     """Compare a phase's connect time with the lab's."""
-    lab, simulated = (mean_of(_each(demos, side, name)) for side in DEMO_SIDES)
+    lab, simulated = (mean_of(values_of(demos, side, name)) for side in SIDES)
     off = simulated.value / lab.value - 1
     seen = f"{percent(off)}{chance(lab, simulated)}"
     return Goal(f"{title}: connect time within {PART:.0%} of the lab's", abs(off) <= PART, seen)
@@ -209,7 +181,7 @@ def _ratio(demos: Sequence[Record]) -> Goal:
 
 def _sides(demos: Sequence[Record], name: str) -> tuple[float, float]:
     """Return a figure's means in the lab and in the simulation."""
-    lab, simulated = (statistics.fmean(_each(demos, side, name)) for side in DEMO_SIDES)
+    lab, simulated = (statistics.fmean(values_of(demos, side, name)) for side in SIDES)
     return lab, simulated
 
 
@@ -242,16 +214,9 @@ def report(records: Sequence[Record]) -> Report:
         ],
         goals=_goals(of),
         summary={
-            record.key: {side: record.result[side] for side in DEMO_SIDES if side in record.result}
-            for record in records
+            record.key: {side: record.result[side] for side in SIDES if side in record.result} for record in records
         },
     )
-
-
-def _each(demos: Sequence[Record], side: str, name: str) -> list[float]:
-    if side == "lab":
-        return [record.result["lab"][name] for record in demos]
-    return [figures[name] for run in demos for figures in run.result[side]]
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
@@ -260,8 +225,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     of = _by_kind(records)
     demos, flash = of["demo"], of["crowd"]
     if demos:
-        for offset, side in zip((-0.2, 0.2), DEMO_SIDES, strict=True):
-            values = [statistics.fmean(_each(demos, side, name)) for name in ("equal_ms", "r_ms")]
+        for offset, side in zip((-0.2, 0.2), SIDES, strict=True):
+            values = [statistics.fmean(values_of(demos, side, name)) for name in ("equal_ms", "r_ms")]
             left.bar([0 + offset, 1 + offset], values, 0.4, label=side)
         left.set_xticks([0, 1], ["equal split", "R decides"])
         left.set_ylabel("mean connect time, ms")

@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 from experiments import news_lab
 from experiments.agreement import PART, percent
-from experiments.borrowed import kept, kept_or_made
+from experiments.borrowed import beside, kept, kept_or_made
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
-from experiments.intervals import Mean, by_chance, mean_of
+from experiments.intervals import Mean, mean_of
 from experiments.labruns import LabRuns, simulated_beside
 from experiments.news_lab_runs import CROWD
 from sim.lab import simulate_lab
@@ -37,9 +37,6 @@ FIGURES = {
     "bystander_goodput_kbps": ("bulk (kbit/s)", 0, None),
 }
 """Figures with name, digits and scale; None scales by k to Chen & Heidemann's scale."""
-UNCONTROLLED = ("ar_kbps", "response_loss", "bystander_goodput_kbps", "bottleneck_used")
-"""Figures that the text compares for crowds without a limit."""
-SIDES = ("simulated", "lab")
 LOSS_POINTS, INTERVALS = 8.0, 0.25
 """Tolerances for the lab's loss in percentage points and for the alarm in intervals."""
 
@@ -47,17 +44,7 @@ LOSS_POINTS, INTERVALS = 8.0, 0.25
 def points(number: int) -> list[Point]:
     """Return points of every crowd in one series of `news-lab`."""
     runs = {name_of(point): point for point in _series(number)}
-    return [
-        Point(
-            f"crowd {scenario} {variant} #{number}",
-            {**own.parameters, "series": number},
-            own.seconds + SIMULATED_S,
-            "lab",
-            lab_run=own.lab_run,
-            read_s=SIMULATED_S,
-        )
-        for (scenario, variant), own in ((place, runs[place]) for place in PLACES)
-    ]
+    return [beside(f"crowd {' '.join(place)} #{number}", runs[place], SIMULATED_S, series=number) for place in PLACES]
 
 
 def _series(number: int) -> Sequence[Point]:
@@ -177,70 +164,3 @@ def _goal(text: str, off: Mapping[str, Off | None]) -> Goal:
     worst = max(known, key=lambda variant: known[variant][0])
     shown = missed or {worst: known[worst]}
     return Goal(text, not missed, ", ".join(f"{said} ({variant})" for variant, (_, _, said) in shown.items()))
-
-
-def text(records: Sequence[Record]) -> str:
-    """Return in words how crowds differ, and what the simulation leaves out."""
-    return " ".join(
-        sentence for sentence in (_uncontrolled(records), _slow_server(records), _edge(records)) if sentence
-    )
-
-
-def _uncontrolled(records: Sequence[Record]) -> str:
-    """Return in words the significant deviations of crowds without a limit, and what the simulation leaves out."""
-    crowds = by_crowd(records)
-    said = [
-        f"{scenario.name} {', '.join(_beside(runs, name) for name in UNCONTROLLED)}"
-        for scenario in (NETWORK, SERVER)
-        if (runs := crowds.get((scenario.name, NONE.name))) and any(_differs(runs, name) for name in UNCONTROLLED)
-    ]
-    if not said:
-        return ""
-    return (
-        f"Without control, simulated and in the lab: {'; '.join(said)}. The simulation has neither delayed "
-        "acknowledgements nor a kernel that shares its CPU with everything else; what either does to it is not known."
-    )
-
-
-def _beside(runs: Sequence[Record], name: str) -> str:
-    label, digits, _ = FIGURES[name]
-    return f"{label} {' and '.join(seen(runs, side, name).text(digits) for side in SIDES)}"
-
-
-def _differs(runs: Sequence[Record], name: str) -> bool:
-    simulated, lab = (seen(runs, side, name) for side in SIDES)
-    return simulated.value != lab.value and not by_chance(simulated, lab)
-
-
-def _slow_server(records: Sequence[Record]) -> str:
-    """Report where the simulated slow server does more than the lab's, and what the simulation leaves out."""
-    more: list[str] = []
-    for (scenario, variant), runs in by_crowd(records).items():
-        lab, simulated = (seen(runs, side, "admitted_per_s").value for side in ("lab", "simulated"))
-        if scenario == SERVER.name and simulated > (1 + PART) * lab:
-            more.append(f"{percent(simulated / lab - 1)} ({variant})")
-    if not more:
-        return ""
-    return (
-        f"The simulated slow server lets more connect than the lab's ({', '.join(more)}). It takes CPU time for "
-        "requests and turns as measured without control, and has no memory to run out of."
-    )
-
-
-def _edge(records: Sequence[Record]) -> str:
-    """Report where a static limit is so near the slow server's capacity that AR differs from the lab's."""
-    crowds = by_crowd(records)
-    runs, without = (crowds.get((SERVER.name, variant.name)) for variant in (NEAR, NONE))
-    if not runs or not without:
-        return ""
-    ar = [seen(runs, side, "ar_kbps").value for side in ("lab", "simulated")]
-    if abs(ar[1] - ar[0]) <= PART * ar[0]:
-        return ""
-    carried = [seen(without, side, "admitted_per_s").value for side in ("lab", "simulated")]
-    limit_per_s = NEAR.static_per_s or math.nan
-    return (
-        f"A static limit of {limit_per_s:g}/s is {limit_per_s / carried[0]:.0%} of what connects to the lab's slow "
-        f"server without control ({carried[0]:.1f}/s) and {limit_per_s / carried[1]:.0%} of what does to the simulated "
-        f"one ({carried[1]:.1f}/s). So near what it carries, how many answers it has at once, and with that AR, hangs "
-        "on those few percent."
-    )

@@ -8,10 +8,11 @@ from sluice.balance import Mode
 
 from experiments import r_fig5
 from experiments.agreement import PART, percent
-from experiments.borrowed import kept, kept_or_made, point_of
+from experiments.borrowed import SIDES, beside, kept, kept_or_made, point_of, seeds_of, values_of
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
 from experiments.intervals import Mean, chance, mean_of
 from experiments.labruns import LabRuns, simulated_beside
+from experiments.records import matching
 from experiments.simpool import simulated
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
 
@@ -25,7 +26,6 @@ DELTA = 0.1
 SEEDS_A_RUN = 3
 SIMULATED_S = 3.0
 CONNECT, TRANSFER = "connect_ms", "transfer_ms"
-SIDES = ("lab", "simulated")
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
 """Figure of each variant that has a goal: with a second look no SYN is lost, so the connect time is negligible."""
@@ -34,16 +34,8 @@ HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCT
 def points(number: int) -> list[Point]:
     """Return points of every variant through the switch at every rate, once."""
     runs = {point.key: point for point in r_fig5.EXPERIMENT.points(False)}
-    seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
-        Point(
-            f"fig. 5 {key}",
-            {**runs[key].parameters, "fig5": key, "delta": DELTA, "seeds": seeds},
-            runs[key].seconds + SIMULATED_S,
-            "lab",
-            lab_run=runs[key].lab_run,
-            read_s=SIMULATED_S,
-        )
+        beside(f"fig. 5 {key}", runs[key], SIMULATED_S, fig5=key, delta=DELTA, seeds=seeds_of(number, SEEDS_A_RUN))
         for name in MODES
         for rate in r_fig5.RATES_PER_S
         if (key := r_fig5.key_of(name, rate, r_fig5.LOAD_S, number)) in runs
@@ -84,25 +76,9 @@ def figures(run: Values) -> dict[str, float]:
     return {CONNECT: run["connect"]["mean_ms"], TRANSFER: run["transfer"]["mean_ms"]}
 
 
-def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
-    if side == "lab":
-        return [record.result["lab"][figure] for record in records]
-    return [figures[figure] for run in records for figures in run.result["simulated"]]
-
-
 def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
     """Return a variant's records by rate."""
-    return {
-        rate: runs
-        for rate in r_fig5.RATES_PER_S
-        if (
-            runs := [
-                record
-                for record in records
-                if (record.parameters["variant"], record.parameters["rate_per_s"]) == (name, rate)
-            ]
-        )
-    }
+    return {rate: runs for rate in r_fig5.RATES_PER_S if (runs := matching(records, variant=name, rate_per_s=rate))}
 
 
 def tables(records: Sequence[Record]) -> list[Table]:
@@ -114,7 +90,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
             [
                 [
                     f"{VARIANTS[name].title}, {side}",
-                    *(mean_of(_each(of.get(rate, []), side, figure)).text(0) for rate in rates),
+                    *(mean_of(values_of(of.get(rate, []), side, figure)).text(0) for rate in rates),
                 ]
                 for name in MODES
                 if HELD[name] == figure and (of := _of(records, name))
@@ -130,7 +106,7 @@ def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) ->
     return mean_of(
         [
             sum(runs) / len(runs)
-            for runs in zip(*(_each(runs_at, side, figure) for runs_at in of.values()), strict=False)
+            for runs in zip(*(values_of(runs_at, side, figure) for runs_at in of.values()), strict=False)
         ]
     )
 

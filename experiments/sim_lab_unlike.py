@@ -9,10 +9,11 @@ from sluice.balance import BalanceOptions, Mode
 
 from experiments import r_unlike
 from experiments.agreement import PART, percent
-from experiments.borrowed import kept, kept_or_made, point_of
+from experiments.borrowed import SIDES, beside, kept, kept_or_made, point_of, seeds_of, values_of
 from experiments.experiment import Goal, Point, Record, Say, Table, Values
-from experiments.intervals import chance, mean_of
+from experiments.intervals import Mean, chance, mean_of
 from experiments.labruns import LabRuns, simulated_beside
+from experiments.records import matching
 from experiments.simpool import simulate_load, times_between
 from experiments.variants import PERIOD_S, PRODUCTION, WINDOW_S
 from sim.arrivals import as_in_the_lab
@@ -30,15 +31,13 @@ FIGURES = {
 def points(number: int) -> list[Point]:
     """Return points of both pools, once."""
     runs = {point.key: point for point in r_unlike.EXPERIMENT.points(False)}
-    seeds = list(range(SEEDS_A_RUN * number + 1, SEEDS_A_RUN * (number + 1) + 1))
     return [
-        Point(
+        beside(
             f"{case}, {PRODUCTION.name} #{number}",
-            {**runs[key].parameters, "unlike": key, "seeds": seeds},
-            runs[key].seconds + SIMULATED_S,
-            "lab",
-            lab_run=runs[key].lab_run,
-            read_s=SIMULATED_S,
+            runs[key],
+            SIMULATED_S,
+            unlike=key,
+            seeds=seeds_of(number, SEEDS_A_RUN),
         )
         for case in r_unlike.CASES
         if (key := r_unlike.key_of(case, PRODUCTION.name, r_unlike.LOAD_S, number)) in runs
@@ -95,12 +94,8 @@ def figures(run: Values) -> dict[str, float]:
     }
 
 
-def _sides(records: Sequence[Record], case: str, name: str) -> tuple[list[float], list[float]]:
-    """Return a figure of a case, in the lab and simulated."""
-    runs = [record for record in records if record.parameters["case"] == case]
-    return [figures.result["lab"][name] for figures in runs], [
-        figures[name] for run in runs for figures in run.result["simulated"]
-    ]
+def _sides(records: Sequence[Record], case: str, name: str) -> list[Mean]:
+    return [mean_of(values_of(matching(records, case=case), side, name)) for side in SIDES]
 
 
 def _cases(records: Sequence[Record]) -> list[str]:
@@ -110,7 +105,7 @@ def _cases(records: Sequence[Record]) -> list[str]:
 def table(records: Sequence[Record]) -> Table:
     """Return a table of lab and simulation side by side."""
     rows = [
-        [f"{case}: {label}", *(mean_of(side).text(digits) for side in _sides(records, case, name))]
+        [f"{case}: {label}", *(mean.text(digits) for mean in _sides(records, case, name))]
         for case in _cases(records)
         for name, (label, digits) in FIGURES.items()
     ]
@@ -121,7 +116,7 @@ def goals(records: Sequence[Record]) -> list[Goal]:
     """Compare the mean of whole transfers with the lab's."""
     made: list[Goal] = []
     for case in _cases(records):
-        lab, other = (mean_of(side) for side in _sides(records, case, "transfer_ms"))
+        lab, other = _sides(records, case, "transfer_ms")
         off = other.value / lab.value - 1
         text = f"{case}: mean of the whole transfer within {PART:.0%} of the lab's"
         made.append(Goal(text, abs(off) <= PART, f"{percent(off)}{chance(lab, other)}"))

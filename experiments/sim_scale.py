@@ -7,20 +7,17 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import BalanceOptions, Mode
 
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Values
 from experiments.intervals import mean_of
 from experiments.ratios import course
-from experiments.simulated import grouped
+from experiments.records import Columns, grouped, matching, table
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
 from topo.plan.load import HOGS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SERVERS = (3, 10, 30, 100, 300, 1000)
 QUICK_SERVERS = (3, 30, 300)
@@ -166,24 +163,23 @@ def _place(record: Record) -> Place:
     return record.parameters["servers"], record.parameters["switches"], record.parameters["variant"]
 
 
-def _row(runs: Sequence[Record]) -> list[str]:
-    servers, switches, variant = _place(runs[0])
-    figures = {
-        name: mean_of([scale * record.result[name] for record in runs]).text(digits)
-        for name, digits, scale in (
-            ("connections", 0, 1),
-            ("mean_ms", 1, 1),
-            ("p99_ms", 0, 1),
-            ("failed", 2, 100),
-            ("loaded_left", 2, 1),
-            ("swing", 2, 1),
-            ("decide_ms", 2, 1),
-        )
-    }
-    figures["failed"] += " %"
-    settled = "-" if variant == FIXED else _settled(runs)
-    swing, decide = figures.pop("swing"), figures.pop("decide_ms")
-    return [f"{servers:,}", str(switches), VARIANTS[variant].title, *figures.values(), settled, swing, decide]
+def _mean(runs: Sequence[Record], figure: str, digits: int, scale: float = 1.0) -> str:
+    return mean_of([scale * record.result[figure] for record in runs]).text(digits)
+
+
+COLUMNS: Columns[Place] = {
+    "servers": lambda place, _: f"{place[0]:,}",
+    "switches": lambda place, _: str(place[1]),
+    "mode": lambda place, _: VARIANTS[place[2]].title,
+    "connections": lambda _, runs: _mean(runs, "connections", 0),
+    "connect, mean (ms)": lambda _, runs: _mean(runs, "mean_ms", 1),
+    "p99 (ms)": lambda _, runs: _mean(runs, "p99_ms", 0),
+    "given up": lambda _, runs: f"{_mean(runs, 'failed', 2, 100)} %",
+    "loaded servers' share in the last third, of an equal split": lambda _, runs: _mean(runs, "loaded_left", 2),
+    "settled (s)": lambda place, runs: "-" if place[2] == FIXED else _settled(runs),
+    "its swing then": lambda _, runs: _mean(runs, "swing", 2),
+    "CPU to decide (ms)": lambda _, runs: _mean(runs, "decide_ms", 2),
+}
 
 
 def _settled(runs: Sequence[Record]) -> str:
@@ -195,9 +191,6 @@ def _settled(runs: Sequence[Record]) -> str:
     return ", ".join([*said, *([f"not in {runs[0].parameters['end_s']:g} s{where}"] if never else [])])
 
 
-Pools = Mapping[Place, Sequence[Record]]
-
-
 def report(records: Sequence[Record]) -> Report:
     """Report a row for each pool; repeated runs share a row."""
     pools = grouped(records, _place)
@@ -207,23 +200,9 @@ def report(records: Sequence[Record]) -> Report:
         took = mean_of([record.result["decide_ms"] for record in pools[largest]])
         text = f"deciding for {largest[0]:,} servers takes less than {DECIDED_MS:g} ms"
         goals.append(Goal(text, took.value < DECIDED_MS, f"{took.text()} ms"))
-    heading = [
-        "servers",
-        "switches",
-        "mode",
-        "connections",
-        "connect, mean (ms)",
-        "p99 (ms)",
-        "given up",
-        "loaded servers' share in the last third, of an equal split",
-        "settled (s)",
-        "its swing then",
-        "CPU to decide (ms)",
-    ]
+    shown = {place: runs for place, runs in pools.items() if len(pools) <= FEW or place[:2] in TOLD}
     return Report(
-        tables=[
-            Table(heading, [_row(runs) for place, runs in pools.items() if len(pools) <= FEW or place[:2] in TOLD])
-        ],
+        tables=[table(COLUMNS, shown)],
         goals=goals,
         summary={record.key: {k: v for k, v in record.result.items() if k != "shares"} for record in records},
     )
@@ -254,9 +233,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     if labelled:
         left.legend(title="servers", fontsize="x-small")
     for name in DECIDING:
-        runs = [
-            record for record in records if record.parameters["variant"] == name and record.parameters["switches"] == 1
-        ]
+        runs = matching(records, variant=name, switches=1)
         by_size = sorted(grouped(runs, lambda record: record.parameters["servers"]).items())
         costs = [mean_of([record.result["decide_ms"] for record in members]).value for _, members in by_size]
         right.loglog([size for size, _ in by_size], costs, "o-", label=VARIANTS[name].title)

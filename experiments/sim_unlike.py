@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.balance import BalanceOptions, Mode
 
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Point, Record, Report, Table, Values
 from experiments.intervals import Mean, difference, mean_of, surely_above
-from experiments.repetitions import number_of
+from experiments.records import by_number, matching
 from experiments.simpool import times_between
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook, TwoLooks
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GIVEN_UP_S = 5.0
 CAPACITY, COST, SMALL = "ten servers of unlike capacity", "requests of unlike cost", "as small as the lab's"
@@ -130,12 +127,6 @@ def _mean(records: Sequence[Record], figure: str) -> Mean:
     return mean_of([record.result["transfer"][figure] for record in records])
 
 
-def _of(records: Sequence[Record], case: str, variant: str) -> list[Record]:
-    return [
-        record for record in records if (record.parameters["case"], record.parameters["variant"]) == (case, variant)
-    ]
-
-
 def _row(variant: str, runs: Sequence[Record]) -> list[str]:
     cells = [_mean(runs, figure).text(0) for figure in ("mean_ms", "p99_ms")]
     given_up = mean_of(
@@ -151,9 +142,7 @@ def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, wh
     if ours is None or not means:
         return None
     best = min(means, key=lambda name: means[name].value)
-    mine, theirs = (
-        {number_of(record): record.result["transfer"][figure] for record in known[name]} for name in (PRODUCTION, best)
-    )
+    mine, theirs = (by_number(known[name], "transfer", figure) for name in (PRODUCTION, best))
     gap = difference(mine, theirs)
     text = f"{case}: production mode surely above no other, {what}"
     whose = "a proxy" if best == LEAST else best
@@ -166,7 +155,7 @@ def report(records: Sequence[Record]) -> Report:
     tables: list[Table] = []
     goals: list[Goal] = []
     for case in CPUS:
-        known = {variant: runs for variant in VARIANTS if (runs := _of(records, case, variant))}
+        known = {variant: runs for variant in VARIANTS if (runs := matching(records, case=case, variant=variant))}
         if not known:
             continue
         heading = [case, "whole transfer, mean (ms)", "p99", "given up"]
@@ -188,7 +177,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     for place, case in enumerate(CPUS):
         for number, variant in enumerate(VARIANTS):
-            if runs := _of(records, case, variant):
+            if runs := matching(records, case=case, variant=variant):
                 value = _mean(runs, "mean_ms").value
                 label = variant if place == 0 else None
                 left.bar([place + 0.12 * (number - 3)], [value], 0.12, color=f"C{number}", label=label)
@@ -198,7 +187,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     cpus = [cpus_of_server / sum(CPUS[CAPACITY]) for cpus_of_server in CPUS[CAPACITY]]
     right.step(range(10), cpus, where="mid", color="black", lw=1, label="of the CPU time")
     for number, variant in enumerate(VARIANTS):
-        if variant != LEAST and (runs := _of(records, CAPACITY, variant)):
+        if variant != LEAST and (runs := matching(records, case=CAPACITY, variant=variant)):
             right.plot(range(10), runs[0].result["ratios"], "o", ms=4, color=f"C{number}")
     right.set_xlabel("server")
     right.set_ylabel("ratio at the end")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from experiments.experiment import Point, Record, Values
+from experiments.experiment import Axes, Figure, Point, Record, Values
 from experiments.intervals import mean_of
 from sim.crowd import CrowdPlan
 from sim.dumbbell import Dumbbell, plan, simulate_dumbbell
@@ -17,14 +17,8 @@ from topo.plan.crowd.readings import measured
 from topo.plan.crowd.scenarios import VARIANTS
 from topo.plan.outcomes import Ending
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Key = TypeVar("Key", bound=Hashable)
-
-AR, OFFERED, ADMITTED, LIMIT, ALARM = 1, 2, 3, 4, 5
-"""Columns of a run's rows, behind the time."""
+AR, OFFERED, ADMITTED = 1, 2, 3
+"""Columns of a run's rows that are drawn, behind the time."""
 
 SECONDS_PER_REQUEST = 1 / 4000
 """Approximate seconds to simulate a request, to estimate the time left."""
@@ -92,14 +86,6 @@ def _hot_spot(records: Records) -> dict[str, int]:
     return {"named": len(named), "right": named.count(str(int(TARGET_ADDRESS)))}
 
 
-def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Key, list[Record]]:
-    """Group records by a key, in the order of their first occurrence; repeated runs have the same key."""
-    by_key: dict[Key, list[Record]] = {}
-    for record in records:
-        by_key.setdefault(name(record), []).append(record)
-    return by_key
-
-
 def text(
     records: Sequence[Record],
     name: str,
@@ -151,6 +137,24 @@ def alarm(records: Sequence[Record]) -> str:
     never = len(records) - len(known)
     rest = "other" if never == 1 else "others"
     return f"{said} in {len(known)} of {len(records)} runs, never in the {rest}" if never else said
+
+
+_COLUMNS: Mapping[str, Callable[[object, Sequence[Record]], str]] = {
+    "admitted/s": lambda _, runs: text(runs, "admitted_per_s"),
+    "turned away": lambda _, runs: percent(runs, "turned_away"),
+    "AR before": lambda _, runs: text(runs, "ar_kbps", window="quiet"),
+    "AR before (kbit/s)": lambda _, runs: text(runs, "ar_kbps", window="quiet"),
+    "AR (kbit/s)": lambda _, runs: text(runs, "ar_kbps"),
+    "loss": lambda _, runs: percent(runs, "response_loss", 1),
+    "link used": lambda _, runs: percent(runs, "bottleneck_used"),
+    "alarm after (s)": lambda _, runs: detection(runs),
+    "false alarms a run": lambda _, runs: f"{mean(runs, 'false_alarms'):.1f}",
+}
+
+
+def columns(*headings: str) -> Mapping[str, Callable[[object, Sequence[Record]], str]]:
+    """Return columns of a table with the figures that any simulated crowd has."""
+    return {heading: _COLUMNS[heading] for heading in headings}
 
 
 def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float], list[float]]:

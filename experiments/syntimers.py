@@ -47,11 +47,6 @@ class SynTimers:
             share *= lost
         return total / answered
 
-    def sentence(self) -> str:
-        """Return the timers in words, with the sysctls."""
-        times = ", ".join(f"{at:g}" for at in self.sent_after())
-        return f"SYNs at {times} s (tcp_syn_retries {self.retries}, tcp_syn_linear_timeouts {self.linear})"
-
 
 def timers(pid: int) -> SynTimers:
     """Read the timers of the host to which process `pid` belongs."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sluice.news import Cause
 
-from experiments.experiment import Goal, Record, Report, Table, Values
+from experiments.experiment import Figure, Goal, Record, Report, Table, Values
+from experiments.records import matching
 from topo.plan.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RIGHT = 0.95
 
@@ -46,7 +43,7 @@ def report(records: Sequence[Record]) -> Report:
     """Report the confusion matrix, whether nearly all verdicts are right, and whether no action had a wrong cause."""
     causes, rows, shares = list(Cause), list[list[str]](), list[tuple[float, str]]()
     for label in Label:
-        runs = [record for record in records if record.parameters["label"] == label]
+        runs = matching(records, label=label)
         if not runs:
             continue
         said = Counter(record.result["cause"] for record in runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -130,8 +130,3 @@ def quiet(say: Say) -> Say:
     """Return a function that drops a lab's messages: an experiment opens many labs."""
     del say
     return lambda _: None
-
-
-def total(servers: Mapping[str, Mapping[str, int]], count: str) -> int:
-    """Return a count of the ledger over all servers."""
-    return sum(server[count] for server in servers.values())

@@ -14,28 +14,8 @@ import yaml
 from sluice.config.load import parse
 from sluice.config.model import Config
 
-from topo.plan.causes import (
-    BACKLOG,
-    CROWDED_TURN_S,
-    FLOODS,
-    HALF_OPEN,
-    LINK_BIT_PER_S,
-    LOSS,
-    QUEUE_BYTES,
-    ROUND_TRIP_S,
-    SERVERS,
-    SERVICE,
-    SICK,
-    SLOW_TURN_S,
-    SPOOFED_PER_S,
-    TURN_S,
-    WORKERS,
-    Decision,
-    Judged,
-    Label,
-    rates,
-)
-from topo.plan.causes import judged as judged_by
+from topo.plan import causes
+from topo.plan.causes import Decision, Judged, Label
 from topo.plan.requests import Request
 from topo.plan.synthesis import synthesise
 
@@ -83,7 +63,7 @@ class HalfOpen:
         now = self._clock.now
         while self._ends and self._ends[0] <= now:
             self._ends.popleft()
-        if len(self._ends) >= HALF_OPEN or not self._server.syn():
+        if len(self._ends) >= causes.HALF_OPEN or not self._server.syn():
             return False
         self._ends.append(now + HALF_OPEN_S)
         return True
@@ -117,8 +97,8 @@ class Turning:
 def configuration() -> Config:
     """Return the configuration of every run: the defaults, without a second look (open connections are not
     simulated)."""
-    servers = [{"name": f"s{n + 1}", "address": f"10.0.2.{11 + n}", "port": 80} for n in range(SERVERS)]
-    service = {"name": SERVICE, "address": "203.0.113.80", "port": 80, "second_look": False, "servers": servers}
+    servers = [{"name": f"s{n + 1}", "address": f"10.0.2.{11 + n}", "port": 80} for n in range(causes.SERVERS)]
+    service = {"name": causes.SERVICE, "address": "203.0.113.80", "port": 80, "second_look": False, "servers": servers}
     port = {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.0.2.1/24"}
     return parse(yaml.safe_dump({"interfaces": [port], "services": [service], "news": {}}))
 
@@ -130,19 +110,21 @@ def plan(label: Label, seed: int) -> CrowdPlan:
 
     def place(request: Request) -> Place:
         if request.client not in places:
-            places[request.client] = Place(source.uniform(*ROUND_TRIP_S))
+            places[request.client] = Place(source.uniform(*causes.ROUND_TRIP_S))
         return places[request.client]
 
     return CrowdPlan(
         config=configuration(),
-        requests=synthesise(rates(label, onset_s=ONSET_S, ramp_s=RAMP_S, end_s=END_S), SERVICE, seed=seed),
-        servers=lambda clock: {SERVICE: [_server(clock, label, number) for number in range(SERVERS)]},
+        requests=synthesise(
+            causes.rates(label, onset_s=ONSET_S, ramp_s=RAMP_S, end_s=END_S), causes.SERVICE, seed=seed
+        ),
+        servers=lambda clock: {causes.SERVICE: [_server(clock, label, number) for number in range(causes.SERVERS)]},
         place=place,
-        link_bit_per_s=LINK_BIT_PER_S,
-        room_bytes=QUEUE_BYTES,
+        link_bit_per_s=causes.LINK_BIT_PER_S,
+        room_bytes=causes.QUEUE_BYTES,
         end_s=END_S,
-        loss=(lambda now_s: LOSS if now_s >= ONSET_S else 0.0) if label is Label.LOSSY else None,
-        spoofed=_flood(seed) if label in FLOODS else (),
+        loss=(lambda now_s: causes.LOSS if now_s >= ONSET_S else 0.0) if label is Label.LOSSY else None,
+        spoofed=_flood(seed) if label in causes.FLOODS else (),
         tcp=TcpPlan(initial_window=10),
         seed=seed,
     )
@@ -150,16 +132,20 @@ def plan(label: Label, seed: int) -> CrowdPlan:
 
 def _server(clock: Clock, label: Label, number: int) -> AnswerServer:
     def computing(turn_s: float) -> AnswerServer:
-        return SlowServer(clock, workers=WORKERS, backlog=BACKLOG, turn_s=turn_s)
+        return SlowServer(clock, workers=causes.WORKERS, backlog=causes.BACKLOG, turn_s=turn_s)
 
     match label:
         case Label.SERVERS:
-            return computing(CROWDED_TURN_S)
+            return computing(causes.CROWDED_TURN_S)
         case Label.UNANSWERED:
             return HalfOpen(clock, FastServer())
         case Label.SLOW:
-            return Turning(clock, computing(TURN_S), computing(SLOW_TURN_S if number == SICK else TURN_S))
-        case Label.KILLED | Label.BOTH if number == SICK:
+            return Turning(
+                clock,
+                computing(causes.TURN_S),
+                computing(causes.SLOW_TURN_S if number == causes.SICK else causes.TURN_S),
+            )
+        case Label.KILLED | Label.BOTH if number == causes.SICK:
             return Mortal(clock, FastServer(), ONSET_S)
         case _:
             return FastServer()
@@ -167,8 +153,8 @@ def _server(clock: Clock, label: Label, number: int) -> AnswerServer:
 
 def _flood(seed: int) -> Iterator[Request]:
     source, now = random.Random(f"{seed} flood"), ONSET_S
-    while (now := now + source.expovariate(SPOOFED_PER_S)) < END_S:
-        yield Request(now, -1 - source.randrange(1 << 30), SERVICE, 0)
+    while (now := now + source.expovariate(causes.SPOOFED_PER_S)) < END_S:
+        yield Request(now, -1 - source.randrange(1 << 30), causes.SERVICE, 0)
 
 
 def judged(run: CrowdRun) -> Judged:
@@ -182,4 +168,4 @@ def judged(run: CrowdRun) -> Judged:
         )
         for decision in run.decisions
     ]
-    return judged_by(said, (time_s for time_s, _ in run.weight_changes), ONSET_S)
+    return causes.judged(said, (time_s for time_s, _ in run.weight_changes), ONSET_S)

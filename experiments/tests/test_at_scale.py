@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments import (
-    news_scale,
-    sim_scale,
-)
+from experiments import news_scale, sim_scale
 from experiments.experiment import Point, Record
 from experiments.tests.small import crowd, goal_of, measured, report_text
 from sim.secondlook import SecondLook

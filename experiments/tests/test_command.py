@@ -13,20 +13,16 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from experiments import __main__ as command
-from experiments.experiment import Experiment, Measure, Point, Record, Report, Say, Values
+from experiments.experiment import Experiment, Figure, Measure, Point, Record, Report, Say, Values
 from experiments.labruns import RESULTS, LabRuns
 from experiments.machine import this_machine
 from experiments.registry import EXPERIMENTS
 from experiments.store import Store, StoreError
 from topo.testbed import REPOSITORY
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Run = Callable[..., int]
 

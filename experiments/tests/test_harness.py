@@ -13,14 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from experiments import conditions
 from experiments import store as store_module
 from experiments.document import page, write_pages
-from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from experiments.experiment import Experiment, Figure, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.labruns import LabRuns
 from experiments.machine import this_machine
 from experiments.progress import Progress
@@ -29,9 +28,6 @@ from experiments.runner import measure, missing, plan, write
 from experiments.store import Store, StoreError
 from topo.results import program
 from topo.testbed import REPOSITORY
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def test_the_readme_names_the_command_and_where_its_results_are() -> None:

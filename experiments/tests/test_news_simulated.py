@@ -9,16 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import (
-    news_fig15,
-    news_fig16,
-    news_scale,
-    news_table1,
-    sim_lab,
-    sim_scale,
-    sim_unlike,
-    simulated,
-)
+from experiments import news_fig15, news_fig16, news_scale, news_table1, sim_lab, sim_scale, sim_unlike, simulated
 from experiments.experiment import Experiment, Record
 from experiments.tests.small import crowd, goal_of, measured, report_text
 from sim.clock import Clock

@@ -13,7 +13,7 @@ from sluice.resources import shares
 from sluice.resources.direction import Budget, shared
 from sluice.resources.need import Estimator, Needs
 
-from experiments import sabt_fig5, sabt_fig8, sabt_shares
+from experiments import sabt_fig5, sabt_fig8, sabt_shares, sabt_sharing
 from experiments.experiment import Point, Record
 from experiments.renoflows import MSS, Flow, Seen, reading
 from experiments.tests.small import goal_of, measured, report_text
@@ -53,7 +53,7 @@ def got(how: str, kb: int, seconds: int = 40) -> list[float]:
     """Return the segments of twelve flows of 20 ms round trip, four of each loss rate, with the controller's shares."""
     flows = [Flow(loss, 11, seed) for seed, loss in enumerate(np.repeat(sabt_fig5.LOSSES, sabt_fig5.EACH))]
     many = len(flows)
-    given = sabt_fig5.SENDS[how]
+    given = sabt_sharing.SHARINGS[how]
     sharing = {"equal": shares.equal, "abt": shares.abt, "sabt": shares.sabt}[str(given["sharing"])]
     needs = Needs(str(given.get("needs", "production")))
     budget, estimator = Budget(1000.0 * kb, sharing, needs=needs), Estimator(many)

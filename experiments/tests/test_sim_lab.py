@@ -13,15 +13,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import (
-    demoruns,
-    news_lab,
-    sim_lab,
-    sim_lab_crowds,
-    sim_lab_fig5,
-    sim_lab_unlike,
-    simpool,
-)
+from experiments import borrowed, demoruns, news_lab, sim_lab, sim_lab_crowds, sim_lab_fig5, sim_lab_unlike, simpool
 from experiments.agreement import percent
 from experiments.experiment import Measure, Point, Record, Say
 from experiments.labruns import LabRuns
@@ -113,14 +105,6 @@ def test_a_figure_that_deviates_too_much_misses_its_goal() -> None:
     ]
     goal = sim_lab.report([demo_record({"r_ms": 100.0}, {"r_ms": 115.06})]).goals[1]
     assert (goal.reached, goal.seen) == (False, "+15.1%")
-
-
-def rate_record(variant: str, rate: float, number: int, lab_ms: float, simulated_ms: float) -> Record:
-    """Return a run of Fig. 5 with known figures."""
-    lab, simulated_too = ({"connect_ms": ms, "transfer_ms": ms} for ms in (lab_ms, simulated_ms))
-    parameters = {"fig5": "", "variant": variant, "rate_per_s": rate}
-    result = {"lab": lab, "simulated": [simulated_too]}
-    return Record(f"{variant} {rate} #{number}", parameters, result, 0.0, 1.0, 0.0, "abc")
 
 
 def test_a_simulated_load_ends_as_the_labs_and_all_of_it_is_counted() -> None:
@@ -272,7 +256,7 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
 
 
 def test_each_run_of_the_labs_demo_has_simulations_of_its_own() -> None:
-    assert [list(sim_lab.demo_seeds(number)) for number in (0, 1)] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
+    assert [borrowed.seeds_of(number, sim_lab.SEEDS_A_RUN) for number in (0, 1)] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
 
 
 def test_the_crowds_of_the_lab_are_those_of_news_lab_and_simulated_with_its_requests(

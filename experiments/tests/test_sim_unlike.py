@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from experiments import (
-    sim_unlike,
-)
+from experiments import sim_unlike
 from experiments.experiment import Record
 from experiments.tests.small import measured, report_text
 

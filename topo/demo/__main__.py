@@ -20,15 +20,15 @@ from topo.demo.summary import Results, summary, table
 from topo.labs.alternatives import AlternativeLab
 from topo.labs.page import PICTURE, save_picture, start_page
 from topo.labs.web import Lab
-from topo.labs.webservers import LONG, PAGE
-from topo.measure.downloads import RECEIVE_BUFFER_BYTES, Downloads
+from topo.labs.webservers import PAGE
+from topo.measure.downloads import RECEIVE_BUFFER_BYTES
 from topo.measure.handshakes import ConnectTimes, Handshakes
 from topo.plan.load import Load
-from topo.plan.network import DOWNLOAD_CLIENT, LOAD_CLIENT, VIP, WEB_PORT, Balance
+from topo.plan.network import LOAD_CLIENT, Balance
 from topo.testbed import REPOSITORY
 from topo.testbed.interrupts import run_command
 from topo.testbed.nodes import SWITCHES, congestion_control, switch_kind, syn_retransmission
-from topo.testbed.processes import POLL_S, await_true
+from topo.testbed.processes import POLL_S
 
 LOADED = "s3"
 PAPER_T_S, PAPER_M = 10.0, 20
@@ -87,18 +87,11 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         say(f"rate: {rate:g} connections/s, exponential intervals, {page_bytes:,} bytes each")
         say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")
         equal = run_phase(lab, "equal", Load(rate, settings.equal_s), handshakes, say=say)
-        downloads = Downloads(
-            namespace_pid=lab.pid(DOWNLOAD_CLIENT.name),
-            address=str(VIP),
-            port=WEB_PORT,
-            path=LONG,
-            original=(lab.files / LONG).read_bytes(),
-            readers=READERS,
-            rate_bytes_per_s=READER_BYTES_PER_S * lab.switch.size_share,
-            receive_buffer_bytes=round(RECEIVE_BUFFER_BYTES * max(lab.switch.size_share, LEAST_BUFFER_SHARE)),
+        downloads = lab.start_downloads(
+            READERS,
+            READER_BYTES_PER_S * lab.switch.size_share,
+            round(RECEIVE_BUFFER_BYTES * max(lab.switch.size_share, LEAST_BUFFER_SHARE)),
         )
-        lab.at_end(downloads.abort)
-        await_true("all long downloads run", lambda: len(downloads.established()) == READERS, 30.0)
         say(
             f"phase B: R decides, {settings.r_s:g} s; Ohta & Andou as published with Delta = 0.1, but time scaled: "
             f"T = {settings.period_s:g} s and m = {settings.intervals} (paper: {PAPER_T_S:g} s and {PAPER_M})"

@@ -10,6 +10,7 @@ from pathlib import Path
 from topo.labs.webservers import (
     BACKLOG,
     COMPRESSING,
+    LONG,
     PAGE,
     STRESS,
     WORKERS,
@@ -20,10 +21,12 @@ from topo.labs.webservers import (
 )
 from topo.measure.capture import Capture
 from topo.measure.counts import Observation, PacketCounts, packet_counts, quiet_counts, read_status
+from topo.measure.downloads import RECEIVE_BUFFER_BYTES, Downloads
 from topo.measure.handshakes import Handshakes
 from topo.measure.httperf import Httperf
 from topo.plan.load import Load
 from topo.plan.network import (
+    DOWNLOAD_CLIENT,
     LOAD_CLIENT,
     PLAIN_HOST,
     THREE,
@@ -40,9 +43,9 @@ from topo.testbed.errors import SetupError
 from topo.testbed.mininet import Mininet
 from topo.testbed.namespaces import interface_packets
 from topo.testbed.network import SWITCH, MininetNetwork
-from topo.testbed.processes import POLL_S, Process
+from topo.testbed.processes import POLL_S, Process, await_true
 
-SERVED_TIMEOUT_S = 30.0
+SERVED_TIMEOUT_S = DOWNLOADING_TIMEOUT_S = 30.0
 MEETING_TIMEOUT_S = 10
 DYING_S = 1.0
 
@@ -125,6 +128,25 @@ class Lab(MininetNetwork):
         )
         self.at_end(httperf.stop)
         return httperf
+
+    def start_downloads(
+        self, readers: int, rate_bytes_per_s: float, receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
+    ) -> Downloads:
+        """Start readers of the long file at the second client, and return when all of them download; they end with the
+        lab at the latest."""
+        downloads = Downloads(
+            namespace_pid=self.pid(DOWNLOAD_CLIENT.name),
+            address=str(VIP),
+            port=WEB_PORT,
+            path=LONG,
+            original=(self.files / LONG).read_bytes(),
+            readers=readers,
+            rate_bytes_per_s=rate_bytes_per_s,
+            receive_buffer_bytes=receive_buffer_bytes,
+        )
+        self.at_end(downloads.abort)
+        await_true("all long downloads run", lambda: len(downloads.established()) == readers, DOWNLOADING_TIMEOUT_S)
+        return downloads
 
     def observe(self) -> Observation:
         """Return the controller's observation; raise SetupError, naming the program, if a program has ended."""

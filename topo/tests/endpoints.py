@@ -111,11 +111,6 @@ class Fetching(End):
     saw_fin: bool = False
     was_reset: bool = False
 
-    @property
-    def waits(self) -> bool:
-        """Whether the client awaits a page."""
-        return self.pages < self.asked
-
 
 @dataclass
 class Endpoints:

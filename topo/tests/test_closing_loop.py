@@ -9,15 +9,13 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-
-import pytest
 
 from topo.labs.closing import PAGE, ClosingLab, expected_races
 from topo.labs.webservers import WebServer
 from topo.testbed.processes import await_true
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 from topo.tests.test_closing import asks
 
 pytestmark = needs.LONG
@@ -39,10 +37,7 @@ MOST_ROUNDS = 12 * CLOSINGS // 2_000
 RACES = 1.5
 
 
-@pytest.fixture
-def lab() -> Iterator[ClosingLab]:
-    with ClosingLab(WebServer("prefork", WORKERS, KEPT_S), ROOM) as running:
-        yield running
+lab = lab_fixture(lambda: ClosingLab(WebServer("prefork", WORKERS, KEPT_S), ROOM), "function")
 
 
 def await_closed(lab: ClosingLab, closed: int) -> None:

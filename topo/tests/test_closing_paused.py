@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http.client import HTTPResponse
 from pathlib import Path
-
-import pytest
 
 from topo.labs.closing import SERVER, ClosingLab
 from topo.labs.webservers import WebServer
@@ -19,6 +17,7 @@ from topo.load.program import command
 from topo.plan.network import VIP
 from topo.testbed.processes import await_true
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 from topo.tests.server import Server, body
 
 pytestmark = needs.ROOT
@@ -49,10 +48,7 @@ class PausingServer(WebServer):
         return command(Server("server", str(SERVER.address)))
 
 
-@pytest.fixture
-def lab() -> Iterator[ClosingLab]:
-    with ClosingLab(PausingServer("pausing", 0, 0), {"limit": LIMIT, "rate": 1000}) as running:
-        yield running
+lab = lab_fixture(lambda: ClosingLab(PausingServer("pausing", 0, 0), {"limit": LIMIT, "rate": 1000}), "function")
 
 
 def get(what: str, seconds: float) -> bytes:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from topo.labs.content import ContentLab, curl, server_of
 from topo.labs.webservers import PAGE, PAGE_BYTES
@@ -15,6 +12,7 @@ from topo.plan.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
 from topo.plan.network import DOWNLOAD_CLIENT
 from topo.testbed.nodes import switch_kind
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = needs.AGENTS
 
@@ -22,10 +20,7 @@ URL = f"http://{SHOP_ADDRESS}"
 IMAGES = {server.name for server in GROUPS["images"]}
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[ContentLab]:
-    with ContentLab(switch_kind()) as running:
-        yield running
+lab = lab_fixture(lambda: ContentLab(switch_kind()))
 
 
 def posted(lab: ContentLab, total: int, path: str = "/xmlprocess.pl", name: str = "x") -> str:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,21 +13,13 @@ import pytest
 from topo.labs.web import Lab
 from topo.labs.webservers import HEAVY, LONG, PAGE, WORK
 from topo.measure.downloads import Downloads, spanning
-from topo.plan.network import (
-    DOWNLOAD_CLIENT,
-    LOAD_CLIENT,
-    PLAIN_HOST,
-    SERVER_NAMES,
-    SERVERS,
-    VIP,
-    WEB_PORT,
-    Balance,
-)
+from topo.plan.network import DOWNLOAD_CLIENT, LOAD_CLIENT, PLAIN_HOST, SERVER_NAMES, SERVERS, VIP, WEB_PORT, Balance
 from topo.testbed.errors import SetupError
 from topo.testbed.namespaces import socket_in
 from topo.testbed.nodes import SYN_RETRIES, switch_kind, syn_sysctls
-from topo.testbed.processes import await_true, before_all_else, run_in
+from topo.testbed.processes import before_all_else, run_in
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = needs.ALONE
 
@@ -36,10 +27,7 @@ URL = f"http://{VIP}/{PAGE}"
 EVERYONE = os.sched_getaffinity(0)
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(switch_kind(), Balance("fixed", 1.0, 10.0)) as running:
-        yield running
+lab = lab_fixture(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
 
 
 def curl(lab: Lab, url: str, *options: str) -> str:
@@ -127,23 +115,13 @@ def test_a_server_is_not_reached_past_its_service(lab: Lab) -> None:
 
 
 def downloads(lab: Lab, seconds: float) -> Downloads:
-    original = (lab.files / LONG).read_bytes()
-    return Downloads(
-        namespace_pid=lab.pid(DOWNLOAD_CLIENT.name),
-        address=str(VIP),
-        port=WEB_PORT,
-        path=LONG,
-        original=original,
-        readers=4,
-        rate_bytes_per_s=len(original) / seconds,
-    )
+    return lab.start_downloads(4, (lab.files / LONG).stat().st_size / seconds)
 
 
 def test_downloads_live_across_weight_changes(lab: Lab) -> None:
     running = downloads(lab, seconds=8.0)
     changes: list[float] = []
     try:
-        await_true("downloads run", lambda: len(running.established()) == 4, 10.0)
         for name in SERVER_NAMES:
             for drain in (True, False):
                 lab.controller.drain(name, drain=drain)
@@ -172,7 +150,6 @@ def test_the_switch_goes_on_without_its_controller_and_the_next_one_takes_over(l
     before = lab.observe()
     running = downloads(lab, seconds=4.0)
     try:
-        await_true("downloads run", lambda: len(running.established()) == 4, 10.0)
         lab.controller.stop()
         for _ in range(6):
             curl(lab, URL, "--fail", "-o", "/dev/null")

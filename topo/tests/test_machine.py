@@ -183,20 +183,27 @@ def test_what_is_missing_is_one_line_with_the_package(monkeypatch: pytest.Monkey
         prerequisites.require_prerequisites()
 
 
-def test_without_mininet_the_remedy_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "mininet").mkdir()
-    (tmp_path / "mininet/__init__.py").write_text("raise ImportError('none here')\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+def refused(program: str, **environment: str) -> str:
+    """Run a program that refuses to start in an environment, and return what it says."""
+    inherited = {name: value for name, value in os.environ.items() if name != "SDE_INSTALL"}
     done = subprocess.run(
-        [sys.executable, "-m", "topo.demo"],
+        [sys.executable, "-m", program],
         cwd=REPOSITORY,
-        env=environment,
+        env=inherited | environment,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "sluice lab: Mininet cannot be imported (none here): apt-get install mininet\n"
+    return done.stderr
+
+
+def test_without_mininet_the_remedy_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mininet").mkdir()
+    (tmp_path / "mininet/__init__.py").write_text("raise ImportError('none here')\n")
+    remedy = "sluice lab: Mininet cannot be imported (none here): apt-get install mininet\n"
+    assert refused("topo.demo", PYTHONPATH=str(tmp_path)) == remedy
 
 
 def test_every_package_the_lab_asks_for_is_installed_by_make() -> None:
@@ -223,25 +230,11 @@ def test_a_missing_switch_is_an_error_with_the_remedy(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("program", ["demo", "lab"])
 def test_without_tofinos_model_one_line_names_what_is_missing(program: str, tmp_path: Path) -> None:
-    def ended(**more: str) -> str:
-        environment = {name: value for name, value in os.environ.items() if name != "SDE_INSTALL"}
-        done = subprocess.run(
-            [sys.executable, "-m", f"topo.{program}"],
-            cwd=REPOSITORY,
-            env={**environment, "SWITCH": "tofino", **more},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 1
-        return done.stderr
-
-    assert ended() == (
+    assert refused(f"topo.{program}", SWITCH="tofino") == (
         f"sluice {program}: SWITCH=tofino: $SDE_INSTALL is not set; name an installation of open-p4studio, whose bin/ "
         "has tofino-model and bf_switchd (docs/guide/tofino.md)\n"
     )
-    assert ended(SDE_INSTALL=str(tmp_path)) == (
+    assert refused(f"topo.{program}", SWITCH="tofino", SDE_INSTALL=str(tmp_path)) == (
         f"sluice {program}: SWITCH=tofino: {tmp_path}/bin, of $SDE_INSTALL, has no tofino-model and no bf_switchd\n"
     )
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-
-import pytest
 
 from topo.labs.web import Lab
 from topo.plan.network import DOWNLOAD_CLIENT, VIP, WEB_PORT, Balance
@@ -16,6 +14,7 @@ from topo.testbed.namespaces import connect_in, tcp_counters
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import run_in
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = needs.ROOT
 
@@ -26,10 +25,7 @@ NEW = (f"10.0.{DOWNLOAD_CLIENT.subnet}.{number}" for number in itertools.count(5
 PATIENCE_S = 10.0
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(switch_kind(), Balance("fixed", 1.0, 10.0)) as running:
-        yield running
+lab = lab_fixture(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
 
 
 @contextmanager

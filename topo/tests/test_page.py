@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from topo.testbed import browser
 from topo.testbed.browser import shown_table, shown_text
 from topo.testbed.nodes import switch_kind
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 
 pytestmark = [
     needs.ROOT,
@@ -28,10 +29,7 @@ PATIENCE_S = 90.0
 BROKEN = SERVER_NAMES[0]
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(switch_kind(), Balance("production", 1.0, 10.0)) as running:
-        yield running
+lab = lab_fixture(lambda: Lab(switch_kind(), Balance("production", 1.0, 10.0)))
 
 
 def seen(what: str, condition: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import socket
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
 from topo.testbed.processes import await_true
 from topo.tests import needs
 from topo.tests.client import WAYS, PortReuse
+from topo.tests.fixtures import lab_fixture
 from topo.tests.server import content, keep_alive
 from topo.tests.talking import SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
 
@@ -32,10 +33,7 @@ PORTS_OF_A_WAY = {"embedded": 110, "bmv2": 8}
 """Some 1,000 and 70 connections/s; a connection has 14 packets, and BMv2 can do with some thousands per second."""
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[TalkingLab]:
-    with TalkingLab() as running:
-        yield running
+lab = lab_fixture(TalkingLab)
 
 
 def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingLab) -> None:

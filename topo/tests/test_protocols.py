@@ -9,7 +9,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from topo.testbed.namespaces import connect_in
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import command_in
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 
 NEEDED = {"swaks": shutil.which("swaks"), "dovecot": Path(DOVECOT).exists(), "openssl": shutil.which("openssl")}
 pytestmark = [
@@ -37,10 +37,7 @@ PEOPLE = {f"b@{NAMED}": "s2", "a@a.example": "s1"}
 USERS = {USER: "s2", "ann": "s1"}
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[ProtocolsLab]:
-    with ProtocolsLab(switch_kind()) as running:
-        yield running
+lab = lab_fixture(lambda: ProtocolsLab(switch_kind()))
 
 
 def client(lab: ProtocolsLab, *command: str) -> tuple[int, str]:

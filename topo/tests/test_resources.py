@@ -6,11 +6,10 @@ import asyncio
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from threading import Thread
 from typing import Any
 
-import pytest
 from sluice.config.model import SwitchConfig
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.transfers import flow_index
@@ -25,6 +24,7 @@ from topo.testbed.namespaces import connect_in
 from topo.testbed.network import SWITCH
 from topo.testbed.processes import await_true
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 from topo.tests.reached import reached
 
 pytestmark = needs.ROOT
@@ -64,10 +64,7 @@ class Download:
         return not self.runs() and bytes(self._received.partition(b"\r\n\r\n")[2]) == self._original
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[ResourcesLab]:
-    with ResourcesLab("embedded") as running:
-        yield running
+lab = lab_fixture(lambda: ResourcesLab("embedded"))
 
 
 def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from sluice.features.balance.spill import READ_S
 from topo.plan.network import SERVER_NAMES
 from topo.testbed.processes import await_true
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 from topo.tests.talking import TIMEOUT_S, Connection, TalkingLab, connect
 
 pytestmark = needs.ROOT
@@ -28,10 +29,7 @@ FULL = dict.fromkeys(SERVER_NAMES, "full")
 CROWD, CROWD_CAPS = 600, {FIRST: 20, **dict.fromkeys(REST, 400)}
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[TalkingLab]:
-    with TalkingLab() as running:
-        yield running
+lab = lab_fixture(TalkingLab)
 
 
 class Users:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from topo.testbed.processes import Process
 from topo.testbed.switches import TOFINO, Endpoints
 from topo.testbed.switches.tofino import INSTALLATION
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 from topo.tests.steadynet import Load, SteadyNetwork
 
 pytestmark = [
@@ -71,10 +71,7 @@ class OnTheModel(SteadyNetwork):
         return self.call(SWITCH, sluice, *words, "--config", str(self.config))
 
 
-@pytest.fixture(scope="module")
-def net() -> Iterator[OnTheModel]:
-    with OnTheModel() as running:
-        yield running
+net = lab_fixture(OnTheModel)
 
 
 def ready(controller: Process, times: int) -> str:

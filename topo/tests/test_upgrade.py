@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from topo.testbed.network import READY_S
 from topo.tests import needs
+from topo.tests.fixtures import lab_fixture
 from topo.tests.steadynet import KEPT, Load, SteadyNetwork
 
 pytestmark = needs.ROOT
@@ -15,10 +12,7 @@ pytestmark = needs.ROOT
 ROUTES, SERVERS_TABLE = "SluiceIngress.forward.routes", "SluiceIngress.translate.servers"
 
 
-@pytest.fixture(scope="module")
-def net() -> Iterator[SteadyNetwork]:
-    with SteadyNetwork() as running:
-        yield running
+net = lab_fixture(SteadyNetwork)
 
 
 def test_controllers_and_programs_are_replaced_under_load(net: SteadyNetwork) -> None:

@@ -1,0 +1,119 @@
+"""What the absence of a mechanism costs, from pairs of runs with the same arrivals: the tables of an ablation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.experiment import Axes, Record, Table
+from experiments.intervals import Mean, difference, mean_of
+from experiments.records import matching, number_of
+
+WHOLE = "production mode"
+"""Name of the mode with all of its mechanisms."""
+MARGIN = 0.05
+"""A difference counts if it is surely above this share of the complete mode's value, and above a figure's least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure of a run, and the least difference of it that counts."""
+
+    name: str
+    title: str
+    digits: int
+    least: float
+    """The least absolute difference that counts; it must also be above MARGIN of the complete mode's value."""
+    scale: float = 1.0
+    more_is_better: bool = False
+    fine_below: float = 0.0
+    """Differences smaller than this are shown with one digit more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The effect of a mechanism's absence in a case."""
+
+    figure: Measured
+    whole: Mean
+    more: Mean
+
+    @property
+    def _sure(self) -> bool:
+        """Return whether the difference is above the margin by its whole interval."""
+        margin = max(self.figure.least, MARGIN * abs(self.whole.value))
+        return abs(self.more.value) - self.more.half > margin
+
+    @property
+    def pays(self) -> bool:
+        """Whether its absence surely makes the figure worse."""
+        return self._sure and (self.more.value < 0) == self.figure.more_is_better
+
+    @property
+    def harms(self) -> bool:
+        """Whether its absence surely makes the figure better."""
+        return self._sure and not self.pays
+
+    @property
+    def text(self) -> str:
+        """The difference, in bold where it counts."""
+        plain = self.more.signed(self.figure.digits + (abs(self.more.value) < self.figure.fine_below))
+        return f"**{plain}**" if self._sure else plain
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """A figure of the records in each case, with all mechanisms and without one of them."""
+
+    records: Sequence[Record]
+    cases: Sequence[str]
+    figure: Measured
+
+    def _by_number(self, case: str, without: str) -> dict[int, float]:
+        return {
+            number_of(record): self.figure.scale * record.result[self.figure.name]
+            for record in matching(self.records, case=case, without=without)
+            if record.result[self.figure.name] is not None
+        }
+
+    def costs(self, without: str) -> dict[str, Cost]:
+        """Return the cost of a mechanism's absence in each case."""
+        costs: dict[str, Cost] = {}
+        for case in self.cases:
+            whole, other = (self._by_number(case, name) for name in (WHOLE, without))
+            if whole and other:
+                costs[case] = Cost(self.figure, mean_of(list(whole.values())), difference(other, whole))
+        return costs
+
+    def table(self, titles: Mapping[str, str]) -> Table:
+        """Return a table with a row for each mechanism and a column for each case."""
+        whole = [mean_of(list(self._by_number(case, WHOLE).values())) for case in self.cases]
+        rows = [[WHOLE, *(mean.text(self.figure.digits) for mean in whole), ""]]
+        for name, title in titles.items():
+            if name != WHOLE and (costs := self.costs(name)):
+                rows.append(
+                    [title, *(costs[case].text if case in costs else "-" for case in self.cases), _verdict(costs)]
+                )
+        return Table([self.figure.title, *self.cases, "the mechanism"], rows)
+
+    def summary(self, names: Iterable[str]) -> dict[str, dict[str, list[float]]]:
+        """Return the differences with their intervals by mechanism and case."""
+        return {
+            name: {case: [cost.more.value, cost.more.half] for case, cost in costs.items()}
+            for name in names
+            if (costs := self.costs(name))
+        }
+
+    def draw(self, axes: Axes, names: Iterable[str], *, relative: bool = False) -> None:
+        """Draw the differences, or the values relative to production mode's, in colour where the difference counts."""
+        for place, name in enumerate(names):
+            for cost in self.costs(name).values():
+                value = (cost.whole.value + cost.more.value) / cost.whole.value if relative else cost.more.value
+                axes.plot([value], [place], "o", ms=4, color="C3" if cost.pays else "C2" if cost.harms else "0.8")
+        axes.axvline(1.0 if relative else 0.0, color="black", lw=0.5)
+
+
+def _verdict(costs: Mapping[str, Cost]) -> str:
+    pays = sum(cost.pays for cost in costs.values())
+    harms = sum(cost.harms for cost in costs.values())
+    return "makes no difference" if not pays + harms else f"pays in {pays}, harms in {harms}"

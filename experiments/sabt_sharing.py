@@ -1,0 +1,16 @@
+"""The ways to share a server's buffer that Matsuo et al. compare, and our options for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PLAIN, EQ, ABT, STEADY = "plain Linux", "EQ", "ABT", "ABT, SABT's needs"
+SABT, PAPER = "SABT", "SABT, equation 1"
+SHARINGS: Mapping[str, Mapping[str, object]] = {
+    EQ: {"sharing": "equal"},
+    ABT: {"sharing": "abt", "needs": "present"},
+    STEADY: {"sharing": "abt"},
+    SABT: {"sharing": "sabt"},
+    PAPER: {"sharing": "sabt", "needs": "paper"},
+}
+"""The options of `send` by way to share, but for the budget; plain Linux has none."""
