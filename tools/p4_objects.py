@@ -137,6 +137,14 @@ def full_names(path: Path) -> set[str]:
     return {each.preamble.name for objects in lists for each in objects}
 
 
+def arrays(info: p4i.P4Info) -> Iterator[tuple[str, p4i.Register | p4i.Counter | p4i.Meter | p4i.ActionProfile]]:
+    """Return the objects that have a size and no key, each with its kind."""
+    yield from (("register", each) for each in info.registers)
+    yield from (("counter", each) for each in info.counters)
+    yield from (("meter", each) for each in info.meters)
+    yield from (("action profile", each) for each in info.action_profiles)
+
+
 def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
     """Return the objects of a compiled program by kind and name."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
@@ -145,12 +153,7 @@ def of_p4info(path: Path) -> dict[tuple[str, str], Object]:
         match = p4i.MatchField.MatchType
         key = tuple(f"{field.name}:{match.Name(field.match_type).lower()}" for field in table.match_fields)
         objects.append(Object("table", table.preamble.id & LOW, last(table.preamble.name), table.size, key))
-    for kind, each in (
-        *(("register", each) for each in info.registers),
-        *(("counter", each) for each in info.counters),
-        *(("meter", each) for each in info.meters),
-        *(("action profile", each) for each in info.action_profiles),
-    ):
+    for kind, each in arrays(info):
         objects.append(Object(kind, each.preamble.id & LOW, last(each.preamble.name), each.size))
     return by_name([each for each in objects if each.name != "NoAction"])
 
@@ -173,12 +176,7 @@ def shapes_of_p4info(path: Path) -> Shapes:
             shapes[f"action {each.preamble.name}"] = tuple(
                 f"{parameter.name} {parameter.bitwidth}" for parameter in each.params
             )
-    for kind, each in (
-        *(("register", each) for each in info.registers),
-        *(("counter", each) for each in info.counters),
-        *(("meter", each) for each in info.meters),
-        *(("action profile", each) for each in info.action_profiles),
-    ):
+    for kind, each in arrays(info):
         shapes[f"{kind} {each.preamble.name}"] = (f"size {each.size}",)
     for digest in info.digests:
         members = info.type_info.structs[digest.type_spec.struct.name].members

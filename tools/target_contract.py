@@ -20,6 +20,12 @@ V1MODEL_P4INFO = P4SRC / "build/sluice.p4info.txtpb"
 Where = tuple[str, str]
 """Kind and name of an object."""
 
+
+def named(kind: str, reason: str, names: str, prefix: str = "") -> dict[Where, str]:
+    """Return the same reason for several objects of a kind; the names are separated by spaces."""
+    return {(kind, f"{prefix}{name}"): reason for name in names.split()}
+
+
 ONLY_TOFINO = {
     ("register", "admitted_stamps"): "a stateful unit has two inputs; v1model's admitted_clients holds both",
     ("register", "rate_last"): "a stateful unit has one output; v1model's rate_flow gives its time as well",
@@ -28,6 +34,7 @@ ONLY_TOFINO = {
 }
 """Objects that only Tofino's programs have, with the reason."""
 
+LOOKS = "as choose_other_servers"
 NEVER_ON_TOFINO = {
     ("register", "draw_point"): "Tofino draws by hashes: see tna/externs/choice.p4. No controller names it",
     ("register", "candidate_key"): "Tofino has no stage left for candidates. No controller names it",
@@ -35,57 +42,32 @@ NEVER_ON_TOFINO = {
     ("counter", "moved"): "counts what only candidates do. The controller does without it",
     ("counter", "disowned"): "as moved",
     ("action", "choose_other_servers"): "Tofino looks at two servers: a register lies in one stage, and none is left",
-    **{
-        ("register", f"{what}_{number}"): "as choose_other_servers"
-        for what in ("load", "stale", "refusing")
-        for number in ("third", "fourth")
-    },
-    ("table", "idle_members"): "as choose_other_servers",
-    **{("action", name): "as choose_other_servers" for name in ("seek_idle", "seek_nobody")},
-    **{
-        ("register", f"idle_{what}"): "as choose_other_servers"
-        for what in ("ends", "queue", "ticket_first", "ticket_head")
-    },
-    ("register", "stale_idle"): "as choose_other_servers",
-    (
+    **named("register", LOOKS, "load_third load_fourth stale_third stale_fourth refusing_third refusing_fourth"),
+    **named("table", LOOKS, "idle_members"),
+    **named("action", LOOKS, "seek_idle seek_nobody"),
+    **named("register", LOOKS, "idle_ends idle_queue idle_ticket_first idle_ticket_head stale_idle"),
+    **named(
         "register",
+        "a stateful unit has two inputs; splice_turn_* and splice_value_* hold it where content is switched",
         "splice_cells",
-    ): "a stateful unit has two inputs; splice_turn_* and splice_value_* hold it where content is switched",
+    ),
     ("register", "remembered_clients"): "remembering takes a SYN's options apart, and a third pass",
 }
 """Objects that v1model's program has and no program for Tofino has, with the reason."""
 
+CAPS = "cap_agreed cap_server cap_offered_server cap_offered_client send_cap receive_cap"
+SAMPLES = "owner edge acked activity probe least rtt recovery flight hole"
 NO_RESOURCES = {
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
-    **{("action", name): "as resources" for name in ("manage", "unmanaged")},
-    **{
-        ("register", f"transfer_{what}"): "as resources"
-        for what in (
-            "owner",
-            "edge",
-            "acked",
-            "activity",
-            "probe",
-            "least",
-            "rtt",
-            "recovery",
-            "losses",
-            "sent",
-            "flight",
-            "hole",
-        )
-    },
-    **{
-        ("register", name): "as resources"
-        for name in (
-            *("cap_agreed", "cap_client", "cap_server", "cap_offered_server", "cap_offered_client"),
-            *("send_cap", "receive_cap"),
-        )
-    },
-    **{
-        ("register", f"closing_{name}"): "as resources"
-        for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced", "pauses")
-    },
+    **named("action", "as resources", "manage unmanaged"),
+    **named("register", "as resources", f"{SAMPLES} losses sent", "transfer_"),
+    **named("register", "as resources", f"{CAPS} cap_client"),
+    **named(
+        "register",
+        "as resources",
+        "server_next client_next state peer hint taken taken_back raced pauses",
+        "closing_",
+    ),
 }
 """Further objects that v1model's program has and Tofino 1's does not, with the reason."""
 
@@ -93,7 +75,7 @@ ONLY_V1MODEL = {
     **NEVER_ON_TOFINO,
     **NO_RESOURCES,
     ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
-    **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
+    **named("action", "as agents", "to_content to_group from_content set_agent no_agent"),
 }
 """Further objects that Tofino 1's program has and v1model's does not, with the reason."""
 
@@ -108,10 +90,9 @@ MORE_CELLS = {
 
 NO_RESOURCES_ON_TOFINO_2 = {
     ("register", "cap_client"): "what is sent in a client's name moves no number on Tofino 2; the server's are taken",
-    **{
-        ("register", f"transfer_{what}"): "the numbers and times of a sample find no containers of 32 bits beside caps"
-        for what in ("owner", "edge", "acked", "activity", "probe", "least", "rtt", "recovery", "flight", "hole")
-    },
+    **named(
+        "register", "the numbers and times of a sample find no containers of 32 bits beside caps", SAMPLES, "transfer_"
+    ),
     ("register", "closing_server_next"): "caps follow this number on Tofino 2, in cap_server",
     ("register", "closing_client_next"): "caps follow this number on Tofino 2, in cap_acked_server",
     ("register", "closing_hint"): "on Tofino 2 the controller reads closing_state, two bytes a connection",
@@ -128,30 +109,31 @@ OWN_IDS = {"register", "counter", "meter", "action profile"}
 """Kinds whose @id p4c's Tofino back end ignores (1.2.5.16); the controller looks up their ids by name."""
 
 OTHER_SIZE = {
-    **{
-        ("register", f"pin_{what}_{way}"): "a register lies in one stage of Tofino, with its 48 map RAMs"
-        for what in ("key", "server")
-        for way in (1, 2)
-    },
+    **named(
+        "register",
+        "a register lies in one stage of Tofino, with its 48 map RAMs",
+        "key_1 key_2 server_1 server_2",
+        "pin_",
+    ),
     ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",
 }
 """Objects that have another size on Tofino, with the reason."""
-SMALLER_SELECTORS = {
-    ("action profile", name): "on Tofino 2 members lie in their selector's half of a stage, which has 40 SRAM blocks"
-    for name in ("ratios", "capacities")
-}
+SMALLER_SELECTORS = named(
+    "action profile",
+    "on Tofino 2 members lie in their selector's half of a stage, which has 40 SRAM blocks",
+    "ratios capacities",
+)
 CELLS_OF_SLOTS = {
-    **{
-        ("register", name): "a cell for each slot, and a way of Tofino 2 has 2^15 slots"
-        for name in (
-            *("cap_agreed", "cap_server", "cap_offered_server", "cap_offered_client", "send_cap", "receive_cap"),
-            *("closing_state", "closing_peer"),
-        )
-    },
-    **{
-        ("register", name): "counts of each slot, not of a sample; Tofino 2 has no other cells of a transfer"
-        for name in ("transfer_sent", "transfer_losses")
-    },
+    **named(
+        "register",
+        "a cell for each slot, and a way of Tofino 2 has 2^15 slots",
+        f"{CAPS} closing_state closing_peer",
+    ),
+    **named(
+        "register",
+        "counts of each slot, not of a sample; Tofino 2 has no other cells of a transfer",
+        "transfer_sent transfer_losses",
+    ),
 }
 
 
@@ -166,7 +148,7 @@ class Contract:
 
 SPLICES = {
     ("register", "splice_turn_1"): "a stateful unit has two inputs; v1model's splice_cells holds turn and value",
-    **{("register", f"splice_{what}"): "as splice_turn_1" for what in ("turn_2", "value_1", "value_2")},
+    **named("register", "as splice_turn_1", "turn_2 value_1 value_2", "splice_"),
 }
 
 TOFINO = Contract(ONLY_TOFINO, ONLY_V1MODEL, OTHER_SIZE)

@@ -371,39 +371,27 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
                 ]
             case "register_entry":
                 entry = wanted.register_entry
-                size = self.schema.registers[entry.register_id].size
-                return [
-                    _register(entry.register_id, i, self.registers.get((entry.register_id, i), 0))
-                    for i in _indices(entry, size)
-                ]
+                cells = _indices(entry, self.schema.registers[entry.register_id].size)
+                return [_register(entry.register_id, i, self.registers.get((entry.register_id, i), 0)) for i in cells]
             case "meter_entry":
                 entry = wanted.meter_entry
-                size = self.schema.meters[entry.meter_id].size
-                return [
-                    p4r.Entity(
-                        meter_entry=p4r.MeterEntry(
-                            meter_id=entry.meter_id,
-                            index=p4r.Index(index=i),
-                            config=self.meters.get((entry.meter_id, i)),
-                        )
-                    )
-                    for i in _indices(entry, size)
-                ]
+                cells = _indices(entry, self.schema.meters[entry.meter_id].size)
+                return [_meter(entry.meter_id, i, self.meters.get((entry.meter_id, i))) for i in cells]
             case "counter_entry":
                 entry = wanted.counter_entry
-                size = self.schema.counters[entry.counter_id].size
-                return [
-                    p4r.Entity(
-                        counter_entry=p4r.CounterEntry(
-                            counter_id=entry.counter_id,
-                            index=p4r.Index(index=i),
-                            data=p4r.CounterData(packet_count=self.counters.get((entry.counter_id, i), 0)),
-                        )
-                    )
-                    for i in _indices(entry, size)
-                ]
+                cells = _indices(entry, self.schema.counters[entry.counter_id].size)
+                return [_counter(entry.counter_id, i, self.counters.get((entry.counter_id, i), 0)) for i in cells]
             case other:
                 raise AssertionError(f"the controller reads {other}")
+
+
+def _meter(number: int, index: int, config: p4r.MeterConfig | None) -> p4r.Entity:
+    return p4r.Entity(meter_entry=p4r.MeterEntry(meter_id=number, index=p4r.Index(index=index), config=config))
+
+
+def _counter(number: int, index: int, packets: int) -> p4r.Entity:
+    data = p4r.CounterData(packet_count=packets)
+    return p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=number, index=p4r.Index(index=index), data=data))
 
 
 def _register(number: int, index: int, value: int) -> p4r.Entity:

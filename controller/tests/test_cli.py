@@ -12,7 +12,9 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
+from typing import IO
 
 import pytest
 import sluice
@@ -35,6 +37,14 @@ def call(*arguments: str) -> subprocess.CompletedProcess[str]:
 async def acall(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command while this process serves a fake switch."""
     return await asyncio.to_thread(call, *arguments)
+
+
+async def start(
+    path: Path, *options: str, stdout: int | None = None, stderr: int | IO[bytes] | None = None, **environment: str
+) -> Process:
+    """Start a controller in its own process."""
+    command = [*SLUICE, "run", "-c", str(path), *options]
+    return await asyncio.create_subprocess_exec(*command, stdout=stdout, stderr=stderr, env=ENV | environment)
 
 
 def test_check_says_good(tmp_path: Path) -> None:
@@ -111,92 +121,78 @@ def test_a_time_that_is_none_is_misuse(start: str) -> None:
     assert f"--start: {start!r} is not a time; write seconds since the epoch, such as 1700000000.25" in done.stderr
 
 
-async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_tcp_port: int) -> None:
-    async with FakeSwitch() as switch:
-        path, trace = tmp_path / "sluice.yaml", tmp_path / "trace.jsonl"
-        more = f'metrics: {{address: "127.0.0.1:{unused_tcp_port}"}}'
-        path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), more="").rstrip("\n") + f"\n{more}\n")
-        process = await asyncio.create_subprocess_exec(
-            *SLUICE,
-            "run",
-            "--config",
-            str(path),
-            "--trace-file",
-            str(trace),
-            "--log-json",
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=ENV,
-        )
+async def test_run_status_drain_metrics_and_a_clean_end(
+    switch: FakeSwitch, tmp_path: Path, unused_tcp_port: int
+) -> None:
+    path, trace = tmp_path / "sluice.yaml", tmp_path / "trace.jsonl"
+    more = f'metrics: {{address: "127.0.0.1:{unused_tcp_port}"}}'
+    path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), more="").rstrip("\n") + f"\n{more}\n")
+    process = await start(path, "--trace-file", str(trace), "--log-json", stdout=PIPE, stderr=PIPE)
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(60):
+            line = (await process.stdout.readline()).decode()
+        assert line.startswith("sluice: ready switch=")
+        assert Path(tmp_path / "s.sock").stat().st_mode & 0o777 == 0o600
+
+        shown = await acall("status", "-c", str(path))
+        assert "web 10.0.0.100:80  mode paper" in shown.stdout
+        as_json = json.loads((await acall("status", "-c", str(path), "--json")).stdout)
+        assert [s["name"] for s in as_json["services"][0]["servers"]] == ["s1", "s2"]
+
+        drained = await acall("drain", "s1", "-c", str(path))
+        assert drained.stdout == "s1 drains: no new connections, the old ones stay\n"
+        assert switch.weights(1) == {2: 256}
+        refused = await acall("drain", "s2", "-c", str(path))
+        assert refused.returncode == 1
+        assert "s2 is the last server" in refused.stderr
+
+        url = f"http://127.0.0.1:{unused_tcp_port}/metrics"
+        metrics = (await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())).decode()
+        assert "sluice_up 1.0" in metrics
+        assert 'sluice_server_ratio{server="s1",service="web"} 0.0' in metrics
+        assert 'sluice_service_offered_total{service="web"} 0.0' in metrics
+        for reason in (reason for reason in DropReason if reason is not DropReason.NONE):
+            row = f'sluice_drops_total{{reason="{reason.name.lower()}"}} 0.0'
+            assert row in metrics, "an increase is seen from the first packet on"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(60):
+            _, log = await process.communicate()
+    assert process.returncode == 0
+    assert not (tmp_path / "s.sock").exists()
+    events = [json.loads(entry) for entry in log.decode().splitlines()]
+    assert {"time", "level", "switch", "task", "event"} <= set(events[0])
+    decisions = [json.loads(entry) for entry in trace.read_text().splitlines()]
+    assert decisions[0]["servers"]["s1"]["weight"] in (0, 128)
+
+
+async def test_switch_and_metrics_are_reached_by_ipv6(switch: FakeSwitch, tmp_path: Path, unused_tcp_port: int) -> None:
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        theirs, ours = await asyncio.open_connection("127.0.0.1", switch.port)
+        await asyncio.gather(copy(reader, ours), copy(theirs, writer))
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while octets := await reader.read(1 << 16):
+            writer.write(octets)
+        writer.close()
+
+    path, metrics = tmp_path / "sluice.yaml", f"[::1]:{unused_tcp_port}"
+    async with await asyncio.start_server(forward, "::1", 0) as server:
+        address = f"[::1]:{server.sockets[0].getsockname()[1]}"
+        path.write_text(web(address, control=str(tmp_path / "s.sock")) + f'metrics: {{address: "{metrics}"}}\n')
+        process = await start(path, stdout=PIPE)
         assert process.stdout is not None
         try:
             async with asyncio.timeout(60):
-                line = (await process.stdout.readline()).decode()
-            assert line.startswith("sluice: ready switch=")
-            assert Path(tmp_path / "s.sock").stat().st_mode & 0o777 == 0o600
-
-            shown = await acall("status", "-c", str(path))
-            assert "web 10.0.0.100:80  mode paper" in shown.stdout
-            as_json = json.loads((await acall("status", "-c", str(path), "--json")).stdout)
-            assert [s["name"] for s in as_json["services"][0]["servers"]] == ["s1", "s2"]
-
-            drained = await acall("drain", "s1", "-c", str(path))
-            assert drained.stdout == "s1 drains: no new connections, the old ones stay\n"
-            assert switch.weights(1) == {2: 256}
-            refused = await acall("drain", "s2", "-c", str(path))
-            assert refused.returncode == 1
-            assert "s2 is the last server" in refused.stderr
-
-            url = f"http://127.0.0.1:{unused_tcp_port}/metrics"
-            metrics = (await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())).decode()
-            assert "sluice_up 1.0" in metrics
-            assert 'sluice_server_ratio{server="s1",service="web"} 0.0' in metrics
-            assert 'sluice_service_offered_total{service="web"} 0.0' in metrics
-            for reason in (reason for reason in DropReason if reason is not DropReason.NONE):
-                row = f'sluice_drops_total{{reason="{reason.name.lower()}"}} 0.0'
-                assert row in metrics, "an increase is seen from the first packet on"
+                assert (await process.stdout.readline()).decode().startswith(f"sluice: ready switch={address} ")
+            url = f"http://{metrics}/metrics"
+            shown = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
+            assert b"sluice_up 1.0" in shown
         finally:
             process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(60):
-                _, log = await process.communicate()
-        assert process.returncode == 0
-        assert not (tmp_path / "s.sock").exists()
-        events = [json.loads(entry) for entry in log.decode().splitlines()]
-        assert {"time", "level", "switch", "task", "event"} <= set(events[0])
-        decisions = [json.loads(entry) for entry in trace.read_text().splitlines()]
-        assert decisions[0]["servers"]["s1"]["weight"] in (0, 128)
-
-
-async def test_switch_and_metrics_are_reached_by_ipv6(tmp_path: Path, unused_tcp_port: int) -> None:
-    async with FakeSwitch() as switch:
-
-        async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            theirs, ours = await asyncio.open_connection("127.0.0.1", switch.port)
-            await asyncio.gather(copy(reader, ours), copy(theirs, writer))
-
-        async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            while octets := await reader.read(1 << 16):
-                writer.write(octets)
-            writer.close()
-
-        path, metrics = tmp_path / "sluice.yaml", f"[::1]:{unused_tcp_port}"
-        async with await asyncio.start_server(forward, "::1", 0) as server:
-            address = f"[::1]:{server.sockets[0].getsockname()[1]}"
-            path.write_text(web(address, control=str(tmp_path / "s.sock")) + f'metrics: {{address: "{metrics}"}}\n')
-            process = await asyncio.create_subprocess_exec(
-                *(*SLUICE, "run", "-c", str(path)), stdout=asyncio.subprocess.PIPE, env=ENV
-            )
-            assert process.stdout is not None
-            try:
-                async with asyncio.timeout(60):
-                    assert (await process.stdout.readline()).decode().startswith(f"sluice: ready switch={address} ")
-                url = f"http://{metrics}/metrics"
-                shown = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read())
-                assert b"sluice_up 1.0" in shown
-            finally:
-                process.send_signal(signal.SIGTERM)
-                async with asyncio.timeout(60):
-                    await process.communicate()
+                await process.communicate()
 
 
 def test_unusable_trace_file_is_said(tmp_path: Path) -> None:
@@ -225,106 +221,86 @@ def test_a_rotated_trace_goes_on_in_a_file_of_its_old_name(tmp_path: Path) -> No
     assert path.read_text() == "theirs\nthree\n"
 
 
-async def test_rotation_and_signals_do_not_end_it(tmp_path: Path) -> None:
-    async with FakeSwitch() as switch:
-        path, trace, log = tmp_path / "sluice.yaml", tmp_path / "trace.jsonl", tmp_path / "log"
-        path.write_text(web(switch.address, control=str(tmp_path / "s.sock")))
-        with log.open("wb") as errors:
-            process = await asyncio.create_subprocess_exec(
-                *(*SLUICE, "run", "-c", str(path), "--trace-file", str(trace), "--log-json"),
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=errors,
-                env=ENV,
-            )
-        try:
-            async with asyncio.timeout(60):
-                while not (trace.exists() and trace.read_text()):
-                    assert process.returncode is None
-                    await asyncio.sleep(0.05)
-                trace.rename(tmp_path / "trace.jsonl.1")
-                for number in (signal.SIGUSR1, signal.SIGUSR2):
-                    process.send_signal(number)
-                while not (trace.exists() and trace.read_text().endswith("\n")):
-                    assert process.returncode is None
-                    await asyncio.sleep(0.05)
-                while log.read_text().count("signal without a meaning") < 2:
-                    assert process.returncode is None
-                    await asyncio.sleep(0.05)
-            assert all(json.loads(line)["service"] == "web" for line in trace.read_text().splitlines())
-            assert process.returncode is None
-        finally:
-            if process.returncode is None:
-                process.terminate()
-            async with asyncio.timeout(60):
-                assert await process.wait() == 0
+async def test_rotation_and_signals_do_not_end_it(switch: FakeSwitch, tmp_path: Path) -> None:
+    path, trace, log = tmp_path / "sluice.yaml", tmp_path / "trace.jsonl", tmp_path / "log"
+    path.write_text(web(switch.address, control=str(tmp_path / "s.sock")))
+    with log.open("wb") as errors:
+        process = await start(path, "--trace-file", str(trace), "--log-json", stdout=DEVNULL, stderr=errors)
+    try:
+        async with asyncio.timeout(60):
+            while not (trace.exists() and trace.read_text()):
+                assert process.returncode is None
+                await asyncio.sleep(0.05)
+            trace.rename(tmp_path / "trace.jsonl.1")
+            for number in (signal.SIGUSR1, signal.SIGUSR2):
+                process.send_signal(number)
+            while not (trace.exists() and trace.read_text().endswith("\n")):
+                assert process.returncode is None
+                await asyncio.sleep(0.05)
+            while log.read_text().count("signal without a meaning") < 2:
+                assert process.returncode is None
+                await asyncio.sleep(0.05)
+        assert all(json.loads(line)["service"] == "web" for line in trace.read_text().splitlines())
+        assert process.returncode is None
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        async with asyncio.timeout(60):
+            assert await process.wait() == 0
 
 
-async def test_proxies_do_not_stand_between_it_and_the_switch(tmp_path: Path) -> None:
+async def test_proxies_do_not_stand_between_it_and_the_switch(switch: FakeSwitch, tmp_path: Path) -> None:
     """The configured proxy does not exist, so any request through it would fail."""
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"), "http://127.0.0.1:1")
-    async with FakeSwitch() as switch:
-        path = tmp_path / "sluice.yaml"
-        path.write_text(web(switch.address, control=str(tmp_path / "s.sock")))
-        process = await asyncio.create_subprocess_exec(
-            *(*SLUICE, "run", "-c", str(path)),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=ENV | proxies | {"no_proxy": "", "no_grpc_proxy": ""},
-        )
-        try:
-            assert process.stdout is not None
-            async with asyncio.timeout(60):
-                assert (await process.stdout.readline()).startswith(b"sluice: ready switch=")
-        finally:
-            process.terminate()
-            await process.wait()
+    path = tmp_path / "sluice.yaml"
+    path.write_text(web(switch.address, control=str(tmp_path / "s.sock")))
+    process = await start(path, stdout=PIPE, stderr=DEVNULL, **proxies | {"no_proxy": "", "no_grpc_proxy": ""})
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            assert (await process.stdout.readline()).startswith(b"sluice: ready switch=")
+    finally:
+        process.terminate()
+        await process.wait()
 
 
-async def test_a_full_disk_and_a_reader_that_has_gone_do_not_end_it(tmp_path: Path) -> None:
-    async with FakeSwitch() as switch:
-        path, full = tmp_path / "sluice.yaml", "/dev/full"
-        path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), more="news: {production: {window_s: 1}}"))
-        reader, stdout = os.pipe()
-        process = await asyncio.create_subprocess_exec(
-            *(*SLUICE, "run", "-c", str(path), "--trace-file", full, "--news-trace", full, "--log-json"),
-            stdout=stdout,
-            stderr=asyncio.subprocess.PIPE,
-            env=ENV,
-        )
-        os.close(stdout)
-        try:
-            assert (await asyncio.to_thread(os.read, reader, 1000)).startswith(b"sluice: ready switch=")
-            os.close(reader)
-            await switch.restart()
-            assert process.stderr is not None
-            async with asyncio.timeout(60):
-                while switch.pushes < 2 or not switch.weights(1):
-                    assert process.returncode is None, (await process.stderr.read()).decode()
-                    await asyncio.sleep(0.05)
-            asked = json.loads((await acall("status", "-c", str(path), "--json")).stdout)
-            assert asked["role"] == "primary" and asked["news"]["sentence"]
-            events: list[dict[str, str]] = []
-            async with asyncio.timeout(60):
-                while sum(event["event"] == "trace cannot be written" for event in events) < 2:
-                    events.append(json.loads(await process.stderr.readline()))
-        finally:
-            if process.returncode is None:
-                process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(60):
-                _, log = await process.communicate()
-        assert process.returncode == 0
-        events += [json.loads(entry) for entry in log.decode().splitlines()]
-        failed = [(e["file"], e["error"]) for e in events if e["event"] == "trace cannot be written"]
-        assert failed == [(full, "[Errno 28] No space left on device")] * 2, "each trace says so, once"
+async def test_a_full_disk_and_a_reader_that_has_gone_do_not_end_it(switch: FakeSwitch, tmp_path: Path) -> None:
+    path, full = tmp_path / "sluice.yaml", "/dev/full"
+    path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), more="news: {production: {window_s: 1}}"))
+    reader, stdout = os.pipe()
+    process = await start(path, "--trace-file", full, "--news-trace", full, "--log-json", stdout=stdout, stderr=PIPE)
+    os.close(stdout)
+    try:
+        assert (await asyncio.to_thread(os.read, reader, 1000)).startswith(b"sluice: ready switch=")
+        os.close(reader)
+        await switch.restart()
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            while switch.pushes < 2 or not switch.weights(1):
+                assert process.returncode is None, (await process.stderr.read()).decode()
+                await asyncio.sleep(0.05)
+        asked = json.loads((await acall("status", "-c", str(path), "--json")).stdout)
+        assert asked["role"] == "primary" and asked["news"]["sentence"]
+        events: list[dict[str, str]] = []
+        async with asyncio.timeout(60):
+            while sum(event["event"] == "trace cannot be written" for event in events) < 2:
+                events.append(json.loads(await process.stderr.readline()))
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(60):
+            _, log = await process.communicate()
+    assert process.returncode == 0
+    events += [json.loads(entry) for entry in log.decode().splitlines()]
+    failed = [(e["file"], e["error"]) for e in events if e["event"] == "trace cannot be written"]
+    assert failed == [(full, "[Errno 28] No space left on device")] * 2, "each trace says so, once"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_ends_cleanly_while_it_waits_for_a_switch(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "sluice.yaml"
     path.write_text(web("127.0.0.1:1", control=str(tmp_path / "s.sock")))
-    process = await asyncio.create_subprocess_exec(
-        *SLUICE, "run", "-c", str(path), stderr=asyncio.subprocess.PIPE, env=ENV
-    )
+    process = await start(path, stderr=PIPE)
     assert process.stderr is not None
     async with asyncio.timeout(60):
         line = (await process.stderr.readline()).decode()

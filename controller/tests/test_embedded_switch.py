@@ -132,8 +132,7 @@ async def test_switch_restart_is_restored(switch: Switch, config: Path) -> None:
 
 async def test_registers_counters_and_status(config: Path) -> None:
     async with running(config) as it:
-        link = it.controller.link
-        assert link is not None
+        link = it.link
         await link.registers.write(Register.LEDGER_SYN, 1, 0xFFFF_FFFF)
         assert await link.registers.read(Register.LEDGER_SYN, [1, 2]) == [0xFFFF_FFFF, 0]
         assert len(await link.registers.read(Register.PIN_KEY_1)) == 131072
@@ -163,8 +162,7 @@ async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(co
         if number == 39:
             assert cells.packet(1_060_000, flow, Segment(False, 2, 501 + 1000 * 40, 0, ACK))
     async with running(config) as it:
-        link = it.controller.link
-        assert link is not None
+        link = it.link
         for register in (each for each in Register if each.name.startswith("TRANSFER_")):
             await link.registers.write_cells(register, {flow.slot: memory.of(register)[flow.slot]})
         async with asyncio.timeout(10):
@@ -182,8 +180,7 @@ async def test_explain_finds_all_connections_of_a_client(config: Path) -> None:
     """The cells are written as packets would leave them."""
     client, service = from_text("10.0.1.77").packed, from_text("10.0.0.100").packed
     async with running(config) as it:
-        link = it.controller.link
-        assert link is not None
+        link = it.link
         for port, server, state in ((40000, 2, PinState.ESTABLISHED), (40001, 1, PinState.SERVER_CLOSING)):
             place = Connection(client, port, service, 80).place
             await link.registers.write(

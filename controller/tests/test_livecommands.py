@@ -108,8 +108,7 @@ SYN = bytes(
 @built
 async def test_the_path_of_a_packet_through_a_copy(tmp_path: Path) -> None:
     async with led_embedded(tmp_path) as (path, it):
-        link = it.controller.link
-        assert link is not None
+        link = it.link
         place = Connection(from_text("10.0.1.77").packed, 40000, from_text("10.0.0.100").packed, 80).place
         key = place.fingerprint << 36 | PinState.ESTABLISHED << 32 | TICK_BASE
         await link.registers.write(Register.PIN_KEY_2, place.slot_2, key)
@@ -254,8 +253,7 @@ async def test_a_timeout_without_a_wait_is_misuse(tmp_path: Path) -> None:
 @built
 async def test_drain_waits_for_what_is_left(tmp_path: Path) -> None:
     async with led_embedded(tmp_path) as (path, it):
-        link = it.controller.link
-        assert link is not None
+        link = it.link
         await link.registers.write(Register.PIN_SERVER_1, 7, 1)
         await link.registers.write(Register.PIN_KEY_1, 7, 5 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
         late = await acall("drain", "s1", "--wait", "--timeout", "0.1", "--json", "-c", str(path))

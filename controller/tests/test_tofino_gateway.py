@@ -125,8 +125,7 @@ async def test_a_gateway_that_is_killed_and_started_again_is_adopted(tmp_path: P
 async def test_cells_are_written_and_read(config: Path) -> None:
     """Reads a few cells, and a whole register, for which the driver's shadow copy is synchronised."""
     async with running(config) as it:
-        assert it.controller.link is not None
-        registers = it.controller.link.registers
+        registers = it.link.registers
         await registers.write_cells(Register.LEDGER_SYN, {1: 7, 2: 1 << 31})
         assert await registers.read(Register.LEDGER_SYN, [2, 1]) == [1 << 31, 7]
         (whole,) = await registers.arrays([Register.LEDGER_SYN])

@@ -27,6 +27,8 @@ from sluice.switch.answers import Sender
 from sluice.switch.state import Neighbour
 
 from . import entries, exclusions, plan
+from .client import Readable
+from .collisions import Crowd
 from .flow import Flow
 from .frames import ARP, ICMP, IP, Ether, Packet, explained, layers, octets
 from .pins import Pin
@@ -399,22 +401,40 @@ class StageTest(BaseTest):
         lacks = exclusions.lacks(self.switch.pipeline.target.name, Counter.MOVED)
         return new(service, server) if lacks else again(service, server)
 
-    def opens(self, flow: Flow) -> None:
-        """Send a SYN; assert that it is pinned to the flow's server."""
+    def opens(self, flow: Flow) -> Flow:
+        """Send a SYN; assert that it is pinned to the flow's server; return the flow."""
         self.client_sends(flow, flow.syn(), new(flow.service, flow.server))
+        return flow
 
-    def establishes(self, flow: Flow) -> None:
-        """Perform a whole handshake."""
+    def half_opens(self, flow: Flow) -> Flow:
+        """Send a SYN and the server's answer; return the flow."""
         self.opens(flow)
         self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
+        return flow
+
+    def completes(self, flow: Flow) -> None:
+        """Send the server's answer to a SYN, and the client's ACK."""
+        self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
         self.client_sends(flow, flow.ack(), completed(flow.server))
+
+    def establishes(self, flow: Flow) -> Flow:
+        """Perform a whole handshake; return the flow."""
+        self.opens(flow)
+        self.completes(flow)
+        return flow
 
     def pins(self, key: Tuple5) -> list[Pin]:
         """Return where the connection table holds a connection: in way 1, way 2, both or neither."""
         return self.switch.pins.find(key)
 
-    def put_pin(self, flow: Flow, state: PinState, age: int, way: int = 1) -> None:
-        """Write a connection into the table: pinned to the flow's server, stamped ``age`` ticks ago.
+    def fills_both_ways(self, flows: Crowd) -> Crowd:
+        """Establish a connection in each of the two slots that the crowd shares; return the crowd."""
+        self.establishes(flows.first)
+        self.establishes(flows.second)
+        return flows
+
+    def put_pin(self, flow: Flow, state: PinState, age: int, way: int = 1) -> Flow:
+        """Write a connection into the table: pinned to the flow's server, stamped ``age`` ticks ago; return the flow.
 
         The switch's current time is read from the pin of an additional SYN.
         """
@@ -428,6 +448,7 @@ class StageTest(BaseTest):
         ):
             if slot != own:
                 self.switch.pins.free(place, slot)
+        return flow
 
     def assertPinned(self, flow: Flow, state: PinState, way: int = 1) -> Pin:
         """Assert that the connection is in ``way``, with the flow's server and this state; return its slot."""
@@ -452,20 +473,27 @@ class StageTest(BaseTest):
         self.switch.delete(items)
         self.addCleanup(self.switch.insert, items)
 
+    def replace(self, entry: Readable, afterwards: Readable) -> None:
+        """Write an entry that is there already; at the end of the test, write ``afterwards`` in its place."""
+        self.switch.modify([entry])
+        self.addCleanup(self.switch.modify, [afterwards])
+
     def weigh(self, service: Service, weights: Mapping[Server, int]) -> None:
         """Change a service's weights that follow from R, until the end of the test."""
-        self.switch.modify([entries.ratios(service, weights)])
-        self.addCleanup(self.switch.modify, [entries.ratios(service, plan.RATIOS[service])])
+        self.replace(entries.ratios(service, weights), entries.ratios(service, plan.RATIOS[service]))
 
     def weigh_capacity(self, service: Service, weights: Mapping[Server, int]) -> None:
         """Change a service's weights by capacity, until the end of the test."""
-        self.switch.modify([entries.capacities(service, weights)])
-        self.addCleanup(self.switch.modify, [entries.capacities(service, plan.CAPACITIES[service])])
+        self.replace(entries.capacities(service, weights), entries.capacities(service, plan.CAPACITIES[service]))
 
     def drain(self, server: Server) -> None:
         """Mark a server as draining until the end of the test, as if ejected, drained or removed."""
-        self.switch.modify([entries.server(server, draining=True)])
-        self.addCleanup(self.switch.modify, [entries.server(server)])
+        self.replace(entries.server(server, draining=True), entries.server(server))
+
+    def drains(self) -> None:
+        """S1 drains, and new connections reach S2."""
+        self.drain(plan.S1)
+        self.weigh(plan.WEB, {plan.S2: 1})
 
     def set_timers(self, **times: int) -> None:
         """Set times of the connection table (idle, pending, answered, half_closed, linger), in ticks, until the end of
@@ -474,8 +502,7 @@ class StageTest(BaseTest):
         A negative time is over at once. Times that are not named have the values with which the program starts.
         """
         changed = {f"{name}_time": ticks % (1 << STAMP_BITS) for name, ticks in times.items()}
-        self.switch.modify([entries.timers({**self.switch.times, **changed})])
-        self.addCleanup(self.switch.modify, [entries.timers(self.switch.times)])
+        self.replace(entries.timers({**self.switch.times, **changed}), entries.timers(self.switch.times))
 
     def meter(self, name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> None:
         """Configure a token bucket until the end of the test. A bucket without a refill rate starts full on v1model. On
@@ -485,8 +512,7 @@ class StageTest(BaseTest):
         if not pir and self.switch.empty_without_rate:
             self._unspent[name, index] = config
             config = entries.unmetered(name, index)
-        self.switch.modify([config])
-        self.addCleanup(self.switch.modify, [entries.unmetered(name, index)])
+        self.replace(config, entries.unmetered(name, index))
 
     def spent(self, *names: Meter) -> None:
         """Empty the buckets without a refill rate, all or those of ``names``: the test has taken all their tokens."""
@@ -500,17 +526,13 @@ class StageTest(BaseTest):
 
     def sample(self, packets: int) -> None:
         """Sample the destinations of ``packets`` in 65,536 packets until the end of the test, with an empty ring."""
-        for register in (Register.SAMPLE_NEXT, Register.SAMPLE_RING):
-            self.switch.registers.clear(register)
-        self.switch.modify([entries.sampling(packets)])
-        self.addCleanup(self.switch.modify, [entries.sampling(0)])
+        self.switch.registers.clear(Register.SAMPLE_NEXT, Register.SAMPLE_RING)
+        self.replace(entries.sampling(packets), entries.sampling(0))
 
     def measure_rates(self, step: int, mask: int = 0) -> None:
         """Measure response rates until the end of the test; start with free slots."""
-        for register in (Register.RATE_FLOW, Register.RATE_BYTES):
-            self.switch.registers.clear(register)
-        self.switch.modify([entries.rate_settings(step, mask)])
-        self.addCleanup(self.switch.modify, [entries.rate_settings(0, 0)])
+        self.switch.registers.clear(Register.RATE_FLOW, Register.RATE_BYTES)
+        self.replace(entries.rate_settings(step, mask), entries.rate_settings(0, 0))
 
     def pass_ticks(self, ticks: int) -> None:
         """Wait until at least ``ticks`` ticks of the connection table's clock have passed."""

@@ -106,10 +106,12 @@ class Capped(StageTest):
         self.opens_talk(talk, options() if syn is None else syn, options() if syn_ack is None else syn_ack)
         self.sends(talk, True, talk.frame(True, window=FIRST_WINDOW), FIRST_WINDOW, completed(talk.flow.server))
 
-    def talks(self, **numbers: int) -> Talk:
+    def talks(
+        self, port: int = 40_000, syn: Options | None = None, syn_ack: Options | None = None, **numbers: int
+    ) -> Talk:
         """Return a connection to S1 after its handshake."""
-        talk = Talk(Flow(WEB, S1), **numbers)
-        self.shakes(talk)
+        talk = Talk(Flow(WEB, S1, client_port=port), **numbers)
+        self.shakes(talk, syn, syn_ack)
         return talk
 
     def data(self, talk: Talk, client: bool, size: int = 1000, window: int = 1) -> None:

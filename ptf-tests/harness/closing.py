@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from finsy import P4CloneSessionEntry
 from finsy.p4schema import P4UpdateType
@@ -64,40 +64,25 @@ class Talk:
         """Return the server's FIN again, or its ACK, that goes back to the client. It has the timestamps that answer
         the client's frame; the bytes after that frame's headers follow as a trailer.
         """
-        received: Any = sender
         options: list[tuple[str, Any]] = [] if stamps is None else [*STAMPS[:2], ("Timestamp", stamps)]
-        frame = layers(
-            Ether(dst=received[Ether].src, src=plan.CLIENT.mac),
-            IP(src=received[IP].dst, dst=received[IP].src, ttl=64),
-            TCP(
-                sport=received[TCP].dport,
-                dport=received[TCP].sport,
-                flags="FA" if fin else "A",
-                seq=received[TCP].ack,
-                ack=self.client,
-                window=0xFFFF,
-                options=options,
-            ),
-        )
-        return octets(frame) + octets(sender)[len(frame) :]
+        fields = {"flags": "FA" if fin else "A", "ack": self.client, "window": 0xFFFF, "options": options}
+        return self._back_to(sender, plan.CLIENT.mac, **fields)
 
     def reset_to(self, sender: Packet, flow_is_server: bool, length: int = 0) -> bytes:
         """Return the RST that goes back to a frame's sender; the bytes after the TCP header follow as a trailer."""
+        mac = plan.S1_HOST.port.mac if flow_is_server else plan.CLIENT.mac
+        return self._back_to(sender, mac, flags="RA", ack=(cast(Any, sender)[TCP].seq + length) % WRAP, window=0)
+
+    @staticmethod
+    def _back_to(sender: Packet, source_mac: str, **fields: Any) -> bytes:
         received: Any = sender
-        back = plan.S1_HOST.port.mac if flow_is_server else plan.CLIENT.mac
+        tcp = received[TCP]
         frame = layers(
-            Ether(dst=received[Ether].src, src=back),
+            Ether(dst=received[Ether].src, src=source_mac),
             IP(src=received[IP].dst, dst=received[IP].src, ttl=64),
-            TCP(
-                sport=received[TCP].dport,
-                dport=received[TCP].sport,
-                flags="RA",
-                seq=received[TCP].ack,
-                ack=(received[TCP].seq + length) % WRAP,
-                window=0,
-            ),
+            TCP(sport=tcp.dport, dport=tcp.sport, seq=tcp.ack, **fields),
         )
-        return octets(frame) + octets(sender)[54:]
+        return octets(frame) + octets(sender)[len(frame) :]
 
 
 class Closing(StageTest):
@@ -111,8 +96,7 @@ class Closing(StageTest):
         self._session(P4UpdateType.INSERT, session)
         self.addCleanup(self._session, P4UpdateType.DELETE, session)
         self.manage()
-        for register in (*LOADS, *COUNTS, Register.CLOSING_HINT, Register.CLOSING_PAUSES):
-            self.switch.registers.clear(register)
+        self.switch.registers.clear(*LOADS, *COUNTS, Register.CLOSING_HINT, Register.CLOSING_PAUSES)
 
     def manage(self) -> None:
         """Enable closing for s1, until the end of the test."""
@@ -142,6 +126,11 @@ class Closing(StageTest):
         """Send a response of the server."""
         self.server_sends(talk.flow, talk.reply(payload, "PA"))
         talk.server = (talk.server + len(payload)) % WRAP
+
+    def serves_acknowledged(self, talk: Talk, payload: bytes = PAGE) -> None:
+        """Send an answer of the server, and the client's acknowledgement."""
+        self.serves(talk, payload)
+        self.client_sends(talk.flow, talk.request())
 
     def idles(self, talk: Talk) -> None:
         """Send a request and its response, and acknowledge all of it."""
@@ -191,11 +180,15 @@ class Closing(StageTest):
         self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
         self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 2}, ())
 
+    def ends(self, talk: Talk) -> None:
+        """Tickle the server; assert that its answer closes the connection."""
+        self.tickles(talk)
+        self.closes(talk)
+
     def closed(self, port: int = 40001, **how: Any) -> Talk:
         """Return an idle connection that the switch has closed."""
         talk = self.idle(port, **how)
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
         return talk
 
     def passes_answer(self, talk: Talk) -> None:

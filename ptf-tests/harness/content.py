@@ -22,7 +22,7 @@ from sluice.names import (
 from . import entries
 from .base import StageTest
 from .flow import FIRST, Flow
-from .frames import IP, TCP, TTL, Ether, Packet, layers
+from .frames import IP, TCP, TTL, Ether, Packet, changed, layers
 from .plan import CLIENT, POOL_A, POOL_B, S1_HOST, S2_HOST, S3_HOST, Host, Server, Service
 
 AGENT_1_HOST = Host(POOL_A, "10.0.2.31", "02:00:00:00:02:31")
@@ -213,10 +213,32 @@ class ContentTest(StageTest):
         self.splices(flow, shift=shift, client_shift=client_shift)
         return flow
 
-    def client_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
-        """Send a client's frame; assert that it reaches the server, with the server's sequence numbers."""
-        self.forwards(CLIENT, frame, flow.server.host.port, flow.at_server(expected))
+    def client_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
+        """Send a client's frame; assert that it reaches the server, with the server's sequence numbers if expected."""
+        self.forwards(CLIENT, frame, flow.server.host.port, flow.at_server(expected or frame))
 
-    def server_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
-        """Send a server's frame; assert that it reaches the client, with the client's sequence numbers."""
-        self.forwards(flow.server.host.port, frame, CLIENT, flow.at_client(expected))
+    def server_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
+        """Send a server's frame; assert that it reaches the client, with the client's sequence numbers if expected."""
+        self.forwards(flow.server.host.port, frame, CLIENT, flow.at_client(expected or frame))
+
+    def client_segment(
+        self, flow: ContentFlow, payload: bytes = b"", acked: int = 1, received_window: int | None = None, **fields: Any
+    ) -> None:
+        """Send a client's segment that acknowledges this many of the server's numbers. Assert that it reaches
+        the server with the server's own numbers, and with ``received_window`` if given.
+        """
+        fields = {"flags": "A", "seq": FIRST + 1, **fields}
+        sent, expected = (flow.request(payload, ack=(own + acked) % (1 << 32), **fields) for own in (OWN, SERVERS_OWN))
+        expected = expected if received_window is None else changed(expected, TCP_window=received_window)
+        self.client_sends_spliced(flow, sent, expected)
+
+    def server_segment(
+        self, flow: ContentFlow, payload: bytes = b"", sent: int = 1, received_window: int | None = None, **fields: Any
+    ) -> None:
+        """Send a server's segment that follows this many of its numbers. Assert that it reaches the client with the
+        agent's numbers, and with ``received_window`` if given.
+        """
+        fields = {"flags": "A", "ack": FIRST + 1, **fields}
+        frame, expected = (flow.reply(payload, seq=(own + sent) % (1 << 32), **fields) for own in (SERVERS_OWN, OWN))
+        expected = expected if received_window is None else changed(expected, TCP_window=received_window)
+        self.server_sends_spliced(flow, frame, expected)

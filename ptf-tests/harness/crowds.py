@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from sluice.names import Counter, DropReason, Meter, Register
 
-from .base import Changes, StageTest, new, refused
+from .base import Changes, StageTest, admitted, new, refused
 from .flow import Flow
 from .frames import IP, TCP, Packet, layers
 from .plan import CLIENT, CLIENT_HOST, S1, WEB, Host
@@ -39,6 +39,13 @@ class Crowd(StageTest):
     def passes(self, host: Host, frame: Packet, *changes: Changes, source: Host = CLIENT_HOST) -> None:
         """Send a frame; assert that it is routed to the host."""
         self.forwards(source.port, frame, host.port, routed(frame, host), *changes)
+
+    def exhausts(self, host: Host, known: int | None = None, answer_reset: bool = False, remember: int = 0) -> None:
+        """Let the host accept one SYN of any client, then ``known`` SYNs of remembered clients; send the first."""
+        self.watch(host.address, HOT, answer_reset, remember)
+        self.limit(1, known)
+        self.passes(host, segment(host.address), admitted(HOT))
+        self.spent(Meter.DESTINATION_LIMIT)
 
     def opens_web(self, client_port: int, *changes: Changes) -> Flow:
         """Open a new connection to the service; assert that it is admitted and pinned; return it."""

@@ -15,6 +15,10 @@ def _entry(table: Table, match: Mapping[str, object], action: Action, **args: ob
     return P4TableEntry(table, match=P4TableMatch(match), action=P4TableAction(action, **args))
 
 
+def _default(table: Table, action: Action, **args: int) -> P4TableEntry:
+    return P4TableEntry(table, is_default_action=True, action=P4TableAction(action, **args))
+
+
 def port(number: int, mac: str, inside: bool = False) -> P4TableEntry:
     """Return the entry of a port: the router's MAC address, and whether servers or protected hosts are behind it."""
     return _entry(Table.PORTS, {"port": number}, Action.SET_PORT, mac=mac, inside=int(inside))
@@ -69,11 +73,11 @@ def deny_direct(item: Service, server: Server) -> P4TableEntry:
     return _entry(Table.SERVICES, match, Action.DENY_DIRECT)
 
 
-def origin(item: Service, server: Server) -> P4TableEntry:
+def origin(item: Service, server: Server, action: Action = Action.FROM_SERVER) -> P4TableEntry:
     """Return the entry by which a server's answers are recognised and translated to its service's address."""
     match = _endpoint(server.host.address, item.protocol, server.port)
     args = {"server": server.id, "service": item.id, "address": item.address, "port": item.port}
-    return _entry(Table.ORIGINS, match, Action.FROM_SERVER, **args)
+    return _entry(Table.ORIGINS, match, action, **args)
 
 
 def server(item: Server, draining: bool = False) -> P4TableEntry:
@@ -134,7 +138,7 @@ def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
 
 def timers(times: Mapping[str, int]) -> P4TableEntry:
     """Return the times of the connection table, in ticks, by parameter."""
-    return P4TableEntry(Table.TIMERS, is_default_action=True, action=P4TableAction(Action.SET_TIMERS, **times))
+    return _default(Table.TIMERS, Action.SET_TIMERS, **times)
 
 
 def destination(address: str, number: int, answer_reset: bool = False, remember: int = 0) -> P4TableEntry:
@@ -145,14 +149,12 @@ def destination(address: str, number: int, answer_reset: bool = False, remember:
 
 def sampling(packets: int) -> P4TableEntry:
     """Return the share of packets towards inside whose destination is sampled, in 65,536ths."""
-    action = P4TableAction(Action.SET_SAMPLING, packets=packets)
-    return P4TableEntry(Table.SAMPLING, is_default_action=True, action=action)
+    return _default(Table.SAMPLING, Action.SET_SAMPLING, packets=packets)
 
 
 def rate_settings(step: int, mask: int) -> P4TableEntry:
     """Return the step of the response rates (0: off), and the mask of the fingerprints that are measured."""
-    action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
-    return P4TableEntry(Table.RATE_SETTINGS, is_default_action=True, action=action)
+    return _default(Table.RATE_SETTINGS, Action.SET_RATES, step_time=step, flow_mask=mask)
 
 
 def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> P4MeterEntry:
@@ -181,9 +183,7 @@ def group(item: Service, of: Service, shares: int = 0) -> P4TableEntry:
 
 def content_origin(of: Service, server: Server) -> P4TableEntry:
     """Return the entry by which answers of a server of a content service's groups are recognised."""
-    match = _endpoint(server.host.address, of.protocol, server.port)
-    args = {"server": server.id, "service": of.id, "address": of.address, "port": of.port}
-    return _entry(Table.ORIGINS, match, Action.FROM_CONTENT, **args)
+    return origin(of, server, Action.FROM_CONTENT)
 
 
 def agent(of: Service, number: int, server: Server) -> P4TableEntry:

@@ -26,16 +26,14 @@ class SecondLookTest(StageTest):
         super().setUp()
         self.loads = self.switch.available(LOADS)
         """One register for each server that can be looked at."""
-        pins = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
-        for register in self.switch.available((*LOADS, *STALE, *REFUSING, *IDLE, Register.LOAD_EVICTED, *pins)):
-            self.switch.registers.clear(register)
+        others = (Register.LOAD_EVICTED, Register.PIN_SERVER_1, Register.PIN_SERVER_2)
+        self.switch.registers.clear(*self.switch.available((*LOADS, *STALE, *REFUSING, *IDLE, *others)))
 
     def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
         """Make every SYN draw `first`, and for the second look one of the others, or `looks` - 1 of them."""
         self.needs(LOADS[looks - 1])
         self.insert(entries.others(GROUP, others, looks))
-        self.switch.modify([entries.ratios(WEB, {first: weight}, {first: GROUP})])
-        self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
+        self.replace(entries.ratios(WEB, {first: weight}, {first: GROUP}), entries.ratios(WEB, plan.RATIOS[WEB]))
 
     def busy(self, server: Server, connections: int) -> None:
         """Set a server's number of open connections."""

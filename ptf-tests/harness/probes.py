@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from .frames import IP, TTL, UDP, Ether, Packet, layers
-from .plan import Host, Port
+from .frames import ARP, BROADCAST, IP, TTL, UDP, Ether, Packet, layers
+from .plan import CLIENT, CLIENT_HOST, Host, Port
 
 PROBE_PORT = 9
 
@@ -41,3 +41,22 @@ def between(source: Host, to: Host) -> tuple[Packet, Port, Packet]:
     """Return a datagram from one host to another: as sent, the port by which it leaves, and as it leaves."""
     frame = plain(source, to.address)
     return frame, to.port, routed(frame, to)
+
+
+def arp_request(host: Host, address: str, to: str = BROADCAST) -> Packet:
+    """Return an ARP request."""
+    return layers(
+        Ether(dst=to, src=host.mac), ARP(op=1, hwsrc=host.mac, psrc=host.address, hwdst="00:" * 5 + "00", pdst=address)
+    )
+
+
+def arp_answer(host: Host, address: str) -> Packet:
+    """Return the router's ARP reply."""
+    mac = host.port.mac
+    return layers(Ether(dst=host.mac, src=mac), ARP(op=2, hwsrc=mac, psrc=address, hwdst=host.mac, pdst=host.address))
+
+
+def arp_reply(to: str = CLIENT.mac) -> Packet:
+    """Return the client's ARP reply to the router."""
+    arp = ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address)
+    return layers(Ether(dst=to, src=CLIENT_HOST.mac), arp)

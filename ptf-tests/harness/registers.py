@@ -37,8 +37,8 @@ class Registers(Protocol):
         """Set cells, each by its register, index and value."""
         ...
 
-    def clear(self, register: str) -> None:
-        """Set every cell to 0."""
+    def clear(self, *registers: str) -> None:
+        """Set every cell of these registers to 0."""
         ...
 
 
@@ -69,8 +69,8 @@ class P4RuntimeRegisters:
         for begin in range(0, len(updates), BATCH):
             self._client.write(updates[begin : begin + BATCH])
 
-    def clear(self, register: str) -> None:
-        self._client.write([self._update(self._ids[register], None, 0)])
+    def clear(self, *registers: str) -> None:
+        self._client.write([self._update(self._ids[register], None, 0) for register in registers])
 
     def _update(self, number: int, index: p4r.Index | None, value: int) -> p4r.Update:
         data = p4d.P4Data()
@@ -118,6 +118,7 @@ class ThriftRegisters:
         for register, index, value in cells:
             self.write(register, index, value)
 
-    def clear(self, register: str) -> None:
+    def clear(self, *registers: str) -> None:
         # bm_register_reset is not used, since it replaces the cells while packets use them.
-        self._client.bm_register_write_range(_CONTEXT, register, 0, REGISTER_SIZES[Register(register)], 0)
+        for register in registers:
+            self._client.bm_register_write_range(_CONTEXT, register, 0, REGISTER_SIZES[Register(register)], 0)

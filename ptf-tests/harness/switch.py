@@ -287,8 +287,7 @@ class Switch:
                 self.pins.free(1, key.slot_1)
                 self.pins.free(2, key.slot_2)
         else:
-            for register in self.available(KEYS):
-                self.registers.clear(register)
+            self.registers.clear(*self.available(KEYS))
         self.touched.clear()
 
 

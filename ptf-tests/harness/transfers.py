@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class TransferTest(StageTest):
     """Base: all transfers of S1 and S2 are measured. Offsets count from the server's first byte."""
 
     NEEDS = (Table.RESOURCES,)
+    flow: Flow
 
     def setUp(self) -> None:
         super().setUp()
@@ -49,8 +51,7 @@ class TransferTest(StageTest):
 
     def forget(self) -> None:
         """Clear all cells of transfers."""
-        for register in CELLS:
-            self.switch.registers.clear(register)
+        self.switch.registers.clear(*CELLS)
 
     def measured(self, flow: Flow, way: int = 0) -> Measured:
         """Return the flow's identification in the cells."""
@@ -63,6 +64,16 @@ class TransferTest(StageTest):
         """Send a segment of the server."""
         number = (ANSWER + 1 + offset) % (1 << 32)
         self.server_sends(flow, flow.reply(bytes(size), flags=flags, seq=number, ack=FIRST + 1))
+
+    def sends_each(self, places: Iterable[int]) -> None:
+        """Send whole segments of ``self.flow``, each at a multiple of the segment size."""
+        for place in places:
+            self.sends(self.flow, place * MSS)
+
+    def delivers(self, offset: int) -> None:
+        """Send a whole segment of ``self.flow``; acknowledge it."""
+        self.sends(self.flow, offset)
+        self.acknowledges(self.flow, offset + MSS)
 
     def acknowledges(self, flow: Flow, offset: int, payload: bytes = b"", **fields: Any) -> None:
         """Acknowledge all data up to the offset, from the client."""

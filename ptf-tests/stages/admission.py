@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import StageTest, again, completed, first_answer, new, unpinned_mid
+from harness.base import StageTest, again, unpinned_mid
 from harness.flow import Flow
 from harness.plan import CLIENT, DNS, S1, S3, WEB, Service
 from harness.slots import colliding
@@ -64,8 +64,7 @@ class RedSynOfPinned(Limited):
 
     def runTest(self) -> None:
         self.limit(WEB, 1)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.spent()
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.client_sends(flow, flow.syn(), again(WEB, S1))
@@ -92,8 +91,7 @@ class RedSynOfExpired(Limited):
     """An expired pin does not count: a red SYN may not renew it."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
+        flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
         self.limit(WEB, 1)
         self.opens(Flow(WEB, S1, client_port=40009))
         self.spent()
@@ -105,12 +103,10 @@ class OnlySyns(Limited):
 
     def runTest(self) -> None:
         self.limit(WEB, 1)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.spent()
         self.refuses(Flow(WEB, S1, client_port=40009))
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
-        self.client_sends(flow, flow.ack(), completed(S1))
+        self.completes(flow)
         self.client_sends(flow, flow.data())
         stray = Flow(WEB, S3, client_port=40010)
         self.client_sends(stray, stray.data(), unpinned_mid(WEB))
@@ -123,8 +119,7 @@ class EachServiceItsOwn(Limited):
         self.limit(DNS, 1)
         self.spent()
         for port in (40001, 40002, 40003):
-            flow = Flow(WEB, S1, client_port=port)
-            self.client_sends(flow, flow.syn(), new(WEB, S1))
+            self.opens(Flow(WEB, S1, client_port=port))
 
 
 class LiftedAgain(Limited):

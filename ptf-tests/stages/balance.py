@@ -8,7 +8,7 @@ from collections import Counter as Tally
 from collections.abc import Mapping
 
 from harness import bulk, entries
-from harness.base import Outcome, StageTest, new, unpinned, unpinned_mid
+from harness.base import Outcome, StageTest, unpinned, unpinned_mid
 from harness.flow import Flow
 from harness.plan import CLIENT, EMPTY, S1, S2, S3, WEB, Server
 from harness.slots import Tuple5
@@ -175,8 +175,7 @@ class CapacitiesGone(StageTest):
 
     def runTest(self) -> None:
         self.delete(entries.capacities(WEB, {S3: 1}))
-        flow = Flow(WEB, S1)
-        self.client_sends(flow, flow.syn(), new(WEB, S1))
+        flow = self.opens(Flow(WEB, S1))
         self.client_sends(flow, flow.data())
         self.drops(CLIENT, Flow(WEB, S1, client_port=1).ack(), DropReason.NO_SERVER, unpinned_mid(WEB))
 

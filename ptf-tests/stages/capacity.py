@@ -51,8 +51,7 @@ class Full(StageTest):
         connections = 2 * slots // TAKEN
         self.set_timers(idle=LONG, pending=LONG, answered=LONG, linger=LONG)
         self.weigh_capacity(WEB, {S1: 1})
-        first = Flow(WEB, S1)
-        self.establishes(first)
+        first = self.establishes(Flow(WEB, S1))
         (pin,) = self.pins(first.key)
         keys = [first.key, *bulk.keys(WEB, connections - 1, seed=10)]
         ways = placed(keys, slots)

@@ -112,8 +112,7 @@ class PromiseKept(Capped):
 
     def runTest(self) -> None:
         for client in (True, False):
-            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
-            self.shakes(talk)
+            talk = self.talks(40_000 + client)
             self.cap(talk, 70 * UNIT, 70 * UNIT)
             self.advances(talk, 500, 70, client)
             self.cap(talk, 50 * UNIT, 50 * UNIT)
@@ -126,8 +125,7 @@ class Duplicates(Capped):
 
     def runTest(self) -> None:
         for client in (True, False):
-            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
-            self.shakes(talk)
+            talk = self.talks(40_000 + client)
             self.cap(talk, 70 * UNIT, 70 * UNIT)
             self.advances(talk, 500, 70, client)
             for cap in (150, 40, 0):
@@ -144,8 +142,7 @@ class ZeroStaysZero(Capped):
 
     def runTest(self) -> None:
         for client in (True, False):
-            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
-            self.shakes(talk)
+            talk = self.talks(40_000 + client)
             self.data(talk, not client, 1024)
             self.acks(talk, 0, 0, client)
             self.acks(talk, 0, 0, client)
@@ -174,8 +171,7 @@ class ScaleUnknown(Capped):
 
     def runTest(self) -> None:
         for port, (syn, syn_ack) in enumerate(((None, SCALE), (SCALE, None), (None, None))):
-            talk = Talk(Flow(WEB, S1, client_port=41_000 + port))
-            self.shakes(talk, options(syn), options(syn_ack))
+            talk = self.talks(41_000 + port, options(syn), options(syn_ack))
             self.advances(talk, 60_000, 5000)
             self.advances(talk, 60_000, 5000, client=False)
 
@@ -212,8 +208,7 @@ class NumbersWrap(Capped):
 
     def runTest(self) -> None:
         for port, distance in enumerate((1, 500, 1001, 2500)):
-            talk = Talk(Flow(WEB, S1, client_port=41_000 + port), client=WRAP - distance, server=WRAP - distance - 300)
-            self.shakes(talk)
+            talk = self.talks(41_000 + port, client=WRAP - distance, server=WRAP - distance - 300)
             for client in (True, False) * 3:
                 self.advances(talk, 500, 100, client)
 
@@ -225,8 +220,7 @@ class AckOfNothing(Capped):
 
     def runTest(self) -> None:
         for client in (True, False):
-            talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
-            self.shakes(talk)
+            talk = self.talks(40_000 + client)
             self.advances(talk, 500, 100, client)
             right = talk.next[not client]
             for ahead in (1, 1000, 1 << 20, 1 << 30, (1 << 31) - 1, 1 << 31):
@@ -263,8 +257,7 @@ class LearnedAgain(Capped):
     def runTest(self) -> None:
         for client in (True, False):
             with self.subTest(capped="client" if client else "server"):
-                talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
-                self.shakes(talk)
+                talk = self.talks(40_000 + client)
                 self.advances(talk, 500, 100, client)
                 managed = entries.managed(S1, self.send, self.receive)
                 self.switch.delete([managed])
@@ -314,8 +307,7 @@ class Authenticated(Capped):
         for port, (number, value) in enumerate(signatures):
             marked = [*options(), (number, value)]
             for side, (syn, syn_ack) in enumerate(((marked, marked), (marked, options()), (options(), marked))):
-                talk = Talk(Flow(WEB, S1, client_port=41_000 + 10 * port + side))
-                self.shakes(talk, syn, syn_ack)
+                talk = self.talks(41_000 + 10 * port + side, syn, syn_ack)
                 self.cap(talk, CAP, CAP)
                 received = 500 if syn_ack is marked else 100
                 self.advances(talk, 500, received)
@@ -342,8 +334,7 @@ class Layouts(Capped):
             ((mss, (254, bytes(1)), (8, bytes(8)), scale), True),
         )
         for port, (layout, known) in enumerate(layouts):
-            talk = Talk(Flow(WEB, S1, client_port=41_000 + port))
-            self.shakes(talk, layout)
+            talk = self.talks(41_000 + port, layout)
             self.advances(talk, 50_000, 100 if known else CAP)
 
     def shakes(self, talk: Talk, syn: Options | None = None, syn_ack: Options | None = None) -> None:

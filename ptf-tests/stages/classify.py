@@ -14,8 +14,7 @@ class ToService(StageTest):
     """Destination address, protocol and port together identify a service."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.client_sends(flow, flow.syn(), new(WEB, S1))
+        self.opens(Flow(WEB, S1))
 
 
 class SamePortOtherProtocol(StageTest):

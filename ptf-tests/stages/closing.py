@@ -142,8 +142,7 @@ class SentAgain(Closing):
         self.server_sends(talk.flow, again)
         self.refuses(talk)
         self.client_sends(talk.flow, talk.request())
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
 
 
 class Forged(Closing):
@@ -169,8 +168,7 @@ class BlindNumbers(Closing):
         self.passes_answer(talk)
         self.refuses(talk)
         self.idles(talk)
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
 
 
 class Wraps(Closing):
@@ -195,8 +193,7 @@ class Reordered(Closing):
         talk.server += 6
         self.refuses(talk)
         self.client_sends(talk.flow, talk.request())
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
 
 
 class OtherServer(Closing):
@@ -243,8 +240,7 @@ class WhileOff(Closing):
         self.insert(managed)
         self.refuses(talk)
         self.idles(talk)
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
 
 
 class MayNotBeClosed(Closing):
@@ -267,17 +263,14 @@ class Moves(Closing):
     def runTest(self) -> None:
         self.insert(entries.managed(S2, closed=1))
         talk = self.idle()
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
+        self.drains()
         moved = Talk(talk.flow.to(S2), 20001, 30001)
         self.exchange(plan.CLIENT, moved.flow.request(flags="S", seq=20000))
         self.exchange(S2.host.port, moved.flow.reply(flags="SA", seq=30000, ack=20001))
         self.exchange(plan.CLIENT, moved.request())
         self.assertPinned(moved.flow, PinState.ESTABLISHED)
         self.refuses(moved)
-        self.asks(moved)
-        self.serves(moved)
-        self.client_sends(moved.flow, moved.request())
+        self.idles(moved)
         self.tickles(moved)
         outcome = self.exchange(S2.host.port, moved.answer())
         self.assertEqual(outcome.changes[Counter.VERDICTS, DropReason.NONE], 2)
@@ -298,8 +291,7 @@ class InTheSecondWay(Closing):
             [hint >> 31 for hint in hints],
             [flows.first.key.slot_1 << 10 | S1.id, (CONNECTION_SLOTS + flows.second.key.slot_2) << 10 | S1.id],
         )
-        self.tickles(second)
-        self.closes(second)
+        self.ends(second)
         self.assertPinned(flows.second, PinState.CLOSED, way=2)
         self.asks(first)
 
@@ -315,8 +307,7 @@ class Expires(Closing):
         talk = self.idle(flow=flows.second)
         self.assertPinned(flows.second, PinState.ESTABLISHED, way=1)
         self.assertLoad(1)
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
 
 
 class MalformedTickles(Closing):
@@ -381,8 +372,7 @@ class ClosedWindow(Closing):
         self.pass_ticks(3)
         self.client_sends(talk.flow, talk.request())
         self.refuses(talk, least_age=3)
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
 
 
 class Crosses(Closing):
@@ -399,10 +389,8 @@ class Crosses(Closing):
         self.client_sends(talk.flow, talk.request())
         self.server_sends(talk.flow, talk.reply())
         self.refuses(talk)
-        self.serves(talk)
-        self.client_sends(talk.flow, talk.request())
-        self.tickles(talk)
-        self.closes(talk)
+        self.serves_acknowledged(talk)
+        self.ends(talk)
 
 
 class AskedWhileOff(Closing):

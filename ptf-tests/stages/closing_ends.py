@@ -125,11 +125,9 @@ class TakenBackUnanswered(Closing):
         late = talk.answer()
         self.asks(talk)
         self.server_sends(talk.flow, late)
-        self.serves(talk)
-        self.client_sends(talk.flow, talk.request())
+        self.serves_acknowledged(talk)
         self.assertCounts(back=1)
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
 
 
 class LostTickle(Closing):
@@ -142,8 +140,7 @@ class LostTickle(Closing):
         self.pass_ticks(PROBE_TIME + 1)
         self.passes_answer(talk)
         self.assertCounts()
-        self.tickles(talk)
-        self.closes(talk)
+        self.ends(talk)
         self.assertCounts(taken=1)
 
 

@@ -23,15 +23,12 @@ class Continues(Closing):
     def runTest(self) -> None:
         talk = self.opened()
         self.asks(talk)
-        self.serves(talk, CONTINUE)
-        self.client_sends(talk.flow, talk.request())
+        self.serves_acknowledged(talk, CONTINUE)
         self.refuses(talk)
         self.asks(talk, b"body")
         self.serves(talk)
-        self.serves(talk, CONTINUE)
-        self.client_sends(talk.flow, talk.request())
-        self.tickles(talk)
-        self.closes(talk)
+        self.serves_acknowledged(talk, CONTINUE)
+        self.ends(talk)
 
 
 class Pauses(Closing):
@@ -51,8 +48,7 @@ class Pauses(Closing):
         self.serves(talk)
         self.asks(talk)
         self.assertPauses(of_0=1, of_7=1, of_9=1)
-        self.serves(talk)
-        self.client_sends(talk.flow, talk.request())
+        self.serves_acknowledged(talk)
         self.assertPauses(of_0=2, of_7=1, of_9=1)
 
 
@@ -64,12 +60,10 @@ class LongPauses(Closing):
         talk = self.idle()
         for length in range(6, 1 << PAUSE_LENGTH_BITS):
             self.ages(talk, 1 << (length - 1))
-            self.serves(talk)
-            self.client_sends(talk.flow, talk.request())
+            self.serves_acknowledged(talk)
             expected[f"of_{length}"] = 1
         self.ages(talk, 1 << 20)
-        self.serves(talk)
-        self.client_sends(talk.flow, talk.request())
+        self.serves_acknowledged(talk)
         self.assertPauses(**expected | {"of_15": 2})
 
 

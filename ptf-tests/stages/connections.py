@@ -44,8 +44,7 @@ class ClosedByServer(StageTest):
     """The server closes first; its last ACK, after the client's FIN, does not reopen the connection."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.server_sends(flow, flow.reply(flags="FA", seq=5001, ack=1001))
         self.assertPinned(flow, PinState.SERVER_CLOSING)
         self.client_sends(flow, flow.data())
@@ -73,8 +72,7 @@ class AcrossWeights(StageTest):
     """A connection keeps its server when the weights change; a new connection follows the new weights."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1, client_port=40001)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1, client_port=40001))
         self.weigh(WEB, {S2: 1})
         self.weigh_capacity(WEB, {S2: 1})
         self.client_sends(flow, flow.data())
@@ -88,8 +86,7 @@ class RetransmittedSyn(StageTest):
     """A repeated SYN stays with its server across a change of weights, in state pending or answered."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.weigh(WEB, {S2: 1})
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertPinned(flow, PinState.PENDING)
@@ -104,8 +101,7 @@ class PoolChange(StageTest):
     """Removing a server from both groups moves none of its connections."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.weigh(WEB, {S3: 1, S2: 1})
         self.client_sends(flow, flow.data())
         self.assertPinned(flow, PinState.ESTABLISHED)
@@ -115,8 +111,7 @@ class TimeBase(StageTest):
     """The clock starts above the largest idle time, so a zeroed cell is free. A SYN's stamp is the current time."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.assertGreater(self.assertPinned(flow, PinState.PENDING).stamp, TICK_BASE)
 
 
@@ -124,9 +119,7 @@ class SecondWay(StageTest):
     """A connection whose first slot is taken gets a slot in the second way; both connections are found."""
 
     def runTest(self) -> None:
-        flows = crowd()
-        self.establishes(flows.first)
-        self.establishes(flows.second)
+        flows = self.fills_both_ways(crowd())
         self.assertPinned(flows.first, PinState.ESTABLISHED, way=1)
         self.assertPinned(flows.second, PinState.ESTABLISHED, way=2)
         self.weigh(WEB, {S2: 1})
@@ -146,8 +139,7 @@ class FirstWayFreed(StageTest):
         self.weigh(WEB, {S2: 1})
         for state in (PinState.PENDING, PinState.ANSWERED, PinState.ESTABLISHED):
             with self.subTest(state=state):
-                flow = crowd().second
-                self.put_pin(flow, state, age=0, way=2)
+                flow = self.put_pin(crowd().second, state, age=0, way=2)
                 self.client_sends(flow, flow.syn(), again(WEB, S1))
                 expected = PinState.REOPENING if state is PinState.ESTABLISHED else state
                 self.assertPinned(flow, expected, way=2)
@@ -175,9 +167,7 @@ class BothWaysTaken(StageTest):
     """If neither slot is free, all packets of the connection go by capacity, are counted, and claim no slot."""
 
     def runTest(self) -> None:
-        flows = crowd()
-        self.establishes(flows.first)
-        self.establishes(flows.second)
+        flows = self.fills_both_ways(crowd())
         late = flows.late[0].to(S3)
         before = self.pins(flows.first.key), self.pins(flows.second.key)
         self.client_sends(late, late.syn(), unpinned(WEB, S3))
@@ -234,8 +224,7 @@ class PinOfOtherServer(StageTest):
     """An answer from a server that the connection is not pinned to does not change its state."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         stranger = flow.to(S2)
         self.server_sends(stranger, stranger.syn_ack(), first_answer(S2))
         self.assertPinned(flow, PinState.PENDING)
@@ -247,8 +236,7 @@ class PinToUnknownServer(StageTest):
     """A packet whose pin names a server that is no longer configured is dropped, with a reason of its own."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.switch.registers.write(Register.PIN_SERVER_1, flow.key.slot_1, 1023)
         self.drops(CLIENT, flow.data(), DropReason.SERVER_UNKNOWN)
 
@@ -257,8 +245,7 @@ class WrittenPin(StageTest):
     """The cells are all that a pin consists of: packets go to a server that is written into them."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.switch.registers.write(Register.PIN_SERVER_1, flow.key.slot_1, S2.id)
         moved = flow.to(S2)
         self.client_sends(moved, flow.data())

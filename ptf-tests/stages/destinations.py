@@ -122,10 +122,7 @@ class OneServerAddress(Crowd):
     """A server's own address can be a destination; its neighbour is not affected."""
 
     def runTest(self) -> None:
-        self.watch(S1_HOST.address, HOT)
-        self.limit(1)
-        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
-        self.spent()
+        self.exhausts(S1_HOST)
         for _ in range(2):
             self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
         self.passes(S2_HOST, segment(S2_HOST.address))
@@ -255,8 +252,7 @@ class SecondPass(Crowd):
         self.watch(WEB.address, HOT)
         self.limit(3)
         flow = self.opens_web(40000, admitted(HOT))
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
+        self.drains()
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), again(WEB, S2), (Counter.MOVED, WEB.id), repeated(HOT))
         third = Flow(WEB, S2, client_port=40001)
@@ -272,7 +268,6 @@ class RefusedOfDraining(Crowd):
         self.limit(1)
         flow = self.opens_web(40000, admitted(HOT))
         self.spent()
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
+        self.drains()
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id), repeated(HOT))
         self.assertPinned(flow, PinState.PENDING)

@@ -18,17 +18,11 @@ from sluice.names import Counter, DropReason, Meter, PinState, Register
 class Draining(StageTest):
     """Base: S1 drains, and new connections go to S2."""
 
-    def drains(self) -> None:
-        """Mark S1 as draining until the end of the test."""
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
-
     def moves(self, flow: Flow, *, begun: bool = False) -> Flow:
         """Perform a whole handshake of the flow's ports with S2. ``begun``: S1 has received a SYN of the handshake."""
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), [*again(WEB, S2), *([has_moved(WEB)] if begun else [])])
-        self.server_sends(moved, moved.syn_ack(), first_answer(S2))
-        self.client_sends(moved, moved.ack(), completed(S2))
+        self.completes(moved)
         return moved
 
 
@@ -46,8 +40,7 @@ class EveryState(Candidates):
         for state in (state for state in PinState if state < PinState.CLOSED):
             for way in (1, 2):
                 with self.subTest(state=state.name, way=way):
-                    flow = crowd().second
-                    self.put_pin(flow, state, age=0, way=way)
+                    flow = self.put_pin(crowd().second, state, age=0, way=way)
                     moved = self.moves(flow, begun=state in HANDSHAKES)
                     self.assertPinned(moved, PinState.ESTABLISHED, way=way)
                     self.client_sends(moved, moved.data())
@@ -59,8 +52,7 @@ class Retransmitted(Candidates):
     """Repeated SYNs and SYN-ACKs of the new handshake go to the same server, although the weights have changed."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.drains()
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), again(WEB, S2))
@@ -79,8 +71,7 @@ class Undrained(Candidates):
     def runTest(self) -> None:
         for state in HANDSHAKES:
             with self.subTest(state=state.name):
-                flow = Flow(WEB, S1)
-                self.put_pin(flow, state, age=0)
+                flow = self.put_pin(Flow(WEB, S1), state, age=0)
                 self.drains()
                 moved = flow.to(S2)
                 self.client_sends(moved, flow.syn(), [*again(WEB, S2), has_moved(WEB)])
@@ -97,8 +88,7 @@ class OldOneLives(Candidates):
     """A forged SYN in the client's name, and ACKs with other numbers, move nothing: the connection continues."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.drains()
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), again(WEB, S2))
@@ -117,8 +107,7 @@ class LatePacketsOfTheOldServer(Candidates):
     """Late packets of the old server to a connection that has moved do not change its state."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.drains()
         moved = self.moves(flow)
         before = self.pins(flow.key)
@@ -134,8 +123,7 @@ class WholeConnections(Candidates):
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
         for server in (S1, S2, S2):
-            at = flow.to(server)
-            self.establishes(at)
+            at = self.establishes(flow.to(server))
             self.client_sends(at, at.fin())
             self.server_sends(at, at.reply(flags="FA", seq=5001, ack=1002))
             self.client_sends(at, at.request(flags="A", seq=1002, ack=5002))
@@ -146,8 +134,7 @@ class UnknownServer(Candidates):
     """A pin to a server that is no longer configured is handled like one to a draining server."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.ESTABLISHED, age=0)
+        flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=0)
         self.switch.registers.write(Register.PIN_SERVER_1, flow.key.slot_1, 1023)
         self.weigh(WEB, {S2: 1})
         self.drops(CLIENT, flow.data(), DropReason.SERVER_UNKNOWN)
@@ -159,9 +146,7 @@ class WithoutSlot(Draining):
     """Without a free slot, and with a draining choice by capacity, a new connection is dropped; old ones continue."""
 
     def runTest(self) -> None:
-        flows = crowd()
-        self.establishes(flows.first)
-        self.establishes(flows.second)
+        flows = self.fills_both_ways(crowd())
         late = flows.late[0].to(S3)
         self.client_sends(late, late.syn(), unpinned(WEB, S3))
         self.drain(S3)
@@ -173,8 +158,7 @@ class NoServerToChoose(Candidates):
     """If no server can be chosen, a new connection is dropped and the existing one continues."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.drain(S1)
         self.delete(entries.ratios(WEB, {S1: 1}))
         self.drops(CLIENT, flow.syn(), DropReason.NO_SERVER, (Counter.OFFERED, WEB.id))
@@ -187,8 +171,7 @@ class Red(Draining):
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.spent()
         self.drains()
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id))
@@ -200,8 +183,7 @@ class MeteredOnce(Draining):
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.drains()
         self.client_sends(flow.to(S2), flow.syn(), [*again(WEB, S2), has_moved(WEB)])
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id))
@@ -212,8 +194,7 @@ class DrawnAgain(Draining):
 
     def runTest(self) -> None:
         self.drain(S1)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.client_sends(flow, flow.syn(), self.draws_again(WEB, S1))
         self.assertPinned(flow, PinState.PENDING)
 
@@ -222,13 +203,10 @@ class PlaceTaken(Candidates):
     """If two handshakes share the cell of one candidate, the second succeeds after the first."""
 
     def runTest(self) -> None:
-        flows = crowd()
-        self.establishes(flows.first)
-        self.establishes(flows.second)
+        flows = self.fills_both_ways(crowd())
         self.drains()
         first, second = flows.first.to(S2), flows.second.to(S2)
         self.client_sends(first, first.syn(), again(WEB, S2))
         self.drops(CLIENT, second.syn(), DropReason.NO_SERVER, (Counter.OFFERED, WEB.id))
-        self.server_sends(first, first.syn_ack(), first_answer(S2))
-        self.client_sends(first, first.ack(), completed(S2))
+        self.completes(first)
         self.moves(flows.second, begun=True)  # counted as begun, since the pin does not record that its SYN was dropped

@@ -143,8 +143,7 @@ class UnresolvedClient(StageTest):
     """
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         entry = self.switch.neighbour(CLIENT_HOST)
         self.switch.delete([entry])
         self.addCleanup(self.switch.insert, [entry])
@@ -171,8 +170,7 @@ class NeighbourMoves(StageTest):
         frame = plain(CLIENT_HOST, UPLINK_HOST.address)
         number = self.switch.number(S1_HOST.port)
         moved = entries.neighbour(UPLINK_HOST.address, number, S1_HOST.port.mac, "02:00:00:00:02:77")
-        self.switch.modify([moved])
-        self.addCleanup(self.switch.modify, [self.switch.neighbour(UPLINK_HOST)])
+        self.replace(moved, self.switch.neighbour(UPLINK_HOST))
         expected = changed(frame, Ether_src=S1_HOST.port.mac, Ether_dst="02:00:00:00:02:77", IP_ttl=63)
         self.forwards(CLIENT, frame, S1_HOST.port, expected)
 

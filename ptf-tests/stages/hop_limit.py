@@ -49,8 +49,7 @@ class ExceededOnWayBack(StageTest):
     """A server's answer that ends here reaches the controller untranslated, and is not counted in the ledger."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         frame = changed(flow.syn_ack(), IP_ttl=1)
         self.punts(S1.host.port, frame, PuntReason.TTL, frame, drop=DropReason.TTL_EXCEEDED)
 

@@ -139,14 +139,18 @@ class ErrorTest(StageTest):
 
     def tcp(self, **ip: object) -> Exchange:
         """Return an established connection to a TCP server on another port than the service's."""
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         return Exchange(flow, ip, TCP_DATA)
 
 
 def icmp(kind: int, code: int = 0, **fields: object) -> Packet:
     """Return the header of an ICMP error."""
     return cast(Packet, cast(Any, ICMP)(type=kind, code=code, **fields))
+
+
+def of_router(to: str, header: Packet, quote: bytes) -> Packet:
+    """Return an ICMP error of a router behind the uplink."""
+    return layers(ether(UPLINK_HOST), IP(src=ROUTER, dst=to, ttl=64), header, quote)
 
 
 class PathMtu(ErrorTest):
@@ -266,7 +270,7 @@ class AboutOthers(StageTest):
 
     def runTest(self) -> None:
         quote = inside(plain(CLIENT_HOST, UPLINK_HOST.address))
-        frame = layers(ether(UPLINK_HOST), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11), quote)
+        frame = of_router(CLIENT_HOST.address, icmp(11), quote)
         self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
 
 
@@ -275,15 +279,9 @@ class AboutLaterFragment(StageTest):
 
     def runTest(self) -> None:
         quote = inside(changed(plain(CLIENT_HOST, UPLINK_HOST.address), IP_frag=185))
-        self._both(UPLINK, UPLINK_HOST.mac, quote)
-
-    def _both(self, port: Port, mac: str, quote: bytes) -> None:
-        frame = layers(
-            Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11, 1), quote
-        )
-        self.forwards(port, frame, CLIENT, routed(frame, CLIENT_HOST))
-        frame = layers(Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=WEB.address, ttl=64), icmp(11, 1), quote)
-        self.drops(port, frame, DropReason.NO_SERVICE)
+        frame = of_router(CLIENT_HOST.address, icmp(11, 1), quote)
+        self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
+        self.drops(UPLINK, of_router(WEB.address, icmp(11, 1), quote), DropReason.NO_SERVICE)
 
 
 class AboutPing(StageTest):
@@ -296,12 +294,7 @@ class AboutPing(StageTest):
             ICMP(type=8),
             b"ping",
         )
-        frame = layers(
-            ether(UPLINK_HOST),
-            IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64),
-            icmp(3, 1),
-            inside(ping),
-        )
+        frame = of_router(CLIENT_HOST.address, icmp(3, 1), inside(ping))
         self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
 
 
@@ -310,12 +303,7 @@ class Redirect(StageTest):
 
     def runTest(self) -> None:
         quote = inside(Flow(WEB, S1).syn())
-        frame = layers(
-            ether(UPLINK_HOST),
-            IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64),
-            icmp(5, 1, gw="10.0.1.2"),
-            quote,
-        )
+        frame = of_router(CLIENT_HOST.address, icmp(5, 1, gw="10.0.1.2"), quote)
         self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness import entries, plan
-from harness.base import again, completed, first_answer, new, was_reset
+from harness.base import again, completed, first_answer, was_reset
 from harness.flow import Flow
 from harness.looking import GROUP, TICKETS, SecondLookTest
 from harness.plan import S1, S2, S3, WEB, Server
@@ -29,15 +29,13 @@ class Seeking(SecondLookTest):
     def serves(self, server: Server, port: int) -> Flow:
         """Establish a connection of the server, whatever the weights are."""
         self.switch.modify([entries.ratios(WEB, {server: 1})])
-        flow = Flow(WEB, server, client_port=port)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, server, client_port=port))
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
         return flow
 
     def ends(self, flow: Flow) -> None:
         """Complete a connection after its SYN, up to the server's FIN."""
-        self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
-        self.client_sends(flow, flow.ack(), completed(flow.server))
+        self.completes(flow)
         self.server_closes(flow)
 
     def become_idle(self, *servers: Server) -> None:
@@ -48,9 +46,7 @@ class Seeking(SecondLookTest):
 
     def goes_to(self, server: Server, port: int) -> Flow:
         """Open a new connection; assert that its SYN goes to the server."""
-        flow = Flow(WEB, server, client_port=port)
-        self.client_sends(flow, flow.syn(), new(WEB, server))
-        return flow
+        return self.opens(Flow(WEB, server, client_port=port))
 
     def assertQueue(self, *servers: Server | None) -> None:
         """Assert the servers between head and tail; None: a server that has another ticket, or none."""
@@ -279,8 +275,7 @@ class TicketGoesWhenAConnectionMovesIn(Seeking):
     def runTest(self) -> None:
         self.become_idle(S2)
         flow = self.serves(S1, 40001)
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
+        self.drains()
         moved = flow.to(S2)
         self.client_sends(moved, moved.syn(), again(WEB, S2))
         self.server_sends(moved, moved.syn_ack(), first_answer(S2))

@@ -5,12 +5,17 @@ from __future__ import annotations
 from finsy.proto import p4r
 from harness.base import AWAIT_S, StageTest, unpinned_mid
 from harness.flow import Flow
-from harness.frames import ARP, BROADCAST, ICMP, IP, TCP, changed, layers, octets, tagged
+from harness.frames import BROADCAST, ICMP, IP, TCP, Packet, changed, layers, octets, tagged
 from harness.plan import CLIENT, CLIENT_HOST, S1, UPLINK_HOST, WEB
-from harness.probes import between, ether, plain
+from harness.probes import arp_request, between, ether, plain
 from scapy.layers.inet import IPOption_NOP
 from scapy.layers.inet6 import IPv6
 from sluice.names import DropReason
+
+
+def error_about(inner: bytes) -> Packet:
+    """Return a client's ICMP error about a packet with a service."""
+    return layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=1), inner)
 
 
 class TruncatedIpv4(StageTest):
@@ -60,10 +65,7 @@ class TruncatedArp(StageTest):
     """The frame ends inside an ARP packet."""
 
     def runTest(self) -> None:
-        frame = layers(
-            ether(CLIENT_HOST),
-            ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, pdst=CLIENT.address),
-        )
+        frame = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
         self.drops(CLIENT, octets(frame)[: 14 + 27], DropReason.TRUNCATED)
 
 
@@ -79,12 +81,7 @@ class TruncatedInside(StageTest):
 
     def runTest(self) -> None:
         inner = octets(Flow(WEB, S1).request(flags="A"))[14 : 14 + 20 + 7]
-        frame = layers(
-            ether(CLIENT_HOST),
-            IP(src=CLIENT_HOST.address, dst=WEB.address),
-            ICMP(type=3, code=1),
-            inner,
-        )
+        frame = error_about(inner)
         self.drops(CLIENT, frame, DropReason.TRUNCATED)
 
 
@@ -107,10 +104,7 @@ class OtherArp(StageTest):
     """An ARP packet that is not for Ethernet and IPv4, with one wrong field at a time, is unsupported."""
 
     def runTest(self) -> None:
-        good = layers(
-            ether(CLIENT_HOST),
-            ARP(op=1, hwsrc=CLIENT_HOST.mac, pdst=CLIENT.address, psrc=CLIENT_HOST.address),
-        )
+        good = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
         for field, value in {"hwtype": 6, "ptype": 0x86DD, "hwlen": 8, "plen": 16}.items():
             data = bytearray(octets(good))
             start, size = {"hwtype": (14, 2), "ptype": (16, 2), "hwlen": (18, 1), "plen": (19, 1)}[field]
@@ -122,10 +116,7 @@ class SourceOfNoStation(StageTest):
     """A frame from a group's MAC address is not answered, and its sender is not reported, whatever it carries."""
 
     def runTest(self) -> None:
-        request = layers(
-            ether(CLIENT_HOST),
-            ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, pdst=CLIENT.address),
-        )
+        request = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
         echo = layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=CLIENT.address), ICMP(type=8), b"echo")
         syn, through = Flow(WEB, S1).syn(), plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1)
         for source in (BROADCAST, "01:00:5e:00:00:01", "03:00:00:00:00:00"):
@@ -154,12 +145,7 @@ class WrongHeaderInside(StageTest):
     def runTest(self) -> None:
         for first in (0x65, 0x44):
             inner = bytes([first]) + octets(Flow(WEB, S1).request(flags="A"))[15:]
-            frame = layers(
-                ether(CLIENT_HOST),
-                IP(src=CLIENT_HOST.address, dst=WEB.address),
-                ICMP(type=3, code=1),
-                inner,
-            )
+            frame = error_about(inner)
             self.drops(CLIENT, frame, DropReason.IPV4_HEADER)
 
 

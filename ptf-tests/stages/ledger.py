@@ -8,7 +8,6 @@ from harness.base import (
     completed,
     disowned,
     first_answer,
-    new,
     repeated_answer,
     unpinned_mid,
     was_reset,
@@ -22,8 +21,7 @@ class Syn(StageTest):
     """Every SYN that is forwarded to a server is counted, retransmissions included."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.client_sends(flow, flow.syn(), new(WEB, S1))
+        flow = self.opens(Flow(WEB, S1))
         for _ in range(3):
             self.client_sends(flow, flow.syn(), again(WEB, S1))
 
@@ -32,9 +30,7 @@ class SynAck(StageTest):
     """Only a connection's first SYN-ACK counts as an answer; repeated ones have a count of their own."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        flow = self.half_opens(Flow(WEB, S1))
         self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
         self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
         self.client_sends(flow, flow.ack(), completed(S1))
@@ -46,13 +42,11 @@ class PortsOfOneGivenUp(StageTest):
     """If a client abandons a connection without FIN and uses its ports again, the new SYN-ACK counts as a first one."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.client_sends(flow, flow.data())
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertPinned(flow, PinState.REOPENING)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
-        self.client_sends(flow, flow.ack(), completed(S1))
+        self.completes(flow)
         self.assertPinned(flow, PinState.ESTABLISHED)
 
 
@@ -60,9 +54,7 @@ class SynAgainWhenAnswered(StageTest):
     """A SYN-ACK that was lost on its way to the client is repeated: it does not count twice."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        flow = self.half_opens(Flow(WEB, S1))
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
         self.client_sends(flow, flow.ack(), completed(S1))
@@ -72,9 +64,7 @@ class CompletedByPayload(StageTest):
     """The ACK that ends the handshake may be lost, or carry the request."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        flow = self.half_opens(Flow(WEB, S1))
         self.client_sends(flow, flow.data(), completed(S1))
         self.client_sends(flow, flow.ack())
         self.client_sends(flow, flow.data())
@@ -84,8 +74,7 @@ class CompletedOnce(StageTest):
     """A completed handshake counts once, whatever follows; data from the server does not complete a handshake."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.client_sends(flow, flow.ack())
         self.assertPinned(flow, PinState.PENDING)
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
@@ -100,9 +89,7 @@ class NotCompletedByEnd(StageTest):
 
     def runTest(self) -> None:
         for port, flags, state in ((40001, "FA", PinState.CLIENT_CLOSING), (40002, "R", PinState.CLIENT_RESET)):
-            flow = Flow(WEB, S1, client_port=port)
-            self.opens(flow)
-            self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+            flow = self.half_opens(Flow(WEB, S1, client_port=port))
             self.client_sends(flow, flow.request(flags=flags, seq=1001, ack=5001))
             self.assertPinned(flow, state)
 
@@ -111,8 +98,7 @@ class Refusal(StageTest):
     """A closed port answers with a RST: no SYN-ACK is counted, and one reset."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.server_sends(flow, flow.reply(flags="RA", seq=0, ack=1001), was_reset(S1))
         self.assertPinned(flow, PinState.RESET)
 
@@ -121,8 +107,7 @@ class ResetByClient(StageTest):
     """A client's RST does not count for the server."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.client_sends(flow, flow.request(flags="R", seq=1001))
 
 
@@ -141,8 +126,7 @@ class AnswerOfStranger(StageTest):
     """
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         stranger = flow.to(S3)
         self.server_sends(stranger, stranger.syn_ack(), first_answer(S3))
         self.server_sends(stranger, stranger.syn_ack(), first_answer(S3))
@@ -163,8 +147,7 @@ class Disowned(StageTest):
     """A RST without ACK shows that its server does not have the connection."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         for server, flags, counts in (
             (S2, "R", [was_reset(S2), disowned(WEB)]),
             (S2, "RA", [was_reset(S2)]),

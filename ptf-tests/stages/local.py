@@ -19,24 +19,11 @@ from harness.plan import (
     Host,
     Port,
 )
-from harness.probes import ether, plain
+from harness.probes import arp_answer, arp_reply, arp_request, ether, plain
 from sluice.names import ECHO_TTL, DropReason, PuntReason
 
 VIRTUAL = "00:00:5e:00:01:07"
 """A MAC address that can move from host to host (VRRP's)."""
-
-
-def arp_request(host: Host, address: str, to: str = BROADCAST) -> Packet:
-    """Return an ARP request."""
-    return layers(
-        Ether(dst=to, src=host.mac), ARP(op=1, hwsrc=host.mac, psrc=host.address, hwdst="00:" * 5 + "00", pdst=address)
-    )
-
-
-def arp_answer(host: Host, address: str) -> Packet:
-    """Return the router's ARP reply."""
-    mac = host.port.mac
-    return layers(Ether(dst=host.mac, src=mac), ARP(op=2, hwsrc=mac, psrc=address, hwdst=host.mac, pdst=host.address))
 
 
 class ArpForInterface(StageTest):
@@ -122,11 +109,7 @@ class ArpReply(StageTest):
 
     def runTest(self) -> None:
         for to in (CLIENT.mac, BROADCAST):
-            reply = layers(
-                Ether(dst=to, src=CLIENT_HOST.mac),
-                ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
-            )
-            self.reports_sender(CLIENT, reply, PuntReason.ARP)
+            self.reports_sender(CLIENT, arp_reply(to), PuntReason.ARP)
 
 
 class ArpReplyToOther(StageTest):

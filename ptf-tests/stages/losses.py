@@ -10,15 +10,13 @@ class LossEvents(Established):
     """Losses within one window are one event; a loss in the next window is another."""
 
     def runTest(self) -> None:
-        for place in range(8):
-            self.sends(self.flow, place * MSS)
+        self.sends_each(range(8))
         for place in (1, 3, 4):
             self.acknowledges(self.flow, place * MSS)
             self.sends(self.flow, place * MSS)
         self.assertMeasured(self.flow, again=3, losses=1, segments=11, sent=8 * MSS)
         self.acknowledges(self.flow, 8 * MSS)
-        for place in range(8, 10):
-            self.sends(self.flow, place * MSS)
+        self.sends_each(range(8, 10))
         self.sends(self.flow, 8 * MSS)
         self.assertMeasured(self.flow, again=4, losses=2)
 
@@ -28,8 +26,7 @@ class Spurious(Established):
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
-        self.sends(self.flow, MSS)
-        self.acknowledges(self.flow, 2 * MSS)
+        self.delivers(MSS)
         self.sends(self.flow, 0)
         self.assertMeasured(self.flow, again=1, losses=0)
 
@@ -49,8 +46,7 @@ class Timeouts(Established):
     """A retransmission of the first segment after a silence is a timeout; all those after it are one loss event."""
 
     def runTest(self) -> None:
-        for place in range(3):
-            self.sends(self.flow, place * MSS)
+        self.sends_each(range(3))
         for count in (1, 2):
             self.passes(self.flow, SILENCE)
             self.sends(self.flow, 0)
@@ -61,8 +57,7 @@ class NoTimeout(Established):
     """A retransmission after an ACK is no timeout, however long ago the server has sent its last segment."""
 
     def runTest(self) -> None:
-        for place in range(3):
-            self.sends(self.flow, place * MSS)
+        self.sends_each(range(3))
         self.put_least(self.flow, 100 * SECOND)
         self.passes(self.flow, 60 * SECOND)
         self.acknowledges(self.flow, MSS)
@@ -74,8 +69,7 @@ class TailLossProbe(Established):
     """A repeated last segment after a silence, with others in flight, is a probe: no timeout, and by itself no loss."""
 
     def runTest(self) -> None:
-        for place in range(3):
-            self.sends(self.flow, place * MSS)
+        self.sends_each(range(3))
         self.passes(self.flow, 30 * SECOND)
         self.sends(self.flow, 2 * MSS)
         self.assertMeasured(self.flow, again=1, probes=1, timeouts=0, losses=0)
@@ -89,8 +83,7 @@ class ProbeRepairs(Established):
 
     def probes(self) -> None:
         """Send a flight, and its last segment again."""
-        for place in range(3):
-            self.sends(self.flow, place * MSS)
+        self.sends_each(range(3))
         self.passes(self.flow, 30 * SECOND)
         self.sends(self.flow, 2 * MSS)
 
@@ -99,11 +92,9 @@ class ProbeRepairs(Established):
         self.acknowledges(self.flow, 2 * MSS)
         self.acknowledges(self.flow, 3 * MSS)
         self.assertMeasured(self.flow, losses=0, probes=1)
-        self.sends(self.flow, 3 * MSS)
-        self.acknowledges(self.flow, 4 * MSS)
+        self.delivers(3 * MSS)
         self.assertMeasured(self.flow, losses=1, probes=1, again=1, timeouts=0)
-        self.sends(self.flow, 4 * MSS)
-        self.acknowledges(self.flow, 5 * MSS)
+        self.delivers(4 * MSS)
         self.assertMeasured(self.flow, losses=1)
 
 
@@ -122,8 +113,7 @@ class ProbeTooMany(ProbeRepairs):
                 if not options:
                     self.acknowledges(self.flow, 3 * MSS)
                 self.acknowledges(self.flow, 3 * MSS, options=options)
-                self.sends(self.flow, 3 * MSS)
-                self.acknowledges(self.flow, 4 * MSS)
+                self.delivers(3 * MSS)
                 self.assertMeasured(self.flow, losses=0, probes=1)
 
 
@@ -132,8 +122,7 @@ class ProbeOfTheOnlySegment(ProbeRepairs):
 
     def probes(self) -> None:
         """Send a segment twice, with nothing else in flight."""
-        self.sends(self.flow, 0)
-        self.acknowledges(self.flow, MSS)
+        self.delivers(0)
         self.sends(self.flow, MSS)
         self.passes(self.flow, 30 * SECOND)
         self.sends(self.flow, MSS)
@@ -149,8 +138,7 @@ class ProbeOfTheOnlySegment(ProbeRepairs):
                 self.establishes(self.flow)
                 self.probes()
                 self.acknowledges(self.flow, 2 * MSS, options=options)
-                self.sends(self.flow, 2 * MSS)
-                self.acknowledges(self.flow, 3 * MSS)
+                self.delivers(2 * MSS)
                 self.assertMeasured(self.flow, losses=losses, probes=1, timeouts=0)
         self.sends(self.flow, 3 * MSS)
         for _ in range(2):
@@ -163,8 +151,7 @@ class ProbeOfTheEnd(Established):
     """A last segment with a FIN can be a tail-loss probe too."""
 
     def runTest(self) -> None:
-        for place in range(2):
-            self.sends(self.flow, place * MSS)
+        self.sends_each(range(2))
         self.sends(self.flow, 2 * MSS, flags="FA")
         self.passes(self.flow, SECOND)
         self.sends(self.flow, 2 * MSS, flags="FA")
@@ -176,8 +163,7 @@ class Copied(Established):
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)
-        for place in (0, 1, 1, 2, 2, 2):
-            self.sends(self.flow, place * MSS)
+        self.sends_each((0, 1, 1, 2, 2, 2))
         self.assertMeasured(self.flow, again=0, losses=0, holes=0, segments=6, sent=3 * MSS)
         # After an ACK or another segment, the same segment is a retransmission.
         self.acknowledges(self.flow, 2 * MSS)
@@ -198,8 +184,7 @@ class ProbeLostToo(ProbeRepairs):
         self.sends(self.flow, 0)
         self.assertMeasured(self.flow, losses=1, probes=1, timeouts=1)
         self.acknowledges(self.flow, 3 * MSS)
-        self.sends(self.flow, 3 * MSS)
-        self.acknowledges(self.flow, 4 * MSS)
+        self.delivers(3 * MSS)
         self.assertMeasured(self.flow, losses=1)
 
 
@@ -207,8 +192,7 @@ class Keepalive(Established):
     """A byte before the edge, or an empty segment, is a keepalive or a window probe: no segment and no loss."""
 
     def runTest(self) -> None:
-        self.sends(self.flow, 0)
-        self.acknowledges(self.flow, MSS)
+        self.delivers(0)
         cells = self.cells(self.flow)
         self.sends(self.flow, MSS - 1, 1)
         self.sends(self.flow, MSS - 1, 0)
@@ -219,8 +203,7 @@ class WindowProbe(Established):
     """The first byte after a closed window, repeated until the window opens, is counted once."""
 
     def runTest(self) -> None:
-        self.sends(self.flow, 0)
-        self.acknowledges(self.flow, MSS)
+        self.delivers(0)
         for _ in range(3):
             self.passes(self.flow, SECOND)
             self.acknowledges(self.flow, MSS, window=0)
@@ -232,8 +215,7 @@ class LastByte(Established):
     """A repeated last segment of one byte is a probe too, and ends the timing."""
 
     def runTest(self) -> None:
-        self.sends(self.flow, 0)
-        self.acknowledges(self.flow, MSS)
+        self.delivers(0)
         before = self.columns(self.flow)
         self.sends(self.flow, MSS, 1)
         self.passes(self.flow, 3 * SECOND)
@@ -264,13 +246,11 @@ class Late(Established):
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)
-        for place in (0, 1, 3, 5, 4, 2):
-            self.sends(self.flow, place * MSS)
+        self.sends_each((0, 1, 3, 5, 4, 2))
         self.assertMeasured(self.flow, holes=2, again=0, losses=0, segments=6, sent=6 * MSS)
         self.sends(self.flow, MSS)
         self.assertMeasured(self.flow, holes=2, again=1, losses=1)
         self.passes(self.flow, 101 * SECOND)
         self.acknowledges(self.flow, 6 * MSS)
-        for place in (7, 6):
-            self.sends(self.flow, place * MSS)
+        self.sends_each((7, 6))
         self.assertMeasured(self.flow, holes=3, again=1, losses=1)

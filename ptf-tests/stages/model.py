@@ -75,8 +75,7 @@ class RandomPackets(StageTest):
         self.exchange(plan.CLIENT, self.flows[0].syn())
         self.start = self.pins(self.flows[0].key)[0].stamp
         self.switch.clear_connections()
-        for register in (*SERVERS, *COUNTS, *OTHERS):
-            self.switch.registers.clear(register)
+        self.switch.registers.clear(*SERVERS, *COUNTS, *OTHERS)
         lifetimes = {state: TIMES[name] for name, states in LIFETIMES.items() for state in states}
         self.model = DataPlane(Memory(), lifetimes, {server.id: False for server in WEB.servers})
         self.service = Service(WEB.id)

@@ -7,9 +7,9 @@ import random
 from harness import bulk
 from harness.base import StageTest
 from harness.flow import Flow
-from harness.frames import ARP, BROADCAST, ICMP, IP, Ether, Packet, layers, octets, tagged
+from harness.frames import ICMP, IP, Packet, layers, octets, tagged
 from harness.plan import CLIENT, CLIENT_HOST, D1, DNS, S1, UPLINK_HOST, WEB
-from harness.probes import ether, plain
+from harness.probes import arp_reply, arp_request, ether, plain
 from scapy.layers.inet import IPOption_NOP
 from sluice.names import Counter, DropReason, PuntReason
 
@@ -32,14 +32,8 @@ def seeds() -> list[Packet]:
         plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1),
         layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=CLIENT.address), ICMP(type=8), b"echo"),
         layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=4), quoted),
-        layers(
-            Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
-            ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, pdst=CLIENT.address),
-        ),
-        layers(
-            ether(CLIENT_HOST),
-            ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
-        ),
+        arp_request(CLIENT_HOST, CLIENT.address),
+        arp_reply(),
     ]
 
 

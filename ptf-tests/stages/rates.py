@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import bulk, entries
-from harness.base import Changes, StageTest, completed, first_answer, was_reset
+from harness.base import Changes, StageTest, completed, was_reset
 from harness.flow import Flow
 from harness.frames import IP, TCP, Packet, changed, layers
 from harness.plan import CLIENT_HOST, S1, S1_HOST, S3, S3_HOST, UNROUTED, UPLINK_HOST, WEB, Host
@@ -102,8 +102,7 @@ class OffByDefault(Measured):
 
     def runTest(self) -> None:
         self.measure(0)
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.sends(flow, b"page")
         self.assertNotMeasured(flow.key)
 
@@ -114,8 +113,7 @@ class Train(Measured):
     def runTest(self) -> None:
         source = random.Random(7)
         self.measure(STEP)
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         for _ in range(24):
             self.answers_with(flow, source.choice((1, 100, 536, 1448)))
 
@@ -125,8 +123,7 @@ class Pauses(Measured):
 
     def runTest(self) -> None:
         self.measure(LONG)
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         place = self.place(flow.key)
         for pause in range(FREE_STEPS + 2):
             self.answers_with(flow, 1448)
@@ -141,8 +138,7 @@ class WithinAStep(Measured):
 
     def runTest(self) -> None:
         self.measure(LONG)
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         for size in (1, 1448, 1448, 500):
             self.answers_with(flow, size)
 
@@ -152,9 +148,7 @@ class WhatCounts(Measured):
 
     def runTest(self) -> None:
         self.measure(LONG)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        flow = self.half_opens(Flow(WEB, S1))
         self.client_sends(flow, flow.data(), completed(S1))
         self.sends(flow, b"", flags="A")
         self.assertNotMeasured(flow.key)
@@ -173,8 +167,7 @@ class OptionsCount(Measured):
 
     def runTest(self) -> None:
         self.measure(LONG)
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         options = [("NOP", None), ("NOP", None), ("Timestamp", (1, 2))]
         self.sends(flow, b"", options=options)
         self.assertNotMeasured(flow.key)

@@ -63,10 +63,7 @@ class ResetOfHost(Reset):
     """A SYN above a host's limit is answered by a RST; the host receives nothing."""
 
     def runTest(self) -> None:
-        self.watch(S3_HOST.address, HOT, answer_reset=True)
-        self.limit(1)
-        self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
-        self.spent()
+        self.exhausts(S3_HOST, answer_reset=True)
         self.resets(segment(S3_HOST.address), refused(HOT))
         self.resets(segment(S3_HOST.address, options=OPTIONS, flags="SEC", window=1024, urgptr=7), refused(HOT))
 
@@ -75,10 +72,7 @@ class ResetNumbers(Reset):
     """The RST acknowledges the SYN and its payload, also where the sequence numbers wrap."""
 
     def runTest(self) -> None:
-        self.watch(S3_HOST.address, HOT, answer_reset=True)
-        self.limit(1)
-        self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
-        self.spent()
+        self.exhausts(S3_HOST, answer_reset=True)
         self.resets(layers(segment(S3_HOST.address), b"early data"), refused(HOT), payload=10)
         self.resets(segment(S3_HOST.address, seq=(1 << 32) - 1), refused(HOT))
 
@@ -87,10 +81,7 @@ class ResetOddHeaders(Reset):
     """The RST has no IPv4 options, and keeps a tag; a first fragment, whose length is unknown, is dropped silently."""
 
     def runTest(self) -> None:
-        self.watch(S3_HOST.address, HOT, answer_reset=True)
-        self.limit(1)
-        self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
-        self.spent()
+        self.exhausts(S3_HOST, answer_reset=True)
         options = [IPOption_NOP()] * 4
         self.resets(changed(segment(S3_HOST.address), IP_options=options), refused(HOT))
         self.resets(tagged(segment(S3_HOST.address), 7), refused(HOT), vlan=7)

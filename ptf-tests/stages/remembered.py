@@ -60,8 +60,7 @@ class Remembering(ContentTest):
 
     def shop(self, generation: int, remember: int) -> None:
         """Change SHOP's generation and how long it remembers clients, until the end of the test."""
-        self.switch.modify([entries.content(SHOP, generation, remember)])
-        self.addCleanup(self.switch.modify, [entries.content(SHOP)])
+        self.replace(entries.content(SHOP, generation, remember), entries.content(SHOP))
 
     def remembers(self, how: Remember, client_port: int = 39000) -> None:
         """Open a connection whose agent orders the switch to remember its client."""
@@ -77,17 +76,16 @@ class StickyClient(Remembering):
         self.remembers(Remember.CLIENT)
         self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
         flow = self.flow()
-        self.client_sends_spliced(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn())
         self.assertPinned(flow, PinState.PENDING)
         self.assertEqual(self.loads(X1), [2])
-        self.client_sends_spliced(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn())
         for frame in (
             flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED),
             flow.reply(b"x", flags="A", seq=10),
         ):
             self.server_sends_spliced(flow, frame, rebuilt(frame) if "S" in frame[TCP].flags else frame)
-        data = flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10)
-        self.client_sends_spliced(flow, data, data)
+        self.client_sends_spliced(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10))
         stranger = self.flow(client="20.9.9.9")
         self.reaches_agent(stranger, stranger.syn())
 
@@ -110,7 +108,7 @@ class MemoryEnds(Remembering):
         self.switch.delete([entries.server(X1)])
         self.reaches_agent(flow, flow.syn())
         self.switch.insert([entries.server(X1)])
-        self.client_sends_spliced(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn())
 
 
 class UseRenewsMemory(Remembering):
@@ -143,15 +141,15 @@ class UseRenewsMemory(Remembering):
         for port in (40000, 40100, 40200):
             old = self.ages(self.AGE)
             flow = self.flow(client_port=port)
-            self.client_sends_spliced(flow, flow.syn(), flow.syn())
+            self.client_sends_spliced(flow, flow.syn())
             answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1)
             self.server_sends_spliced(flow, answer, rebuilt(answer, 536, None, False))
             self.assertEqual(self.stamp(), old)
             ack = flow.request(flags="A", seq=FIRST + 1, ack=10)
-            self.client_sends_spliced(flow, ack, ack)
+            self.client_sends_spliced(flow, ack)
             pin = self.assertPinned(flow, PinState.ESTABLISHED)
             self.assertEqual(self.stamp(), pin.stamp & STAMP)
-            self.client_sends_spliced(flow, ack, ack)
+            self.client_sends_spliced(flow, ack)
         self.ages(self.AGE)
         old = self.ages(self.AGE)
         flow = self.flow(client_port=40300)
@@ -182,23 +180,22 @@ class Unread(Remembering):
     def runTest(self) -> None:
         spliced = self.established(client_port=39500)
         self.remembers(Remember.CLIENT)
-        self.switch.modify([entries.capacities(SHOP, {X2: 1})])
-        self.addCleanup(self.switch.modify, [entries.capacities(SHOP, {AGENT_1: 1})])
+        self.replace(entries.capacities(SHOP, {X2: 1}), entries.capacities(SHOP, {AGENT_1: 1}))
         self.shop(UNREAD, 200)
         flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40300)
-        self.client_sends_spliced(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn())
         self.assertPinned(flow, PinState.PENDING)
         self.assertEqual(self.loads(X2), [1])
         answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
         self.server_sends_spliced(flow, answer, rebuilt(answer))
         data = flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10)
-        self.client_sends_spliced(flow, data, data)
+        self.client_sends_spliced(flow, data)
         for _ in range(2):
             late = spliced.reply(b"x", flags="A", seq=SERVERS_OWN + 1)
             self.server_sends_spliced(
                 spliced, late, spliced.reply(b"x", flags="A", seq=(SERVERS_OWN + 1 + DELTA) % (1 << 32))
             )
-            self.client_sends_spliced(flow, data, data)
+            self.client_sends_spliced(flow, data)
             self.switch.modify([entries.capacities(SHOP, {AGENT_1: 1})])
             self.shop(self.GENERATION + 1, 200)
         fresh = self.flow(client_port=40400)
@@ -213,15 +210,13 @@ class RefusalForgets(Remembering):
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
         flow = self.flow()
-        self.client_sends_spliced(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn())
         answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
         self.server_sends_spliced(flow, answer, rebuilt(answer))
-        reset = flow.reply(flags="R", seq=10)
-        self.server_sends_spliced(flow, reset, reset)
+        self.server_sends_spliced(flow, flow.reply(flags="R", seq=10))
         flow = self.flow(client_port=40100)
-        self.client_sends_spliced(flow, flow.syn(), flow.syn())
-        reset = flow.reply(flags="RA", seq=0, ack=FIRST + 1)
-        self.server_sends_spliced(flow, reset, reset)
+        self.client_sends_spliced(flow, flow.syn())
+        self.server_sends_spliced(flow, flow.reply(flags="RA", seq=0, ack=FIRST + 1))
         flow = self.flow(client_port=40200)
         self.reaches_agent(flow, flow.syn())
 
@@ -232,15 +227,14 @@ class AnothersRefusalForgetsNothing(Remembering):
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
         refused = self.flow()
-        self.client_sends_spliced(refused, refused.syn(), refused.syn())
+        self.client_sends_spliced(refused, refused.syn())
         self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
         moved = ContentFlow(AGENT_1, IMAGES, X2, client_port=39100)
         self.opens_group(moved)
         self.ordered(moved, moved.order(remember=Remember.CLIENT, generation=self.GENERATION))
-        reset = refused.reply(flags="RA", seq=0, ack=FIRST + 1)
-        self.server_sends_spliced(refused, reset, reset)
+        self.server_sends_spliced(refused, refused.reply(flags="RA", seq=0, ack=FIRST + 1))
         flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40200)
-        self.client_sends_spliced(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn())
 
 
 class Guess(Remembering):
@@ -256,8 +250,7 @@ class Guess(Remembering):
             flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, options=[("MSS", 1460), ("NOP", None), ("WScale", 9)]
         )
         self.server_sends_spliced(flow, answer, rebuilt(answer, GUESSED_MSS, 9, sack=False))
-        ack = flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1)
-        self.client_sends_spliced(flow, ack, ack)
+        self.client_sends_spliced(flow, flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
         self.assertPinned(flow, PinState.ESTABLISHED)
         return flow
 
@@ -284,10 +277,8 @@ class GuessedRight(Guess):
             self.asks(flow)
         self.ordered(flow, flow.order(0, remember=Remember.GUESS, generation=self.GENERATION))
         self.agent_reaches_server(flow, flow.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
-        answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
-        self.server_sends_spliced(flow, answer, answer)
-        more = flow.request(REQUEST, flags="PA", seq=FIRST + 40, ack=SERVERS_OWN + 7)
-        self.client_sends_spliced(flow, more, more)
+        self.server_sends_spliced(flow, flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40))
+        self.client_sends_spliced(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 40, ack=SERVERS_OWN + 7))
 
 
 class GuessedWrong(Guess):
@@ -335,11 +326,9 @@ class GuessedServerSpeaks(Guess):
         for port, (payload, flags) in enumerate(((b"x", "PA"), (b"", "FA")), start=44000):
             with self.subTest(flags=flags):
                 flow = self.guesses(port - 5000, client_port=port)
-                bare = flow.reply(flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1)
-                self.server_sends_spliced(flow, bare, bare)
+                self.server_sends_spliced(flow, flow.reply(flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1))
                 self.asks(flow)
-                answer = flow.reply(payload, flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
-                self.server_sends_spliced(flow, answer, answer)
+                self.server_sends_spliced(flow, flow.reply(payload, flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1))
                 self.asks(flow, server_has_sent=True)
 
 
@@ -359,8 +348,7 @@ class GuessedIsTaken(Guess):
         self.forwards(POOL_B, other, POOL_B, flow.confirmation(other, SpliceStatus.NOT_YOURS))
         self.splices(flow, 0)
         self.ordered(flow, flow.take(), SpliceStatus.NOT_YOURS)
-        answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
-        self.server_sends_spliced(flow, answer, answer)
+        self.server_sends_spliced(flow, flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40))
 
 
 class SynWithPayload(Guess):

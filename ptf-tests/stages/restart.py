@@ -16,8 +16,7 @@ class Takeover(StageTest):
     """A new primary with a higher election id reads all tables, times, meters and the program; packets still pass."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.weigh(WEB, {S2: 200, S3: 56})
         self.set_timers(idle=5000, pending=100, answered=200, linger=30)
         self.meter(Meter.ADMISSION, WEB.id, cir=1000, cburst=10, pir=1000, pburst=20)
@@ -69,8 +68,7 @@ class WithoutController(StageTest):
     """Without any session the switch keeps working: pins, weights and routes are its own."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.weigh(WEB, {S2: 1})
         client = self.switch.client
         client.close()

@@ -66,10 +66,7 @@ class ReturningHost(Remembered):
     """A returning client's SYN to a host without a service passes too, although no connection table holds it."""
 
     def runTest(self) -> None:
-        self.watch(S1_HOST.address, HOT, remember=MINUTE)
-        self.limit(1, known=5)
-        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
-        self.spent(Meter.DESTINATION_LIMIT)
+        self.exhausts(S1_HOST, remember=MINUTE, known=5)
         self.passes(S1_HOST, segment(S1_HOST.address), returned(HOT))
         self.drops(CLIENT, segment(S1_HOST.address, source=stranger(1)), DropReason.ADMISSION_REFUSED, refused(HOT))
         self.passes(S1_HOST, segment(S1_HOST.address, client_port=50001), returned(HOT))
@@ -105,10 +102,7 @@ class Forgotten(Remembered):
     """After the time, a client is unknown again; each SYN that passes renews the time."""
 
     def runTest(self) -> None:
-        self.watch(S1_HOST.address, HOT, remember=2)
-        self.limit(1)
-        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
-        self.spent()
+        self.exhausts(S1_HOST, remember=2)
         first = self.stamp(CLIENT_HOST.address, S1_HOST.address)
         assert first is not None
         self.pass_ticks(3)
@@ -138,10 +132,7 @@ class NoMemory(Remembered):
     """With a time of 0 s, as in Chen & Heidemann, the switch neither stores nor looks up clients."""
 
     def runTest(self) -> None:
-        self.watch(S1_HOST.address, HOT)
-        self.limit(1, known=5)
-        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
-        self.spent(Meter.DESTINATION_LIMIT)
+        self.exhausts(S1_HOST, known=5)
         self.assertIsNone(self.stamp(CLIENT_HOST.address, S1_HOST.address))
         self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
 

@@ -54,8 +54,7 @@ class All(Sampled):
 
     def runTest(self) -> None:
         self.sample(ALL)
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.client_sends(flow, flow.ack())
         self.routes(CLIENT_HOST, S2_HOST)
         self.routes(UPLINK_HOST, S1_HOST)
@@ -68,8 +67,7 @@ class NotFromInside(Sampled):
     """Packets from inside are not sampled: neither answers nor other packets of servers."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.sample(ALL)
         self.server_sends(flow, flow.syn_ack(), (Register.LEDGER_SYNACK, S1.id))
         self.routes(S1_HOST, UPLINK_HOST)
@@ -102,10 +100,8 @@ class SampledOnce(Sampled):
     """A packet that passes twice is sampled once."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
+        flow = self.opens(Flow(WEB, S1))
+        self.drains()
         self.sample(ALL)
         self.client_sends(flow.to(S2), flow.syn(), self.draws_again(WEB, S2), (Counter.MOVED, WEB.id))
         self.assertSampled(WEB.address)

@@ -25,12 +25,10 @@ class GoesToTheLighter(SecondLookTest):
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
         self.busy(S1, 1)
-        flow = Flow(WEB, S2)
-        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        flow = self.opens(Flow(WEB, S2))
         self.assertPinned(flow, PinState.PENDING)
         self.assertLoads(s1=1, s2=1)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S2))
-        self.client_sends(flow, flow.ack(), completed(S2))
+        self.completes(flow)
         self.assertLoads(s1=1, s2=1)
 
 
@@ -54,8 +52,7 @@ class ForItsWeight(SecondLookTest):
         self.busy(S1, 2)
         self.opens(Flow(WEB, S1, client_port=40001))
         self.assertLoads(s1=3)
-        flow = Flow(WEB, S2, client_port=40002)
-        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.opens(Flow(WEB, S2, client_port=40002))
         self.assertLoads(s1=3, s2=1)
 
 
@@ -65,8 +62,7 @@ class RoundingDecidesNothing(SecondLookTest):
     def runTest(self) -> None:
         self.look(S1, {S2: 86}, weight=85)
         self.opens(Flow(WEB, S1, client_port=40001))
-        flow = Flow(WEB, S2, client_port=40002)
-        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.opens(Flow(WEB, S2, client_port=40002))
         self.opens(Flow(WEB, S1, client_port=40003))
         self.assertLoads(s1=2, s2=1)
 
@@ -78,8 +74,7 @@ class GoesToTheThird(SecondLookTest):
         self.look(S1, {S2: 1, S3: 1}, looks=3)
         self.busy(S1, 9)
         self.busy(S2, 9)
-        flow = Flow(WEB, S3)
-        self.client_sends(flow, flow.syn(), new(WEB, S3))
+        flow = self.opens(Flow(WEB, S3))
         self.assertPinned(flow, PinState.PENDING)
         self.assertLoads(s1=9, s2=9, s3=1)
 
@@ -92,8 +87,7 @@ class GoesToTheFourth(SecondLookTest):
         for lightest in SERVED:
             for server in SERVED:
                 self.busy(server, 2 if server is lightest else 7)
-            flow = Flow(WEB, lightest, client_port=40000 + lightest.id)
-            self.client_sends(flow, flow.syn(), new(WEB, lightest))
+            self.opens(Flow(WEB, lightest, client_port=40000 + lightest.id))
 
 
 class ThirdForItsWeight(SecondLookTest):
@@ -106,8 +100,7 @@ class ThirdForItsWeight(SecondLookTest):
             for server, connections in zip((S2, S3), of_others, strict=True):
                 self.busy(server, connections)
             self.busy(S1, 1)
-            flow = Flow(WEB, taken, client_port=40000 + of_others[0])
-            self.client_sends(flow, flow.syn(), new(WEB, taken))
+            self.opens(Flow(WEB, taken, client_port=40000 + of_others[0]))
 
 
 class IdleEndsTheLooking(SecondLookTest):
@@ -117,13 +110,11 @@ class IdleEndsTheLooking(SecondLookTest):
 
     def runTest(self) -> None:
         self.insert(entries.fixed_draw(GROUP, (S2, S3), {S2: 1, S3: 9}))
-        self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
-        self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
+        self.replace(entries.ratios(WEB, {S1: 1}, {S1: GROUP}), entries.ratios(WEB, plan.RATIOS[WEB]))
         for port, loads, taken in ((40001, (0, 5), S1), (40002, (1, 0), S2), (40003, (1, 1), S3)):
             for server, connections in zip(SERVED, (*loads, 0), strict=True):
                 self.busy(server, connections)
-            flow = Flow(WEB, taken, client_port=port)
-            self.client_sends(flow, flow.syn(), new(WEB, taken))
+            self.opens(Flow(WEB, taken, client_port=port))
 
 
 class StaleOfAThird(SecondLookTest):
@@ -136,8 +127,7 @@ class StaleOfAThird(SecondLookTest):
                 self.busy(server, 5)
                 for register in self.switch.available(STALE):
                     self.switch.registers.write(register, server.id, 3 if server is taken else 0)
-            flow = Flow(WEB, taken, client_port=40000 + taken.id)
-            self.client_sends(flow, flow.syn(), new(WEB, taken))
+            self.opens(Flow(WEB, taken, client_port=40000 + taken.id))
 
 
 class RefusingIsPreferredToNone(SecondLookTest):
@@ -146,21 +136,18 @@ class RefusingIsPreferredToNone(SecondLookTest):
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
         self.busy(S1, 9)
-        refused = Flow(WEB, S2, client_port=40001)
-        self.client_sends(refused, refused.syn(), new(WEB, S2))
+        refused = self.opens(Flow(WEB, S2, client_port=40001))
         self.refuses(refused)
         self.opens(Flow(WEB, S1, client_port=40002))
         self.assertLoads(s1=10)
 
         self.insert(entries.others(GROUP + 1, {S1: 1}))
         self.switch.modify([entries.ratios(WEB, {S2: 1}, {S2: GROUP + 1})])
-        flow = Flow(WEB, S2, client_port=40003)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S2, client_port=40003))
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
         self.opens(Flow(WEB, S1, client_port=40004))
         self.server_sends(flow, flow.syn_ack(), first_answer(S2))
-        again_preferred = Flow(WEB, S2, client_port=40005)
-        self.client_sends(again_preferred, again_preferred.syn(), new(WEB, S2))
+        self.opens(Flow(WEB, S2, client_port=40005))
 
 
 class RefusingThird(SecondLookTest):
@@ -174,8 +161,7 @@ class RefusingThird(SecondLookTest):
                 self.busy(server, {refusing: 0, taken: 3}.get(server, 9))
                 for register in self.switch.available(REFUSING):
                     self.switch.registers.write(register, server.id, server is refusing)
-            flow = Flow(WEB, taken, client_port=40001 + number)
-            self.client_sends(flow, flow.syn(), new(WEB, taken))
+            self.opens(Flow(WEB, taken, client_port=40001 + number))
 
 
 class OtherResetsAreNoRefusal(SecondLookTest):
@@ -184,15 +170,11 @@ class OtherResetsAreNoRefusal(SecondLookTest):
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
         self.busy(S1, 9)
-        answered = Flow(WEB, S2, client_port=40001)
-        self.client_sends(answered, answered.syn(), new(WEB, S2))
-        self.server_sends(answered, answered.syn_ack(), first_answer(S2))
+        answered = self.half_opens(Flow(WEB, S2, client_port=40001))
         self.server_sends(answered, answered.reply(flags="RA", seq=5001), was_reset(S2))
-        unknown = Flow(WEB, S2, client_port=40002)
-        self.client_sends(unknown, unknown.syn(), new(WEB, S2))
+        unknown = self.opens(Flow(WEB, S2, client_port=40002))
         self.server_sends(unknown, unknown.reply(flags="R", seq=7), was_reset(S2))
-        flow = Flow(WEB, S2, client_port=40003)
-        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.opens(Flow(WEB, S2, client_port=40003))
 
 
 class RepeatedSynStays(SecondLookTest):
@@ -200,8 +182,7 @@ class RepeatedSynStays(SecondLookTest):
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.busy(S1, 9)
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertLoads(s1=9)
@@ -214,8 +195,7 @@ class EndsOnce(SecondLookTest):
         for port, look in ((40001, False), (40002, True)):
             if look:
                 self.look(S1, {S2: 1})
-            flow = Flow(WEB, S1, client_port=port)
-            self.establishes(flow)
+            flow = self.establishes(Flow(WEB, S1, client_port=port))
             self.client_sends(flow, flow.fin())
             self.assertLoads(s1=1)
             self.server_closes(flow)
@@ -230,8 +210,7 @@ class ResetByServer(SecondLookTest):
     """The server's RST ends a connection for its load too."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
         self.assertLoads()
 
@@ -240,8 +219,7 @@ class ResetInTheClientsName(SecondLookTest):
     """A client's RST ends a connection for its load until the server's next packet shows that it continues."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.resets(flow)
         self.resets(flow)
         self.assertLoads()
@@ -253,8 +231,7 @@ class PortsUsedAgain(SecondLookTest):
     """A SYN after the end of the connection before counts for the server that it is pinned to."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
         self.weigh(WEB, {S2: 1})
         self.opens(flow.to(S2))
@@ -272,8 +249,7 @@ class EndedUnseen(SecondLookTest):
         for stale, taken in ((2, S1), (1, S2), (9, S1)):
             for register in self.switch.available(STALE):
                 self.switch.registers.write(register, S1.id, stale)
-            flow = Flow(WEB, taken, client_port=40000 + stale)
-            self.client_sends(flow, flow.syn(), new(WEB, taken))
+            flow = self.opens(Flow(WEB, taken, client_port=40000 + stale))
             self.resets(flow)
         self.assertLoads(s1=5, s2=3)
 
@@ -299,10 +275,8 @@ class CandidateMoves(SecondLookTest):
     NEEDS = (Register.CANDIDATE_KEY,)
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
+        flow = self.establishes(Flow(WEB, S1))
+        self.drains()
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), again(WEB, S2))
         self.server_sends(moved, moved.syn_ack(), first_answer(S2))
@@ -334,8 +308,7 @@ class MeteredOnce(SecondLookTest):
         self.look(S1, {S2: 1})
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
         self.opens(Flow(WEB, S1, client_port=40001))
-        flow = Flow(WEB, S2, client_port=40002)
-        self.client_sends(flow, flow.syn(), new(WEB, S2))
+        self.opens(Flow(WEB, S2, client_port=40002))
         self.assertLoads(s1=1, s2=1)
         red: Any = Flow(WEB, S1, client_port=40003)
         self.exchange(plan.CLIENT, red.syn())
@@ -371,8 +344,7 @@ class Even(SecondLookTest):
     def setUp(self) -> None:
         super().setUp()
         self.switch.registers.clear(Register.DRAW_POINT)
-        self.switch.modify([entries.service(WEB, shares=sum(self.WEIGHTS.values()))])
-        self.addCleanup(self.switch.modify, [entries.service(WEB)])
+        self.replace(entries.service(WEB, shares=sum(self.WEIGHTS.values())), entries.service(WEB))
 
     def destinations(self, idle: Iterable[Server] = ()) -> list[str]:
         """Return where DRAWS successive new connections go; the servers of ``idle`` have no load before each."""
@@ -387,8 +359,7 @@ class Even(SecondLookTest):
     def others(self, group: int, weights: Mapping[Server, int]) -> list[str]:
         """Return where connections go if S1 is always drawn first, has the highest load, and names this group."""
         self.insert(entries.others(group, weights))
-        self.switch.modify([entries.ratios(WEB, {S1: 128}, {S1: group})])
-        self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
+        self.replace(entries.ratios(WEB, {S1: 128}, {S1: group}), entries.ratios(WEB, plan.RATIOS[WEB]))
         self.busy(S1, 1_000_000)
         return self.destinations(weights)
 
@@ -460,9 +431,7 @@ class OpensAgainFromTheSecondWay(SecondLookTest):
     """If a connection closed in way 2 begins again in way 1, which has become free, it counts as open once."""
 
     def runTest(self) -> None:
-        flows = crowd()
-        self.establishes(flows.first)
-        self.establishes(flows.second)
+        flows = self.fills_both_ways(crowd())
         self.assertLoads(s1=2)
         self.set_timers(linger=-1)
         for flow in (flows.first, flows.second):

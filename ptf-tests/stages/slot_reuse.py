@@ -26,8 +26,7 @@ class ReuseClosed(StageTest):
         for closing in ("client", "server", "reset"):
             with self.subTest(closed_by=closing):
                 self.weigh(WEB, {S1: 1})
-                flow = Flow(WEB, S1)
-                self.establishes(flow)
+                flow = self.establishes(Flow(WEB, S1))
                 if closing == "reset":
                     self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
                 elif closing == "client":
@@ -49,8 +48,7 @@ class ReuseHalfClosed(StageTest):
         for closing in ("client", "server"):
             with self.subTest(closed_by=closing):
                 self.weigh(WEB, {S1: 1})
-                flow = Flow(WEB, S1)
-                self.establishes(flow)
+                flow = self.establishes(Flow(WEB, S1))
                 if closing == "client":
                     self.client_sends(flow, flow.fin())
                 else:
@@ -67,8 +65,7 @@ class ReuseNeverAnswered(StageTest):
     """A SYN without an answer in the pending time holds no slot: repeated, it draws anew."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
+        flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
         self.weigh(WEB, {S2: 1})
         self.client_sends(flow.to(S2), flow.syn(), [*new(WEB, S2), moved(WEB)])
         self.assertPinned(flow.to(S2), PinState.PENDING)
@@ -78,8 +75,7 @@ class ReuseOfTheSameServer(StageTest):
     """If such a repeated SYN draws the same server again, the connection does not count as moved."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
+        flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
         self.opens(flow)
 
 
@@ -87,8 +83,7 @@ class ReuseNeverCompleted(StageTest):
     """A handshake that was answered and never completed holds its slot for the answered time."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.ANSWERED, age=self.switch.times["answered_time"] + 1)
+        flow = self.put_pin(Flow(WEB, S1), PinState.ANSWERED, age=self.switch.times["answered_time"] + 1)
         self.weigh(WEB, {S2: 1})
         self.client_sends(flow.to(S2), flow.syn(), [*new(WEB, S2), moved(WEB)])
 
@@ -97,8 +92,7 @@ class ReuseIdle(StageTest):
     """The ports of an idle connection are used again: the SYN draws anew."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
+        flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
         self.weigh(WEB, {S2: 1})
         self.opens(flow.to(S2))
         self.assertPinned(flow.to(S2), PinState.PENDING)
@@ -110,8 +104,7 @@ class IdleButNotReplaced(StageTest):
     """
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1000)
+        flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1000)
         self.weigh(WEB, {S2: 1})
         self.client_sends(flow, flow.data())
         self.server_sends(flow, flow.reply(flags="A", seq=5001, ack=1019))
@@ -171,8 +164,7 @@ class NothingShortens(StageTest):
     """
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.server_sends(flow, flow.reply(b"more", flags="PA", seq=5001, ack=1001))
         before = self.assertPinned(flow, PinState.ESTABLISHED)
         self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
@@ -189,9 +181,7 @@ class Flood(StageTest):
     """Unanswered SYNs that share both slots with established connections all go by capacity, and evict nothing."""
 
     def runTest(self) -> None:
-        flows = crowd(late=40)
-        self.establishes(flows.first)
-        self.establishes(flows.second)
+        flows = self.fills_both_ways(crowd(late=40))
         self.client_sends(flows.second, flows.second.data())
         for late in flows.late:
             flow = late.to(S3)

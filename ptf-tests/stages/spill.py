@@ -22,8 +22,7 @@ class Capped(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        for register in self.switch.available((*LOADS, *STALE)):
-            self.switch.registers.clear(register)
+        self.switch.registers.clear(*self.switch.available((*LOADS, *STALE)))
         self.view = ServiceView(Balancer(map(Member, CAPS), BalanceOptions(Mode.FIXED)))
         self.view.balancer.adopt({S1.id: 1.0})
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
@@ -87,8 +86,7 @@ class PendingStays(Capped):
 
     def runTest(self) -> None:
         self.establishes(Flow(WEB, S1, client_port=40001))
-        pending = Flow(WEB, S1, client_port=40002)
-        self.opens(pending)
+        pending = self.opens(Flow(WEB, S1, client_port=40002))
         self.look()
         self.client_sends(pending, pending.syn(), again(WEB, S1))
         self.client_sends(other := Flow(WEB, S2, client_port=40003), other.syn(), new(WEB, S2))

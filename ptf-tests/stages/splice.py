@@ -22,7 +22,7 @@ from harness.content import (
     rebuilt,
 )
 from harness.flow import FIRST
-from harness.frames import ICMP, IP, TCP, Ether, Packet, layers, octets
+from harness.frames import ICMP, IP, Ether, Packet, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, POOL_A, POOL_B, UPLINK
 from sluice.names import DropReason, PinState, SpliceStatus
 
@@ -71,14 +71,8 @@ class Spliced(ContentTest):
     def runTest(self) -> None:
         flow = self.established()
         for size in (0, 1, 1459):
-            data = flow.request(bytes(size), flags="PA", seq=FIRST + 1, ack=OWN + 1)
-            self.client_sends_spliced(
-                flow, data, flow.request(bytes(size), flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1)
-            )
-            answer = flow.reply(bytes(size), flags="PA", seq=SERVERS_OWN + 5000, ack=FIRST + 1, window=501)
-            expected = flow.reply(bytes(size), flags="PA", seq=OWN + 5000, ack=FIRST + 1, window=501)
-            answer[TCP].seq %= 1 << 32
-            self.server_sends_spliced(flow, answer, expected)
+            self.client_segment(flow, bytes(size), flags="PA")
+            self.server_segment(flow, bytes(size), 5000, flags="PA", window=501)
 
 
 class SelectiveAcknowledgements(ContentTest):
@@ -116,16 +110,8 @@ class Windows(ContentTest):
             flow = self.established(shift, client_port=port)
             for window, expected in windows:
                 with self.subTest(shift=shift, window=window):
-                    frames = [
-                        flow.reply(flags="A", seq=number + 1, ack=FIRST + 1, window=size)
-                        for number, size in ((SERVERS_OWN, window), (OWN, expected))
-                    ]
-                    self.server_sends_spliced(flow, *frames)
-                    from_client = [
-                        flow.request(flags="A", seq=FIRST + 1, ack=number + 1, window=window)
-                        for number in (OWN, SERVERS_OWN)
-                    ]
-                    self.client_sends_spliced(flow, *from_client)
+                    self.server_segment(flow, received_window=expected, window=window)
+                    self.client_segment(flow, window=window)
             again = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, window=64000)
             expected = flow.reply(flags="SA", seq=OWN, ack=FIRST + 1, window=64000)
             self.server_sends_spliced(flow, again, rebuilt(expected, 536, None, sack=False))
@@ -147,19 +133,10 @@ class ClientWindows(ContentTest):
             for window, expected in windows:
                 with self.subTest(shift=shift, window=window):
                     for payload, flags in ((b"", "A"), (b"odd", "PA"), (b"", "FA")):
-                        frames = [
-                            flow.request(payload, flags=flags, seq=FIRST + 1, ack=number + 1, window=size)
-                            for number, size in ((OWN, window), (SERVERS_OWN, expected))
-                        ]
-                        self.client_sends_spliced(flow, *frames)
+                        self.client_segment(flow, payload, received_window=expected, flags=flags, window=window)
                         if flags == "A":
-                            served = [
-                                flow.reply(flags="A", seq=number + 1, ack=FIRST + 1, window=window)
-                                for number in (SERVERS_OWN, OWN)
-                            ]
-                            self.server_sends_spliced(flow, *served)
-            syn = flow.request(flags="S", seq=FIRST + 5, window=501)
-            self.client_sends_spliced(flow, syn, syn)
+                            self.server_segment(flow, window=window)
+            self.client_sends_spliced(flow, flow.request(flags="S", seq=FIRST + 5, window=501))
 
 
 class WindowsOfBothSides(ContentTest):
@@ -167,11 +144,7 @@ class WindowsOfBothSides(ContentTest):
 
     def runTest(self) -> None:
         flow = self.established(-4, 3)
-        served = [
-            flow.reply(b"x", flags="A", seq=number + 1, ack=FIRST + 1, window=size)
-            for number, size in ((SERVERS_OWN, 1600), (OWN, 100))
-        ]
-        self.server_sends_spliced(flow, *served)
+        self.server_segment(flow, b"x", received_window=100, window=1600)
         from_client = [
             flow.request(
                 flags="A",
@@ -221,8 +194,7 @@ class OrdersAreIdempotent(ContentTest):
         self.splices(flow)
         for other in (flow.order(DELTA + 1), flow.order(shift=1), flow.order(client_shift=1)):
             self.ordered(flow, other, SpliceStatus.NOT_YOURS)
-        data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
-        self.client_sends_spliced(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.client_segment(flow, b"x", flags="PA")
 
 
 class OrdersOfOthers(ContentTest):
@@ -276,12 +248,10 @@ class ForgedSyn(ContentTest):
 
     def runTest(self) -> None:
         flow = self.established()
-        forged = flow.request(flags="S", seq=77)
-        self.client_sends_spliced(flow, forged, forged)
+        self.client_sends_spliced(flow, flow.request(flags="S", seq=77))
         self.assertPinned(flow, PinState.ESTABLISHED)
         self.drops(POOL_A, flow.opening(), DropReason.SPLICED)
-        data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
-        self.client_sends_spliced(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.client_segment(flow, b"x", flags="PA")
 
 
 class SynWithPayload(ContentTest):
@@ -302,11 +272,7 @@ class PortUsedAgain(ContentTest):
 
     def runTest(self) -> None:
         flow = self.established()
-        self.client_sends_spliced(
-            flow,
-            flow.request(flags="R", seq=FIRST + 1),
-            flow.request(flags="R", seq=FIRST + 1),
-        )
+        self.client_sends_spliced(flow, flow.request(flags="R", seq=FIRST + 1))
         self.assertEqual(self.loads(X1), [0])
         self.reaches_agent(flow, flow.syn())
         again = ContentFlow(AGENT_1, FAST, X3)
@@ -320,17 +286,8 @@ class PortUsedAgainAfterItsEnd(ContentTest):
 
     def runTest(self) -> None:
         flow = self.established()
-        end, last = OWN + 1, FIRST + 2
-        self.client_sends_spliced(
-            flow,
-            flow.request(flags="FA", seq=FIRST + 1, ack=end),
-            flow.request(flags="FA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
-        )
-        self.server_sends_spliced(
-            flow,
-            flow.reply(flags="FA", seq=SERVERS_OWN + 1, ack=last),
-            flow.reply(flags="FA", seq=end, ack=last),
-        )
+        self.client_segment(flow, flags="FA")
+        self.server_segment(flow, flags="FA", ack=FIRST + 2)
         self.assertPinned(flow, PinState.CLOSED)
         self.reaches_agent(flow, flow.syn())
         self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=OWN + 1))
@@ -347,14 +304,9 @@ class SynOfALiveConnection(ContentTest):
 
     def runTest(self) -> None:
         flow = self.established()
-        reset = flow.request(flags="R", seq=FIRST + 1)
-        self.client_sends_spliced(flow, reset, reset)
+        self.client_sends_spliced(flow, flow.request(flags="R", seq=FIRST + 1))
         self.reaches_agent(flow, flow.syn())
-        self.server_sends_spliced(
-            flow,
-            flow.reply(b"more", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1),
-            flow.reply(b"more", flags="A", seq=OWN + 1, ack=FIRST + 1),
-        )
+        self.server_segment(flow, b"more")
         self.assertPinned(flow, PinState.ESTABLISHED)
 
 
@@ -370,11 +322,7 @@ class Leaves(ContentTest):
         self.assertEqual(self.loads(X1, X3), [0, 1])
         self.drops(POOL_A, flow.reply(b"late", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1), DropReason.UNBOUND)
         self.splices(moved)
-        self.client_sends_spliced(
-            moved,
-            moved.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1),
-            moved.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
-        )
+        self.client_segment(moved, b"x", flags="PA")
 
 
 class LateAnswersOfALeftServer(ContentTest):
@@ -428,11 +376,9 @@ class Resets(ContentTest):
             with self.subTest(by_client=by_client):
                 flow = self.established(client_port=port)
                 if by_client:
-                    sent, expected = (flow.request(flags="RA", seq=FIRST + 1, ack=n + 1) for n in (OWN, SERVERS_OWN))
-                    self.client_sends_spliced(flow, sent, expected)
+                    self.client_segment(flow, flags="RA")
                 else:
-                    sent, expected = (flow.reply(flags="RA", seq=n + 1, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
-                    self.server_sends_spliced(flow, sent, expected)
+                    self.server_segment(flow, flags="RA")
                 self.assertPinned(flow, PinState.CLIENT_RESET if by_client else PinState.RESET)
 
 
@@ -442,10 +388,8 @@ class Keepalives(ContentTest):
     def runTest(self) -> None:
         flow = self.established()
         for byte in (b"", b"\0"):
-            sent, expected = (flow.request(byte, flags="A", seq=FIRST, ack=n + 1) for n in (OWN, SERVERS_OWN))
-            self.client_sends_spliced(flow, sent, expected)
-            sent, expected = (flow.reply(byte, flags="A", seq=n, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
-            self.server_sends_spliced(flow, sent, expected)
+            self.client_segment(flow, byte, seq=FIRST)
+            self.server_segment(flow, byte, 0)
         self.assertPinned(flow, PinState.ESTABLISHED)
 
 
@@ -454,21 +398,9 @@ class Ends(ContentTest):
 
     def runTest(self) -> None:
         flow = self.established()
-        self.client_sends_spliced(
-            flow,
-            flow.request(flags="FA", seq=FIRST + 1, ack=OWN + 1),
-            flow.request(flags="FA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
-        )
+        self.client_segment(flow, flags="FA")
         self.assertPinned(flow, PinState.CLIENT_CLOSING)
-        self.server_sends_spliced(
-            flow,
-            flow.reply(b"rest", flags="FA", seq=SERVERS_OWN + 1, ack=FIRST + 2),
-            flow.reply(b"rest", flags="FA", seq=OWN + 1, ack=FIRST + 2),
-        )
+        self.server_segment(flow, b"rest", flags="FA", ack=FIRST + 2)
         self.assertPinned(flow, PinState.CLOSED)
         self.assertEqual(self.loads(X1), [0])
-        self.client_sends_spliced(
-            flow,
-            flow.request(flags="A", seq=FIRST + 2, ack=OWN + 6),
-            flow.request(flags="A", seq=FIRST + 2, ack=SERVERS_OWN + 6),
-        )
+        self.client_segment(flow, acked=6, seq=FIRST + 2)

@@ -38,8 +38,7 @@ class Beginning(TransferTest):
     """The SYN-ACK takes the slot, with all that identifies the connection; no segment is counted yet."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.assertUnowned(flow)
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
         self.assertMeasured(
@@ -53,9 +52,7 @@ class HandshakesRoundTrip(TransferTest):
     """The first round trip is measured from the SYN-ACK to its ACK."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        flow = self.half_opens(Flow(WEB, S1))
         self.passes(flow, 2 * SECOND)
         self.client_sends(flow, flow.ack(), completed(S1))
         self.assertGreater(self.columns(flow)["least_rtt_s"], 2)
@@ -66,9 +63,7 @@ class AnsweredTwice(TransferTest):
     """A repeated SYN-ACK gives no round trip."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        flow = self.half_opens(Flow(WEB, S1))
         self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
         self.client_sends(flow, flow.ack(), completed(S1))
         self.assertMeasured(flow, rtt_count=0, segments=0)
@@ -97,8 +92,7 @@ class OtherServers(TransferTest):
 
     def runTest(self) -> None:
         self.weigh(WEB, {S3: 1})
-        flow = Flow(WEB, S3)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S3))
         self.sends(flow, 0)
         self.assertUnowned(flow)
 
@@ -107,8 +101,7 @@ class NotFromItsBeginning(TransferTest):
     """A connection whose handshake did not pass is not measured."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.put_pin(flow, PinState.ESTABLISHED, age=0)
+        flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=0)
         self.sends(flow, 0)
         self.acknowledges(flow, MSS)
         self.assertUnowned(flow)
@@ -118,15 +111,13 @@ class Sample(TransferTest):
     """One of 2^n connections is measured: those whose fingerprint ends in n zeros."""
 
     def runTest(self) -> None:
-        self.switch.modify([entries.managed(S1, measured=1, sampling=2)])
-        self.addCleanup(self.switch.modify, [entries.managed(S1, measured=1)])
+        self.replace(entries.managed(S1, measured=1, sampling=2), entries.managed(S1, measured=1))
         slots: dict[int, Flow] = {}
         for key in bulk.keys(WEB, 40, seed=6):
             slots.setdefault(key.slot_1 % 4096, Flow.of(key, WEB, S1))
         chosen = 0
         for flow in slots.values():
-            self.opens(flow)
-            self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+            self.half_opens(flow)
             sampled = flow.key.fingerprint % 4 == 0
             chosen += sampled
             self.assertEqual(self.columns(flow)["flow"], flow.key.slot_1 if sampled else -1)
@@ -137,9 +128,7 @@ class SecondWay(TransferTest):
     """A connection in way 2 has a number above those of way 1."""
 
     def runTest(self) -> None:
-        flows = crowd()
-        self.establishes(flows.first)
-        self.establishes(flows.second)
+        flows = self.fills_both_ways(crowd())
         self.assertPinned(flows.second, PinState.ESTABLISHED, way=2)
         self.sends(flows.second, 0)
         columns = self.columns(flows.second, way=1)
@@ -199,8 +188,7 @@ class Unanswered(TransferTest):
     def runTest(self) -> None:
         first = Flow(WEB, S1)
         second, third = sharing(first, 2)
-        self.opens(first)
-        self.server_sends(first, first.syn_ack(), first_answer(S1))
+        self.half_opens(first)
         self.establishes(second)
         self.assertMeasured(first, flow=first.key.slot_1)
         self.passes(first, (OWNED_TICKS - UNANSWERED_TICKS + 1) * TICK_US)
@@ -226,8 +214,7 @@ class ForeignAcknowledgements(Established):
     """An ACK of data that was never sent, or acknowledged long ago, changes nothing and ends no measurement."""
 
     def runTest(self) -> None:
-        self.sends(self.flow, 0)
-        self.acknowledges(self.flow, MSS)
+        self.delivers(0)
         self.sends(self.flow, MSS)
         cells = self.cells(self.flow)
         for offset in (2 * MSS + 1, 1 << 30, 3 << 30, -1, 0):
@@ -271,8 +258,7 @@ class LeastIsForgotten(Established):
     def runTest(self) -> None:
         least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]
         self.put(self.flow, Register.TRANSFER_LEAST, (least >> 32) + 1 << 32 | 1)
-        self.sends(self.flow, 0)
-        self.acknowledges(self.flow, MSS)
+        self.delivers(0)
         self.assertGreater(self.columns(self.flow)["least_rtt_s"], 2e-6)
 
 
@@ -280,12 +266,10 @@ class Ambiguous(Established):
     """Any retransmission ends the measurement, since its ACK is ambiguous (Karn & Partridge)."""
 
     def runTest(self) -> None:
-        for place in (0, 1, 2, 1):
-            self.sends(self.flow, place * MSS)
+        self.sends_each((0, 1, 2, 1))
         self.acknowledges(self.flow, 3 * MSS)
         self.assertMeasured(self.flow, rtt_count=1, again=1)
-        self.sends(self.flow, 3 * MSS)
-        self.acknowledges(self.flow, 4 * MSS)
+        self.delivers(3 * MSS)
         self.assertMeasured(self.flow, rtt_count=2)
 
 
@@ -295,8 +279,7 @@ class NumbersWrap(TransferTest):
     first = (1 << 32) - 1500
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
+        flow = self.opens(Flow(WEB, S1))
         self.server_sends(flow, flow.reply(flags="SA", seq=self.first - 1, ack=FIRST + 1), first_answer(S1))
         ack = flow.request(flags="A", seq=FIRST + 1, ack=self.first)
         self.client_sends(flow, ack, completed(S1))
@@ -355,11 +338,9 @@ class MovedPin(TransferTest):
     """If a candidate answered the handshake, measuring the connection starts with the ACK that moves the pin to it."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.sends(flow, 0)
-        self.drain(S1)
-        self.weigh(WEB, {S2: 1})
+        self.drains()
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), again(WEB, S2))
         answer = ANSWER + 70_000

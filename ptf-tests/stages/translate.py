@@ -21,8 +21,7 @@ class BothWays(StageTest):
     """In a whole exchange the server receives its own address and port, and the client the service's."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.client_sends(flow, flow.data())
         self.server_sends(flow, flow.reply(b"HTTP/1.0 200 OK\r\n\r\n", flags="PA", seq=5001, ack=1019))
         self.server_sends(flow, flow.reply(flags="FA", seq=5020, ack=1019))
@@ -80,8 +79,7 @@ class Sizes(StageTest):
     """Payloads of no, odd, even and large size are translated."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         for size in (0, 1, 2, 1459, 1460, 8000):
             payload = bytes(range(256)) * 32
             self.client_sends(flow, flow.data(payload[:size]))
@@ -92,8 +90,7 @@ class ChecksumCarries(StageTest):
     """Incremental checksums are right for results of 0 and 0xffff and for all carries between."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         for checksum in (0x0000, 0x0001, 0x7FFF, 0xFFFE, 0xFFFF):
             base = octets(flow.at_server(flow.data(b"\0\0")))
             zero = int.from_bytes(base[14 + 20 + 16 : 14 + 20 + 18], "big")
@@ -141,10 +138,8 @@ class ServerMoves(StageTest):
     """A server's new address takes effect for its connections with the next packet."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
-        self.switch.modify([entries.server(type(S1)(S1.id, S2.host, 9090))])
-        self.addCleanup(self.switch.modify, [entries.server(S1)])
+        flow = self.establishes(Flow(WEB, S1))
+        self.replace(entries.server(type(S1)(S1.id, S2.host, 9090)), entries.server(S1))
         moved = flow.to(type(S1)(S1.id, S2.host, 9090))
         self.client_sends(moved, flow.data())
 

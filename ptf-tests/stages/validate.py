@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import StageTest, completed, first_answer, new, unpinned_mid
+from harness.base import StageTest, completed, unpinned_mid
 from harness.flow import Flow
 from harness.frames import ICMP, IP, changed, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, D1, D3, DNS, S1, UPLINK_HOST, WEB
@@ -29,9 +29,7 @@ class PaddedFrame(StageTest):
     """Ethernet padding after the packet is neither a wrong length nor payload: a bare ACK stays bare."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        flow = self.half_opens(Flow(WEB, S1))
         padding = bytes(6)
         sent = octets(flow.ack()) + padding
         expected = octets(flow.at_server(flow.ack())) + padding
@@ -56,8 +54,7 @@ class FirstFragmentTcp(StageTest):
     """The first fragment has ports and is forwarded."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.establishes(flow)
+        flow = self.establishes(Flow(WEB, S1))
         self.client_sends(flow, flow.request(b"first part", ip={"flags": "MF"}, flags="A"))
 
 
@@ -148,6 +145,5 @@ class Valid(StageTest):
     """The valid frames from which the other tests' frames are made are forwarded."""
 
     def runTest(self) -> None:
-        flow = Flow(WEB, S1)
-        self.client_sends(flow, flow.syn(), new(WEB, S1))
+        self.opens(Flow(WEB, S1))
         self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))

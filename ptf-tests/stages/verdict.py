@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from harness.base import AWAIT_S, Outcome, StageTest
 from harness.flow import Flow
-from harness.frames import ARP, BROADCAST, Ether, Packet, changed, layers, octets
+from harness.frames import ARP, Ether, Packet, changed, layers, octets
 from harness.plan import ABSENT, CLIENT, CLIENT_HOST, PORTS, S1, UNROUTED, UPLINK_HOST, WEB
-from harness.probes import between, ether, plain
+from harness.probes import arp_answer, arp_reply, arp_request, between, plain
 from sluice.names import Counter, DropReason, Meter, PuntReason
-
-
-def arp_reply() -> Packet:
-    """Return an ARP reply to the router, from which it can learn a neighbour."""
-    return layers(
-        ether(CLIENT_HOST),
-        ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
-    )
 
 
 class PacketOut(StageTest):
@@ -88,14 +80,6 @@ class Punting(StageTest):
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS_LIMITED, punt): 1})
 
 
-def arp_request(address: str) -> Packet:
-    """Return an ARP request for an address."""
-    return layers(
-        Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
-        ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst="00:00:00:00:00:00", pdst=address),
-    )
-
-
 class PuntLimited(Punting):
     """An ARP reply above its punt reason's rate is dropped, with a reason of its own."""
 
@@ -113,18 +97,15 @@ class SendersLimited(Punting):
     """Above the rate of `sender`, no sender is reported; requests are still answered, and replies to us reported."""
 
     def runTest(self) -> None:
-        answer = layers(
-            Ether(dst=CLIENT_HOST.mac, src=CLIENT.mac),
-            ARP(op=2, hwsrc=CLIENT.mac, psrc=CLIENT.address, hwdst=CLIENT_HOST.mac, pdst=CLIENT_HOST.address),
-        )
+        answer = arp_answer(CLIENT_HOST, CLIENT.address)
         limited = (Counter.PUNTS_LIMITED, PuntReason.SENDER)
         self.limit(PuntReason.SENDER, 2)
-        self.reports_sender(CLIENT, arp_request(CLIENT.address), PuntReason.SENDER, answer=answer)
-        self.reports_sender(CLIENT, arp_request(ABSENT), PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
+        self.reports_sender(CLIENT, arp_request(CLIENT_HOST, CLIENT.address), PuntReason.SENDER, answer=answer)
+        self.reports_sender(CLIENT, arp_request(CLIENT_HOST, ABSENT), PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
         self.spent()
         for _ in range(2):
-            self.forwards(CLIENT, arp_request(CLIENT.address), CLIENT, answer, limited)
-            self.drops(CLIENT, arp_request(ABSENT), DropReason.ARP_IGNORED, limited)
+            self.forwards(CLIENT, arp_request(CLIENT_HOST, CLIENT.address), CLIENT, answer, limited)
+            self.drops(CLIENT, arp_request(CLIENT_HOST, ABSENT), DropReason.ARP_IGNORED, limited)
         self.reports_sender(CLIENT, arp_reply(), PuntReason.ARP)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,15 +48,7 @@ def rows(measurements: Measurements) -> list[dict[str, Any]]:
     def row(who: str, case: Case, rates: list[float]) -> dict[str, Any]:
         p50, p99 = measurements.p50.get((who, case)), measurements.p99.get((who, case))
         latency = {"p50": round(median(p50), 1), "p99": round(median(p99), 1)} if p50 and p99 else None
-        return {
-            "who": who,
-            "frame": case.frame,
-            "servers": case.servers,
-            "connections": case.connections,
-            "entries": case.entries,
-            "pps": round(median(rates)),
-            "latency_us": latency,
-        }
+        return {"who": who, **asdict(case), "pps": round(median(rates)), "latency_us": latency}
 
     return [row(who, case, rates) for (who, case), rates in measurements.pps.items()]
 
@@ -77,7 +69,7 @@ def details(measurements: Measurements, machine: Mapping[str, Any]) -> dict[str,
     return {
         "machine": dict(machine),
         "pps_rounds": [
-            {"who": who, **_fields(case), "pps": [round(rate) for rate in rates]}
+            {"who": who, **asdict(case), "pps": [round(rate) for rate in rates]}
             for (who, case), rates in measurements.pps.items()
         ],
         "syns_per_s": {who: round(median(rates)) for who, rates in measurements.syns.items()},
@@ -88,15 +80,6 @@ def details(measurements: Measurements, machine: Mapping[str, Any]) -> dict[str,
         "rss_large_mb": measurements.rss_large_mb,
         "verdicts": verdicts(measurements),
         "failures": measurements.failures,
-    }
-
-
-def _fields(case: Case) -> dict[str, int]:
-    return {
-        "frame": case.frame,
-        "servers": case.servers,
-        "connections": case.connections,
-        "entries": case.entries,
     }
 
 

@@ -87,30 +87,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--round", type=int, default=ROUND_PACKETS, help="packets between two batches of writes")
     parser.set_defaults(subject=SLUICE)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--twin", dest="subject", action="store_const", const=TWIN, help="with Tofino's tables in place of BMv2"
-    )
-    which.add_argument(
-        "--model",
-        dest="subject",
-        action="store_const",
-        const=MODEL,
-        help="the twin against Tofino's model of $SDE_INSTALL, as root",
-    )
-    which.add_argument(
-        "--content",
-        dest="subject",
-        action="store_const",
-        const=CONTENT,
-        help="with a content service, which the twin has not",
-    )
-    which.add_argument(
-        "--selectors",
-        dest="subject",
-        action="store_const",
-        const=SELECTORS,
-        help="groups of all hash algorithms in place of sluice",
-    )
+    for flag, subject, text in (
+        ("--twin", TWIN, "with Tofino's tables in place of BMv2"),
+        ("--model", MODEL, "the twin against Tofino's model of $SDE_INSTALL, as root"),
+        ("--content", CONTENT, "with a content service, which the twin has not"),
+        ("--selectors", SELECTORS, "groups of all hash algorithms in place of sluice"),
+    ):
+        which.add_argument(flag, dest="subject", action="store_const", const=subject, help=text)
     parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
     parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
     parser.add_argument("--results", type=Path, help="the report [results/differential/PROGRAM.json]")
@@ -213,17 +196,9 @@ def run(
 
 
 def _print(result: dict[str, object]) -> None:
-    for key in (
-        "packets",
-        "seed",
-        "updates",
-        "frames_out",
-        "register_cells",
-        "registers_not_zero",
-        "left_out",
-        "seconds",
-    ):
-        print(f"{key.replace('_', ' '):>18}  {result[key]}")
+    for key, value in result.items():
+        if key not in ("counters_not_zero", "differences", "examples"):
+            print(f"{key.replace('_', ' '):>18}  {value}")
     differences, examples = result["differences"], result["examples"]
     assert isinstance(differences, dict)
     assert isinstance(examples, dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from finsy.proto import p4d, p4i, p4r
 
@@ -37,24 +38,6 @@ class Control:
         self._labelled: dict[str, p4r.TableEntry] = {}
         self._nodes: list[tuple[int, list[int]]] = []
         self._groups: dict[int, list[int]] = {}
-        self._commands: dict[str, Callable[..., str | None]] = {
-            "mirroring_add": self._mirror,
-            "mirroring_add_mc": self._mirror_group,
-            "mirroring_delete": self._mirror_end,
-            "mirroring_get": _nothing,
-            "mc_mgrp_create": self._group,
-            "mc_node_create": self._node,
-            "mc_node_update": self._node_again,
-            "mc_node_associate": self._associate,
-            "counter_read": self._counter_read,
-            "counter_write": self._counter_write,
-            "register_read": self._register_read,
-            "register_write": self._register_write,
-            "register_reset": self._register_reset,
-            "meter_get_rates": self._meter_read,
-            "meter_set_rates": self._meter_set,
-            "meter_array_set_rates": self._meter_set_all,
-        }
 
     def carry_out(self, statement: Add | SetDefault | Command) -> str | None:
         """Execute a statement; return its output in simple_switch_CLI's wording, None without output.
@@ -70,7 +53,7 @@ class Control:
             case SetDefault():
                 self._client.write([self._entries.set_default(statement)])
             case Command(name=name, words=words):
-                command = self._commands[name]
+                command: Callable[..., str | None] = getattr(self, f"do_{name}")
                 try:
                     inspect.signature(command).bind(*words)
                 except TypeError as error:
@@ -110,26 +93,27 @@ class Control:
     def _modify(self, entity: p4r.Entity) -> None:
         self._client.write([p4r.Update(type=p4r.Update.MODIFY, entity=entity)])
 
-    def _group(self, group: str) -> None:
+    def _replicate(self, kind: p4r.Update.Type.ValueType, **entry: Any) -> None:
+        entity = p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(**entry))
+        self._client.write([p4r.Update(type=kind, entity=entity)])
+
+    def do_mc_mgrp_create(self, group: str) -> None:
         self._groups[number(group)] = []
         entry = p4r.MulticastGroupEntry(multicast_group_id=number(group))
-        entity = p4r.Entity(
-            packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=entry)
-        )
-        self._client.write([p4r.Update(type=p4r.Update.INSERT, entity=entity)])
+        self._replicate(p4r.Update.INSERT, multicast_group_entry=entry)
 
-    def _node(self, instance: str, *ports: str) -> str:
+    def do_mc_node_create(self, instance: str, *ports: str) -> str:
         self._nodes.append((number(instance), [number(port) for port in ports if port != "|"]))
         return f"node was created with handle {len(self._nodes) - 1}"
 
-    def _node_again(self, node: str, *ports: str) -> None:
+    def do_mc_node_update(self, node: str, *ports: str) -> None:
         instance, _ = self._known(number(node))
         self._nodes[number(node)] = (instance, [number(port) for port in ports if port != "|"])
         for group, nodes in self._groups.items():
             if number(node) in nodes:
                 self._write_group(group)
 
-    def _associate(self, group: str, node: str) -> None:
+    def do_mc_node_associate(self, group: str, node: str) -> None:
         self._known(number(node))
         if number(group) not in self._groups:
             raise StfError(f"multicast group {group} was not created")
@@ -147,27 +131,24 @@ class Control:
 
     def _write_group(self, group: int) -> None:
         entry = p4r.MulticastGroupEntry(multicast_group_id=group, replicas=self._replicas(group))
-        self._modify(
-            p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=entry))
-        )
+        self._replicate(p4r.Update.MODIFY, multicast_group_entry=entry)
 
     def _session(self, session: str, replicas: list[p4r.Replica]) -> None:
         entry = p4r.CloneSessionEntry(session_id=number(session), replicas=replicas)
-        engine = p4r.PacketReplicationEngineEntry(clone_session_entry=entry)
-        entity = p4r.Entity(packet_replication_engine_entry=engine)
-        self._client.write([p4r.Update(type=p4r.Update.INSERT, entity=entity)])
+        self._replicate(p4r.Update.INSERT, clone_session_entry=entry)
 
-    def _mirror(self, session: str, port: str) -> None:
+    def do_mirroring_add(self, session: str, port: str) -> None:
         # Like BMv2's own mirroring, use instance 0, which P4Runtime allows.
         self._session(session, [p4r.Replica(egress_port=number(port), instance=0)])
 
-    def _mirror_group(self, session: str, group: str) -> None:
+    def do_mirroring_add_mc(self, session: str, group: str) -> None:
         self._session(session, self._replicas(number(group)))
 
-    def _mirror_end(self, session: str) -> None:
-        entry = p4r.CloneSessionEntry(session_id=number(session))
-        entity = p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(clone_session_entry=entry))
-        self._client.write([p4r.Update(type=p4r.Update.DELETE, entity=entity)])
+    def do_mirroring_delete(self, session: str) -> None:
+        self._replicate(p4r.Update.DELETE, clone_session_entry=p4r.CloneSessionEntry(session_id=number(session)))
+
+    def do_mirroring_get(self, *_words: str) -> None:
+        """Do nothing: the command only shows a session, which later statements use and thereby check."""
 
     def _register(self, name: str, index: int | None) -> p4r.RegisterEntry:
         register = find("register", name, self._p4info.registers, lambda register: register.preamble.name)
@@ -176,16 +157,16 @@ class Control:
             entry.index.index = index
         return entry
 
-    def _register_read(self, name: str, index: str) -> str:
+    def do_register_read(self, name: str, index: str) -> str:
         (entity,) = self._client.read([p4r.Entity(register_entry=self._register(name, number(index)))])
         return f"{name}[{index}]= {int.from_bytes(entity.register_entry.data.bitstring)}"
 
-    def _register_write(self, name: str, index: str, value: str) -> None:
+    def do_register_write(self, name: str, index: str, value: str) -> None:
         entry = self._register(name, number(index))
         entry.data.CopyFrom(p4d.P4Data(bitstring=canonical(number(value))))
         self._modify(p4r.Entity(register_entry=entry))
 
-    def _register_reset(self, name: str) -> None:
+    def do_register_reset(self, name: str) -> None:
         entry = self._register(name, None)
         entry.data.CopyFrom(p4d.P4Data(bitstring=b"\0"))
         self._modify(p4r.Entity(register_entry=entry))
@@ -194,12 +175,12 @@ class Control:
         counter = find("counter", name, self._p4info.counters, lambda counter: counter.preamble.name)
         return p4r.CounterEntry(counter_id=counter.preamble.id, index=p4r.Index(index=number(index)))
 
-    def _counter_read(self, name: str, index: str) -> str:
+    def do_counter_read(self, name: str, index: str) -> str:
         (entity,) = self._client.read([p4r.Entity(counter_entry=self._counter(name, index))])
         data = entity.counter_entry.data
         return f"{name}[{index}]= ({data.byte_count} bytes, {data.packet_count} packets)"
 
-    def _counter_write(self, name: str, index: str, packets: str, octets: str) -> None:
+    def do_counter_write(self, name: str, index: str, packets: str, octets: str) -> None:
         entry = self._counter(name, index)
         entry.data.packet_count, entry.data.byte_count = number(packets), number(octets)
         self._modify(p4r.Entity(counter_entry=entry))
@@ -207,7 +188,7 @@ class Control:
     def _meter(self, name: str) -> p4i.Meter:
         return find("meter", name, self._p4info.meters, lambda meter: meter.preamble.name)
 
-    def _meter_read(self, name: str, index: str) -> str:
+    def do_meter_get_rates(self, name: str, index: str) -> str:
         entry = p4r.MeterEntry(meter_id=self._meter(name).preamble.id, index=p4r.Index(index=number(index)))
         (entity,) = self._client.read([p4r.Entity(meter_entry=entry)])
         config = entity.meter_entry.config
@@ -215,15 +196,15 @@ class Control:
         lines = (f"{at}: info rate = {rate / 1e6}, burst size = {burst}" for at, (rate, burst) in enumerate(rates))
         return "\n".join(lines)
 
-    def _meter_set(self, name: str, index: str, *rates: str) -> None:
+    def do_meter_set_rates(self, name: str, index: str, *rates: str) -> None:
         meter = self._meter(name)
         entry = p4r.MeterEntry(meter_id=meter.preamble.id, index=p4r.Index(index=number(index)))
         entry.config.CopyFrom(_meter_config(rates))
         self._modify(p4r.Entity(meter_entry=entry))
 
-    def _meter_set_all(self, name: str, *rates: str) -> None:
+    def do_meter_array_set_rates(self, name: str, *rates: str) -> None:
         for index in range(self._meter(name).size):
-            self._meter_set(name, str(index), *rates)
+            self.do_meter_set_rates(name, str(index), *rates)
 
 
 def _meter_config(rates: tuple[str, ...]) -> p4r.MeterConfig:
@@ -234,7 +215,3 @@ def _meter_config(rates: tuple[str, ...]) -> p4r.MeterConfig:
         return p4r.MeterConfig(cir=cir, cburst=number(low_burst), pir=pir, pburst=number(high_burst))
     except ValueError:
         raise StfError(f"two RATE:BURST are expected, not {' '.join(rates)}") from None
-
-
-def _nothing(*_words: str) -> None:
-    """Do nothing: the command only shows a session, which later statements use and thereby check."""

@@ -205,20 +205,23 @@ def _balance(config: Config) -> Iterator[Finding]:
                 f"give at least {INTERVAL_MIN_S:g}",
             )
             continue
-        if options.window_s > MOST_INTERVALS * options.period_s:
-            yield Finding(
-                (*path, "window_s"),
-                f"{options.window_s:g} s are more than {MOST_INTERVALS} periods of {options.period_s:g} s",
-                f"give at most {MOST_INTERVALS * options.period_s:g}",
-            )
-            continue
-        intervals = options.window_s / options.period_s
-        if abs(intervals - round(intervals)) > 1e-9 or round(intervals) < 1:
-            yield Finding(
-                (*path, "window_s"),
-                f"{options.window_s:g} is not a multiple of period_s ({options.period_s:g})",
-                f"for example {max(1, round(intervals)) * options.period_s:g}",
-            )
+        yield from _window(path, "period_s", options.period_s, options.window_s, tolerance=1e-9)
+
+
+def _window(path: Path, period: str, period_s: float, window_s: float, tolerance: float) -> Iterator[Finding]:
+    intervals = window_s / period_s
+    if window_s > MOST_INTERVALS * period_s:
+        yield Finding(
+            (*path, "window_s"),
+            f"{window_s:g} s are more than {MOST_INTERVALS} periods of {period_s:g} s",
+            f"give at most {MOST_INTERVALS * period_s:g}",
+        )
+    elif abs(intervals - round(intervals)) > tolerance or round(intervals) < 1:
+        yield Finding(
+            (*path, "window_s"),
+            f"{window_s:g} is not a multiple of {period} ({period_s:g})",
+            f"for example {max(1, round(intervals)) * period_s:g}",
+        )
 
 
 def _news(config: Config) -> Iterator[Finding]:
@@ -274,21 +277,9 @@ def _news_times(config: Config) -> Iterator[Finding]:
     ):
         if seconds < INTERVAL_MIN_S:
             yield Finding(path, f"{seconds:g} s is faster than a switch is read", f"give at least {INTERVAL_MIN_S:g}")
-    if extra.detection_s < INTERVAL_MIN_S:
-        return
-    intervals = extra.window_s / extra.detection_s
-    if intervals > MOST_INTERVALS:
-        yield Finding(
-            (*production, "window_s"),
-            f"{extra.window_s:g} s are more than {MOST_INTERVALS} periods of {extra.detection_s:g} s",
-            f"give at most {MOST_INTERVALS * extra.detection_s:g}",
-        )
-    elif abs(intervals - round(intervals)) > 1e-9 * intervals:
-        yield Finding(
-            (*production, "window_s"),
-            f"{extra.window_s:g} is not a multiple of detection_s ({extra.detection_s:g})",
-            f"for example {max(1, round(intervals)) * extra.detection_s:g}",
-        )
+    if extra.detection_s >= INTERVAL_MIN_S:
+        tolerance = 1e-9 * extra.window_s / extra.detection_s
+        yield from _window(production, "detection_s", extra.detection_s, extra.window_s, tolerance)
 
 
 def _news_limits(config: Config) -> Iterator[Finding]:
@@ -311,25 +302,15 @@ def _news_limits(config: Config) -> Iterator[Finding]:
 
 def _sizes(config: Config) -> Iterator[Finding]:
     servers = sum(len(service.members) for service in config.services)
-    if servers >= SERVERS:
-        yield Finding(
-            ("services",),
-            f"{servers} servers; the program holds {SERVERS - 1}",
-            "use fewer, or build the program with a larger table",
-        )
-    if len(config.services) >= SERVICES:
-        yield Finding(
-            ("services",),
-            f"{len(config.services)} services; the program holds {SERVICES - 1}",
-            "use fewer, or build the program with a larger table",
-        )
     prefixes = {interface.address.network for interface in config.interfaces} | {route.to for route in config.routes}
-    if len(prefixes) > ROUTES:
-        yield Finding(
-            ("routes",),
-            f"{len(prefixes)} prefixes with the interfaces'; the program holds {ROUTES}",
-            "use fewer, or build the program with a larger table",
-        )
+    for key, number, what, most in (
+        ("services", servers, "servers", SERVERS - 1),
+        ("services", len(config.services), "services", SERVICES - 1),
+        ("routes", len(prefixes), "prefixes with the interfaces'", ROUTES),
+    ):
+        if number > most:
+            text = f"{number} {what}; the program holds {most}"
+            yield Finding((key,), text, "use fewer, or build the program with a larger table")
     if config.news is not None:
         watched = {service.address for service in config.services} | {host.address for host in config.news.hosts}
         room = DESTINATIONS - 1 - _FOR_HOT_SPOTS

@@ -49,7 +49,8 @@ def _connection(client: str, pin: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {pin['server']} {pin['unwilling']}: it gets no new connections")
     if pin["weights"]:
         when = f"then ({_clock(pin['weights_unix_s'])})" if pin["weights_of"] == "trace" else "now (no trace of then)"
-        lines.append(f"  weights {when}: {_listed(pin['weights'])}")
+        weights = ", ".join(f"{name} {weight}" for name, weight in pin["weights"].items())
+        lines.append(f"  weights {when}: {weights}")
     return lines
 
 
@@ -78,10 +79,6 @@ def _limits(limits: list[Mapping[str, Any]]) -> list[str]:
         f"limit, {_LIMITS[limit['limit']]}: {limit['rate_per_s']:g} new connections/s, {limit['burst']:g} at once"
         for limit in limits
     ]
-
-
-def _listed(weights: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {weight}" for name, weight in weights.items())
 
 
 def _clock(unix_s: float) -> str:

@@ -82,30 +82,19 @@ def _of_switch(shown: dict[str, Any]) -> Iterator[Metric]:
 def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
     rows = [((service["name"],), service) for service in services]
     yield from _families("sluice_service", columns.SERVICE, ["service"], rows)
-    condition = GaugeMetricFamily(
-        "sluice_service_condition", "1 for the current condition", labels=["service", "condition"]
-    )
-    for service in services:
-        condition.add_metric([service["name"], service["condition"]], 1)
-    yield condition
-    refuses = GaugeMetricFamily(
-        "sluice_service_refuses", "1 while new connections are refused because all servers are full", labels=["service"]
-    )
-    for service in services:
-        refuses.add_metric([service["name"]], float(service["refuses"]))
-    yield refuses
+    conditions = {(service["name"], service["condition"]): 1.0 for service in services}
+    yield _gauge("sluice_service_condition", "1 for the current condition", ["service", "condition"], conditions)
+    refuses = {(service["name"],): float(service["refuses"]) for service in services}
+    meaning = "1 while new connections are refused because all servers are full"
+    yield _gauge("sluice_service_refuses", meaning, ["service"], refuses)
 
 
 def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
     labels = ["service", "server"]
-    rows = [(service["name"], server) for service in services for server in service["servers"]]
-    values = [((service, server["name"]), server) for service, server in rows]
+    values = [((service["name"], server["name"]), server) for service in services for server in service["servers"]]
     yield from _families("sluice_server", (*columns.SERVER, *columns.SERVER_LEVELS), labels, values)
-    gauge = GaugeMetricFamily("sluice_server_state", "1 for the current state", labels=[*labels, "state"])
-    for service, server in rows:
-        for state in _STATES:
-            gauge.add_metric([service, server["name"], state], float(server["state"] == state))
-    yield gauge
+    states = {(*name, state): float(server["state"] == state) for name, server in values for state in _STATES}
+    yield _gauge("sluice_server_state", "1 for the current state", [*labels, "state"], states)
 
 
 def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
@@ -123,15 +112,10 @@ def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
         ((service["name"], name), group) for service in services for name, group in service["content"]["groups"].items()
     ]
     yield from _families("sluice_content", columns.GROUP, ["service", "group"], groups)
-    without = GaugeMetricFamily(
-        "sluice_content_without_agents",
-        "1 while no agent answers; the label has what new connections get: refuse, or a group",
-        labels=["service", "does"],
-    )
-    for service in services:
-        if (does := service["content"]["without_agents"]) is not None:
-            without.add_metric([service["name"], does], 1)
-    yield without
+    does = [(service["name"], service["content"]["without_agents"]) for service in services]
+    meaning = "1 while no agent answers; the label has what new connections get: refuse, or a group"
+    without = {labels: 1.0 for labels in does if labels[1] is not None}
+    yield _gauge("sluice_content_without_agents", meaning, ["service", "does"], without)
     agents = [
         ((service["name"], agent["name"]), agent) for service in services for agent in service["content"]["agents"]
     ]
@@ -161,17 +145,19 @@ def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
     yield GaugeMetricFamily("sluice_news_ar_average_bytes_per_second", "Long-term average of AR", average)
     yield GaugeMetricFamily("sluice_news_flows", "Responses that AR was measured on", news["flows"])
     yield GaugeMetricFamily("sluice_news_flow_share", "Share of the responses that is measured", news["flow_share"])
-    cause = GaugeMetricFamily(
-        "sluice_news_cause", "1 for the cause that flash-crowd control has found", labels=["cause"]
-    )
-    cause.add_metric([news["cause"]], 1)
-    yield cause
-    limit = GaugeMetricFamily("sluice_news_limit_per_second", "Limit on new connections", labels=["destination"])
-    for row in news["limits"]:
-        limit.add_metric([row["destination"]], row["limit_per_s"])
-    yield limit
+    cause = {(news["cause"],): 1.0}
+    yield _gauge("sluice_news_cause", "1 for the cause that flash-crowd control has found", ["cause"], cause)
+    limits = {(row["destination"],): row["limit_per_s"] for row in news["limits"]}
+    yield _gauge("sluice_news_limit_per_second", "Limit on new connections", ["destination"], limits)
     rows = [((row["name"],), row) for row in news["destinations"]]
     yield from _families("sluice_destination", columns.DESTINATION, ["destination"], rows)
+
+
+def _gauge(name: str, meaning: str, labels: Sequence[str], values: Mapping[tuple[str, ...], float]) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for row, value in values.items():
+        family.add_metric(row, value)
+    return family
 
 
 def _families(

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 from configs import web
 from fakeswitch import FakeSwitch
 from live import WriteConfig
-
-
-@pytest.fixture
-async def switch() -> AsyncGenerator[FakeSwitch]:
-    async with FakeSwitch() as fake:
-        yield fake
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from fakeswitch import FakeSwitch
 from sluice.config.load import load
 from sluice.controller import Controller
 from sluice.features.balance.trace import Trace
+from sluice.loops.link import Link
 
 PATIENCE_S = 60.0
 
@@ -39,6 +40,12 @@ class Running:
         self._trace_path = config.with_suffix(f".{id(self)}.jsonl")
         self.trace = Trace(self._trace_path)
         self.controller = Controller(load(config), str(config), self.trace, self.lines.append)
+
+    @property
+    def link(self) -> Link:
+        """The controller's link to the switch, which it has while it leads."""
+        assert self.controller.link is not None
+        return self.controller.link
 
     def ready(self, times: int = 1) -> bool:
         """Return whether the controller has announced `times` times that the switch is programmed."""
@@ -69,11 +76,32 @@ async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running
         it.trace.close()
 
 
-def feed(switch: FakeSwitch, server: int, syn: int, synack: int, completed: int | None = None) -> None:
+async def run_once(config: Path) -> None:
+    """Run a controller until its first decision."""
+    async with running(config):
+        pass
+
+
+def rivals(write_config: WriteConfig, **options: str) -> tuple[Path, Path]:
+    """Write configurations of two controllers; the second has the higher election id."""
+    low, high = write_config("low.yaml", **options), write_config("high.yaml", **options)
+    for config, election_id in ((low, 5), (high, 9)):
+        config.write_text(config.read_text().replace("device_id: 1", f"device_id: 1, election_id: {election_id}"))
+    return low, high
+
+
+def feed(switch: FakeSwitch, server: int, syn: int, synack: int) -> None:
     """Count SYNs, SYN-ACKs and completed handshakes of a server."""
     switch.count("ledger_syn", server, syn)
     switch.count("ledger_synack", server, synack)
-    switch.count("ledger_completed", server, synack if completed is None else completed)
+    switch.count("ledger_completed", server, synack)
+
+
+async def overload(switch: FakeSwitch) -> None:
+    """Let server 1 lose half of its SYNs; wait until it has lost share."""
+    feed(switch, 1, syn=100, synack=50)
+    feed(switch, 2, syn=100, synack=100)
+    await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
 
 
 async def settled(it: Running) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec
 
 from sluice.loops.watchedtime import WatchedLoop
 from virtual import Clock
+
+P = ParamSpec("P")
 
 
 class StalledLoop(WatchedLoop):
@@ -25,7 +28,12 @@ def stall(seconds: float) -> None:
     loop.clock.now += seconds
 
 
-def on_a_stalled_loop(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end on a stalled loop."""
-    with asyncio.Runner(loop_factory=StalledLoop) as runner:
-        runner.run(coroutine)
+def stalled(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Decorate a test that runs to its end on a stalled loop."""
+
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=StalledLoop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run

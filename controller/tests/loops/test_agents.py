@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from content import content
 from fakeagent import FakeAgent
 from fakeswitch import FakeSwitch
-from live import running, until
+from live import Running, running, until
 from sluice.agents import cookies
 from sluice.agents.cookies import LIFE_S, Cookies
 from sluice.agents.messages import make
@@ -26,7 +26,6 @@ from sluice.views.statustext import render
 
 SHOP, A1, A2, X1, X2, X3 = 1, 1, 2, 3, 4, 5
 BOTH = {A1: 64, A2: 192}
-WriteShop = Callable[[], Path]
 
 
 @pytest.fixture
@@ -41,6 +40,12 @@ def config(switch: FakeSwitch, tmp_path: Path, pipeline_dir: Path, agents: tuple
     controls = (agents[0].control, agents[1].control)
     path.write_text(content(switch.address, str(pipeline_dir), control=str(tmp_path / "sluice.sock"), agents=controls))
     return path
+
+
+def _spliced(it: Running) -> int:
+    """Return the number of spliced connections that the agents of the first service report."""
+    world = it.controller.world
+    return world[Content].agents.total(world.plan.services[0]).counts["spliced"]
 
 
 def _change(config: Path, old: str, new: str) -> None:
@@ -163,12 +168,7 @@ async def test_an_agent_that_refuses_is_named_and_nothing_changes(
     config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
 ) -> None:
     async with running(config) as it:
-        await until(
-            lambda: (
-                it.controller.world[Content].agents.total(it.controller.world.plan.services[0]).counts["spliced"] == 16
-            ),
-            "both",
-        )
+        await until(lambda: _spliced(it) == 16, "both")
         before, writes = agents[0].has, len(switch.writes)
         agents[1].refuses = [
             make("Problem", service="shop", path="rules[0].match", message="no such field", remedy="b")
@@ -188,12 +188,7 @@ async def test_status_and_metrics_show_agents_and_rules(
     for agent in agents:
         agent.hits = {"big": 3, "perl": 0}
     async with running(config) as it:
-        await until(
-            lambda: (
-                it.controller.world[Content].agents.total(it.controller.world.plan.services[0]).counts["spliced"] == 16
-            ),
-            "both",
-        )
+        await until(lambda: _spliced(it) == 16, "both")
         await agents[1].stop()
         await until(lambda: A2 in it.controller.world[Content].state.away.absent, "the second to be missed")
         shown = await gather(it.controller)

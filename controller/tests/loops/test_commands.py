@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fakeswitch import FakeSwitch
-from live import PATIENCE_S, WriteConfig, feed, running, settled, until
+from live import PATIENCE_S, WriteConfig, feed, overload, rivals, running, settled, until
 from sluice.controller import Controller
 from sluice.loops import controlclient
 from sluice.loops.commands import Refused
@@ -151,9 +151,7 @@ async def test_a_drain_that_the_switch_refuses_is_taken_back_and_does_not_come_a
 
 async def test_a_mode_that_the_switch_refuses_is_taken_back(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
-        feed(switch, 1, syn=100, synack=50)
-        feed(switch, 2, syn=100, synack=100)
-        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await overload(switch)
         await settled(it)
         left, decided = switch.weights(1), len(it.decisions())
         switch.refuse_table = "choose"
@@ -169,9 +167,7 @@ async def test_a_mode_that_the_switch_refuses_is_taken_back(switch: FakeSwitch, 
 async def test_a_drain_that_another_controller_undid_does_not_come_again(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
-    low, high = write_config("low.yaml"), write_config("high.yaml")
-    low.write_text(low.read_text().replace("device_id: 1", "device_id: 1, election_id: 5"))
-    high.write_text(high.read_text().replace("device_id: 1", "device_id: 1, election_id: 9"))
+    low, high = rivals(write_config)
     async with running(low) as it:
         await _ask(it.controller, command="drain", server="s1")
         async with running(high) as other:
@@ -222,8 +218,7 @@ def test_no_controller_is_said() -> None:
 
 async def test_cancelled_sender_does_not_cost_the_lead(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
-        link = it.controller.link
-        assert link is not None
+        link = it.link
         for _ in range(20):
             sending = asyncio.create_task(link.session.send_packet(b"\0" * 1400, 1))
             await asyncio.sleep(0)
@@ -238,7 +233,6 @@ async def test_packets_that_several_tasks_send_at_once_do_not_cost_the_lead(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     async with running(write_config()) as it:
-        link = it.controller.link
-        assert link is not None
+        link = it.link
         await asyncio.gather(*(link.session.send_packet(b"\0" * 1400, 1) for _ in range(500)))
         assert link.session.is_primary

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from live import Running, WriteConfig, feed, running, settled, until
+from live import Running, WriteConfig, feed, overload, rivals, run_once, running, settled, until
 from sluice.config.load import load
 from sluice.controller import Controller
 from sluice.features import Balance
@@ -24,19 +24,14 @@ async def test_programs_an_empty_switch_and_says_so(switch: FakeSwitch, write_co
     assert switch.pushes == 1
     assert switch.weights(1) == {1: 128, 2: 128}
     assert switch.weights(1, "choose_stable") == {1: 128, 2: 128}
-    assert len(switch.entries("ports")) == 3
-    assert len(switch.entries("owned")) == 4
-    assert len(switch.entries("routes")) == 4
-    assert len(switch.entries("services")) == 3
-    assert len(switch.entries("egress_vlan")) == 1
+    sizes = {"ports": 3, "owned": 4, "routes": 4, "services": 3, "egress_vlan": 1}
+    assert {table: len(switch.entries(table)) for table in sizes} == sizes
 
 
 async def test_loaded_server_loses_share_in_single_writes(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
         before = len(switch.writes)
-        feed(switch, 1, syn=100, synack=50)
-        feed(switch, 2, syn=100, synack=100)
-        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await overload(switch)
         for request in switch.writes[before:]:
             assert len(request.updates) == 1, "a change of weights is one update in one request"
             assert request.updates[0].type == p4r.Update.MODIFY
@@ -55,9 +50,7 @@ async def test_writes_nothing_while_nothing_changes(switch: FakeSwitch, write_co
 async def test_controller_restart_changes_nothing_in_the_switch(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
     async with running(config) as it:
-        feed(switch, 1, syn=100, synack=50)
-        feed(switch, 2, syn=100, synack=100)
-        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await overload(switch)
         await settled(it)
     left, writes = switch.weights(1), len(switch.writes)
     async with running(config) as again:
@@ -74,9 +67,7 @@ async def test_switch_restart_restores_everything_with_the_ratios_reached(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     async with running(write_config()) as it:
-        feed(switch, 1, syn=100, synack=50)
-        feed(switch, 2, syn=100, synack=100)
-        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await overload(switch)
         before = switch.weights(1)
         await switch.restart()
         await until(lambda: it.ready(2), "the second ready line")
@@ -87,8 +78,7 @@ async def test_switch_restart_restores_everything_with_the_ratios_reached(
 
 async def test_program_without_a_cookie_is_recognised(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
-    async with running(config):
-        pass
+    await run_once(config)
     assert switch.config is not None
     switch.config.ClearField("cookie")
     async with running(config) as again:
@@ -98,8 +88,7 @@ async def test_program_without_a_cookie_is_recognised(switch: FakeSwitch, write_
 
 async def test_other_program_is_replaced(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
-    async with running(config):
-        pass
+    await run_once(config)
     assert switch.config is not None
     switch.config.cookie.cookie += 1
     switch.config.p4info.pkg_info.name = "basic"
@@ -166,8 +155,7 @@ async def test_connections_end_when_that_was_ordered(switch: FakeSwitch, write_c
 
 async def test_surplus_entries_of_an_adopted_switch_go(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config()
-    async with running(config):
-        pass
+    await run_once(config)
     text = config.read_text().replace("routes: [{to: 0.0.0.0/0, via: 10.0.1.9}]", "routes: []")
     config.write_text(text)
     async with running(config) as again:
@@ -180,9 +168,7 @@ async def test_server_added_while_the_controller_was_away_is_new_and_numbers_sta
 ) -> None:
     config = write_config()
     async with running(config) as it:
-        feed(switch, 1, syn=100, synack=50)
-        feed(switch, 2, syn=100, synack=100)
-        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await overload(switch)
         await settled(it)
     left = switch.weights(1)
     added = "  - {name: s0, address: 10.0.2.3, port: 80}\n  - {name: s1, address: 10.0.2.2"
@@ -197,9 +183,7 @@ async def test_server_added_while_the_controller_was_away_is_new_and_numbers_sta
 async def test_second_controller_stands_by_and_takes_over(switch: FakeSwitch, write_config: WriteConfig) -> None:
     first_config, second_config = write_config("first.yaml"), write_config("second.yaml")
     async with running(first_config) as first:
-        feed(switch, 1, syn=100, synack=50)
-        feed(switch, 2, syn=100, synack=100)
-        await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
+        await overload(switch)
         await settled(first)
         second = running(second_config, ready=False)
         it = await second.__aenter__()
@@ -224,9 +208,7 @@ async def test_second_controller_stands_by_and_takes_over(switch: FakeSwitch, wr
 async def test_higher_configured_election_id_takes_over_and_the_other_stands_by(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
-    low, high = write_config("low.yaml"), write_config("high.yaml")
-    low.write_text(low.read_text().replace("device_id: 1", "device_id: 1, election_id: 5"))
-    high.write_text(high.read_text().replace("device_id: 1", "device_id: 1, election_id: 9"))
+    low, high = rivals(write_config)
     async with running(low) as loser:
         async with running(high) as winner:
             assert "adopted=yes" in winner.lines[0]
@@ -323,8 +305,7 @@ async def test_missing_registers_name_the_remedy(tmp_path: Path, pipeline_dir: P
         config = tmp_path / "sluice.yaml"
         config.write_text(web(bmv2.address, str(pipeline_dir)))
         with pytest.raises(SwitchError, match=r"set switch\.thrift"):
-            async with running(config):
-                pass
+            await run_once(config)
 
 
 async def test_controller_restart_keeps_what_was_ejected(switch: FakeSwitch, write_config: WriteConfig) -> None:

@@ -34,6 +34,12 @@ async def _out(switch: FakeSwitch) -> tuple[int, Any]:
     return int.from_bytes(packet.metadata[0].value, "big"), Ether(packet.payload)
 
 
+async def _asked_for(switch: FakeSwitch, address: str) -> None:
+    async with asyncio.timeout(60):
+        while ARP not in (frame := (await _out(switch))[1]) or frame[ARP].pdst != address:
+            pass
+
+
 def _mac(switch: FakeSwitch, address: str) -> str | None:
     """Return the MAC address of a neighbour in the switch's table; None without an entry."""
     for entry in switch.entries("neighbours"):
@@ -187,9 +193,7 @@ async def test_place_that_cannot_be_is_not_adopted_from_the_switch(
 async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()):
         switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=int(from_text("10.0.2.77")))
-        async with asyncio.timeout(60):
-            while (await _out(switch))[1][ARP].pdst != "10.0.2.77":
-                pass
+        await _asked_for(switch, "10.0.2.77")
         switch.arp(2, "10.0.2.77", SERVER)
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
 
@@ -244,9 +248,7 @@ async def test_packet_waits_for_its_neighbour_and_leaves_unchanged_but_for_its_l
 ) -> None:
     async with running(_asking_once(write_config())):
         _unresolved(switch, "10.0.1.50")
-        async with asyncio.timeout(60):
-            while (await _next(switch, ARP))[1][ARP].pdst != "10.0.1.50":
-                pass
+        await _asked_for(switch, "10.0.1.50")
         switch.arp(1, "10.0.1.50", OTHER)
         port, frame = await _next(switch, IP)
         assert (port, frame.src, frame.dst) == (1, "02:00:00:00:00:01", OTHER)

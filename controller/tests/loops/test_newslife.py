@@ -7,7 +7,7 @@ import re
 import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from live import Running, WriteConfig, running, until
+from live import Running, WriteConfig, rivals, run_once, running, until
 from sluice.config.load import load
 from sluice.features import CrowdControl, world_of
 from sluice.features.crowd.baseline import BaselineFile
@@ -118,8 +118,7 @@ async def test_controller_takes_over_what_an_earlier_one_left(
 
 async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config(more=NEWS)
-    async with running(config):
-        pass
+    await run_once(config)
     leave_limit(switch, FILES, 50)
     before = buckets(switch, "destination_limit"), buckets(switch, "returning_limit")
     async with running(config) as again:
@@ -138,8 +137,7 @@ async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwit
 
 async def test_switch_that_keeps_no_notes_keeps_its_limit(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config(more=NEWS)
-    async with running(config):
-        pass
+    await run_once(config)
     leave_limit(switch, FILES, 50)
     for entry in switch.entries("destinations"):
         entry.metadata = b""
@@ -159,8 +157,7 @@ def aimed(identify: str, mode: str) -> str:
 
 
 async def leave_aimed_limit(switch: FakeSwitch, write_config: WriteConfig, news: str) -> None:
-    async with running(write_config(more=news)):
-        pass
+    await run_once(write_config(more=news))
     leave_limit(switch, WEB, 50)
     if numbers(switch)[WEB] == numbers(switch)[FILES]:
         for entry in switch.entries("destinations"):
@@ -223,11 +220,8 @@ async def test_host_with_a_limit_of_its_own_keeps_it_beside_one_for_all_others(
 async def test_a_controller_that_leads_again_goes_on_from_what_the_other_left(
     switch: FakeSwitch, write_config: WriteConfig, left: int | None
 ) -> None:
-    low, high = write_config("low.yaml", more=NEWS), write_config("high.yaml", more=NEWS)
-    low.write_text(low.read_text().replace("device_id: 1", "device_id: 1, election_id: 5"))
-    high.write_text(high.read_text().replace("device_id: 1", "device_id: 1, election_id: 9"))
-    async with running(low):
-        pass
+    low, high = rivals(write_config, more=NEWS)
+    await run_once(low)
     leave_limit(switch, WEB, 50)
     async with running(low) as again:
         assert buckets(switch, "destination_limit") == {1: (40, 10)}
@@ -244,8 +238,7 @@ async def test_a_controller_that_leads_again_goes_on_from_what_the_other_left(
 
 async def test_restarted_switch_gets_the_limit_again(switch: FakeSwitch, write_config: WriteConfig) -> None:
     config = write_config(more=NEWS)
-    async with running(config):
-        pass
+    await run_once(config)
     leave_limit(switch, WEB, 50)
     async with running(config) as it:
         await switch.restart()

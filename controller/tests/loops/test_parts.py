@@ -20,7 +20,6 @@ from sluice.features.balance.decisions import TABLES, balance, touched
 from sluice.features.balance.trace import Trace
 from sluice.loops.link import Link
 from sluice.names import Meter, Register
-from sluice.switch import pipeline
 from sluice.switch.reconcile import Readback, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
@@ -91,34 +90,35 @@ def test_a_round_looks_at_each_service_as_often_however_many_there_are(monkeypat
     assert many == Counter({what: 4 * count for what, count in few.items()})
 
 
-async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_write() -> None:
+async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_write(
+    switch: FakeSwitch, session: Session
+) -> None:
     """Servers lose all weight, are ejected, recover, and drain; pools select with and without a second candidate."""
     source = random.Random(5)
     more = service(1, 5, "mode: paper, delta: 0.99", ", second_look: true")
     more += service(2, 5, "mode: production") + service(3, 20, "mode: production, min_syn: 1")
     kinds: Counter[int] = Counter()
-    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
-        world = world_of(parse(web(more=more)))
-        await session.push_pipeline()
-        readback = await read_back(session)
-        await reconcile(session, readback, world.state())
-        ejected = 0
-        counts = {server.id: Counts() for server in world.plan.servers}
-        for turn in range(40):
-            for each in world.plan.services:
-                for server in each.servers:
-                    answered = source.choice((0, 100)) if turn % 10 < 6 else 100
-                    counts[server.id] += Counts(syn=100, synack=answered, completed=answered)
-                balancer = world[Balance].views[each.id].balancer
-                before, writes = balancer.ejected, len(switch.writes)
-                balancer.observe(float(turn), counts)
-                await reconcile(session, readback, world.state(each), touched(before, balancer.ejected))
-                kinds.update(update.type for request in switch.writes[writes:] for update in request.updates)
-                ejected += len(balancer.ejected - before)
-                assert await reconcile(session, readback, world.state(), TABLES) == 0
-            if turn % 8 == 4:
-                world[Balance].set_drain("w2/s1", drain=turn % 16 == 4, now_s=float(turn))
-                await reconcile(session, readback, world.state())
-        assert await reconcile(session, await read_back(session), world.state(), TABLES) == 0
+    world = world_of(parse(web(more=more)))
+    readback = await read_back(session)
+    await reconcile(session, readback, world.state())
+    ejected = 0
+    counts = {server.id: Counts() for server in world.plan.servers}
+    for turn in range(40):
+        for each in world.plan.services:
+            for server in each.servers:
+                answered = source.choice((0, 100)) if turn % 10 < 6 else 100
+                counts[server.id] += Counts(syn=100, synack=answered, completed=answered)
+            balancer = world[Balance].views[each.id].balancer
+            before, writes = balancer.ejected, len(switch.writes)
+            balancer.observe(float(turn), counts)
+            await reconcile(session, readback, world.state(each), touched(before, balancer.ejected))
+            kinds.update(update.type for request in switch.writes[writes:] for update in request.updates)
+            ejected += len(balancer.ejected - before)
+            assert await reconcile(session, readback, world.state(), TABLES) == 0
+        if turn % 8 == 4:
+            world[Balance].set_drain("w2/s1", drain=turn % 16 == 4, now_s=float(turn))
+            await reconcile(session, readback, world.state())
+    assert await reconcile(session, await read_back(session), world.state(), TABLES) == 0
+
     assert min(kinds[kind] for kind in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE)) > 5, kinds
     assert ejected > 5

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from live import Running, WriteConfig, running, until
+from live import Running, WriteConfig, run_once, running, until
 from sluice.balance import Mode
 from sluice.config.load import load
 from sluice.features import Balance, world_of
@@ -61,8 +61,7 @@ async def test_a_reload_that_comes_while_another_one_is_written_is_answered(
 ) -> None:
     config = write_config()
     async with running(config) as it:
-        assert it.controller.link is not None
-        session, writing, goes_on = it.controller.link.session, asyncio.Event(), asyncio.Event()
+        session, writing, goes_on = it.link.session, asyncio.Event(), asyncio.Event()
         write = session.write
 
         async def slow(updates: Sequence[p4r.Update]) -> None:
@@ -102,8 +101,7 @@ async def test_a_server_with_connections_does_not_move_to_another_service(
 ) -> None:
     config = write_config()
     async with running(config) as it:
-        assert it.controller.link is not None
-        registers = it.controller.link.registers
+        registers = it.link.registers
         text = config.read_text()
         config.write_text(text[: text.index("services:")] + BLUE_GREEN + text[text.index("control:") :])
         with pytest.raises(Refused, match=r"server s2 moves from service web to web2.*sluice drain web/s2"):
@@ -125,8 +123,7 @@ async def test_a_controller_refuses_a_switch_whose_server_is_now_another_service
 ) -> None:
     config = write_config()
     async with running(config) as it:
-        assert it.controller.link is not None
-        registers = it.controller.link.registers
+        registers = it.link.registers
         await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
         await registers.write(Register.PIN_SERVER_1, 9, 2)
     text = config.read_text()
@@ -143,8 +140,7 @@ async def test_a_number_that_pins_name_is_given_to_no_other_server(
 ) -> None:
     config = write_config()
     async with running(config) as it:
-        assert it.controller.link is not None
-        registers = it.controller.link.registers
+        registers = it.link.registers
         await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
         await registers.write(Register.PIN_SERVER_1, 9, 3)
         put(config, f"{OWN}  - {{name: s3, address: 10.0.3.3, port: 80}}\n")
@@ -185,8 +181,7 @@ async def test_a_status_that_a_reload_overtakes_shows_what_is_there_then(
 ) -> None:
     config = write_config()
     async with running(config) as it:
-        assert it.controller.link is not None
-        registers, reading, goes_on = it.controller.link.registers, asyncio.Event(), asyncio.Event()
+        registers, reading, goes_on = it.link.registers, asyncio.Event(), asyncio.Event()
         columns = registers.columns
 
         async def slow(*wanted: Any) -> list[list[int]]:
@@ -267,8 +262,7 @@ async def test_a_start_that_there_is_no_room_for_says_what_to_do(switch: FakeSwi
         writes = len(switch.writes)
     put(config, pool(5000, 600))
     with pytest.raises(SwitchError) as caught:
-        async with running(config):
-            pass
+        await run_once(config)
     assert str(caught.value) == (
         f"switch {switch.address}: {NO_ROOM}: start with the configuration that it was left with and change fewer at "
         "a time, or restart the switch"

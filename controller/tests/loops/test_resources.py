@@ -23,7 +23,6 @@ from sluice.names import Meter, Register, Table
 from sluice.resources.columns import NONE, Columns
 from sluice.resources.pauses import CONTROLS, DEFAULT_AGE_S, LENGTHS
 from sluice.resources.sharer import Caps, Defaults
-from sluice.switch import pipeline
 from sluice.switch.closing import Candidate, Closings, IdleFlows
 from sluice.switch.errors import SwitchLost
 from sluice.switch.reconcile import Readback, read_back, reconcile
@@ -420,20 +419,20 @@ def test_a_server_can_have_a_limit_of_its_own() -> None:
 # -- The table `resources`
 
 
-async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_it() -> None:
-    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
-        it = world(f"{{send: {SEND}, sampling: 2, idle: {IDLE}}}")
-        await session.push_pipeline()
-        readback = await read_back(session)
-        await reconcile(session, readback, it.state())
-        rows = {
-            int.from_bytes(entry.match[0].exact.value, "big"): [
-                int.from_bytes(param.value, "big") for param in entry.action.action.params
-            ]
-            for entry in switch.entries("resources")
-        }
-        assert rows == {S1: [1, 2, 1, 1_000_000, 0], S2: [1, 2, 1, 1_000_000, 0]}
-        assert (await read_back(session)).caps == {S1: Defaults(1_000_000, 0), S2: Defaults(1_000_000, 0)}
-        reconfigure(it, parse(web()), 0.0)
-        await reconcile(session, readback, it.state())
-        assert switch.entries("resources") == []
+async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_it(
+    switch: FakeSwitch, session: Session
+) -> None:
+    it = world(f"{{send: {SEND}, sampling: 2, idle: {IDLE}}}")
+    readback = await read_back(session)
+    await reconcile(session, readback, it.state())
+    rows = {
+        int.from_bytes(entry.match[0].exact.value, "big"): [
+            int.from_bytes(param.value, "big") for param in entry.action.action.params
+        ]
+        for entry in switch.entries("resources")
+    }
+    assert rows == {S1: [1, 2, 1, 1_000_000, 0], S2: [1, 2, 1, 1_000_000, 0]}
+    assert (await read_back(session)).caps == {S1: Defaults(1_000_000, 0), S2: Defaults(1_000_000, 0)}
+    reconfigure(it, parse(web()), 0.0)
+    await reconcile(session, readback, it.state())
+    assert switch.entries("resources") == []

@@ -20,38 +20,37 @@ from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link
 from sluice.loops.sweep import sweep, sweep_once
 from sluice.names import CONNECTION_SLOTS, TICK_BASE, PinState, Register
-from sluice.switch import pipeline
 from sluice.switch.connections import idle_for
 from sluice.switch.reconcile import Readback, read_back
 from sluice.switch.session import Session
 from virtual import in_virtual_time
 
 
-async def test_retired_server_leaves_with_its_last_connection(switch: FakeSwitch, write_config: WriteConfig) -> None:
+async def test_retired_server_leaves_with_its_last_connection(
+    switch: FakeSwitch, session: Session, write_config: WriteConfig
+) -> None:
     config = write_config()
     registers = Memory()
-    async with Session(switch.address, 1, pipeline.load()) as session:
-        await session.push_pipeline()
-        world = world_of(load(config))
-        link = Link(session, registers, await read_back(session))
-        await link.apply(world.state())
-        await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | TICK_BASE)
-        await registers.write(Register.PIN_SERVER_1, 9, 1)
+    world = world_of(load(config))
+    link = Link(session, registers, await read_back(session))
+    await link.apply(world.state())
+    await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | TICK_BASE)
+    await registers.write(Register.PIN_SERVER_1, 9, 1)
 
-        config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
-        reconfigure(world, load(config), now_s=0)
-        await link.apply(world.state())
-        await sweep_once(world, link, 0.0)
-        assert len(switch.entries("servers")) == 2
-        assert set(switch.weights(1)) == {2}
-        assert world.ages.since(9, 1 << 16 | 1, 2 * link.size(Register.PIN_KEY_1), is_open=True).before_s is not None, (
-            "`explain` knows of it"
-        )
+    config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
+    reconfigure(world, load(config), now_s=0)
+    await link.apply(world.state())
+    await sweep_once(world, link, 0.0)
+    assert len(switch.entries("servers")) == 2
+    assert set(switch.weights(1)) == {2}
+    assert world.ages.since(9, 1 << 16 | 1, 2 * link.size(Register.PIN_KEY_1), is_open=True).before_s is not None, (
+        "`explain` knows of it"
+    )
 
-        await registers.write(Register.PIN_KEY_1, 9, 0)
-        await sweep_once(world, link, 0.0)
-        assert len(switch.entries("servers")) == len(switch.entries("origins")) == 1
-        assert len(switch.entries("services")) == 2
+    await registers.write(Register.PIN_KEY_1, 9, 0)
+    await sweep_once(world, link, 0.0)
+    assert len(switch.entries("servers")) == len(switch.entries("origins")) == 1
+    assert len(switch.entries("services")) == 2
 
 
 class OneSlot(Memory):
@@ -90,19 +89,17 @@ def test_the_idle_time_is_short_when_the_table_is_full(taken: float, idle_s: flo
 
 
 async def test_the_switch_is_given_the_idle_time_that_fits_its_table(
-    switch: FakeSwitch, write_config: WriteConfig
+    switch: FakeSwitch, session: Session, write_config: WriteConfig
 ) -> None:
     registers = Memory()
-    async with Session(switch.address, 1, pipeline.load()) as session:
-        await session.push_pipeline()
-        world = world_of(load(write_config()))
-        link = Link(session, registers, await read_back(session))
-        await link.apply(world.state())
-        assert idle_ticks(switch) == registers.units.ticks(7440)
-        for slot in range(CONNECTION_SLOTS):
-            registers.cells[Register.PIN_KEY_2][slot] = 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE
-        await sweep_once(world, link, 0.0)
-        assert idle_ticks(switch) == registers.units.ticks(300)
+    world = world_of(load(write_config()))
+    link = Link(session, registers, await read_back(session))
+    await link.apply(world.state())
+    assert idle_ticks(switch) == registers.units.ticks(7440)
+    for slot in range(CONNECTION_SLOTS):
+        registers.cells[Register.PIN_KEY_2][slot] = 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE
+    await sweep_once(world, link, 0.0)
+    assert idle_ticks(switch) == registers.units.ticks(300)
 
 
 def idle_ticks(switch: FakeSwitch) -> int:
@@ -112,19 +109,19 @@ def idle_ticks(switch: FakeSwitch) -> int:
     return int.from_bytes(entry.action.action.params[0].value, "big")
 
 
-async def test_restarted_controller_still_has_the_retired_server(switch: FakeSwitch, write_config: WriteConfig) -> None:
+async def test_restarted_controller_still_has_the_retired_server(
+    switch: FakeSwitch, session: Session, write_config: WriteConfig
+) -> None:
     config = write_config()
-    async with Session(switch.address, 1, pipeline.load()) as session:
-        await session.push_pipeline()
-        world = world_of(load(config))
-        readback = await read_back(session)
-        await Link(session, Memory(), readback).apply(world.state())
+    world = world_of(load(config))
+    readback = await read_back(session)
+    await Link(session, Memory(), readback).apply(world.state())
 
-        config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
-        fresh = world_of(load(config))
-        readback = await read_back(session)
-        adopt(fresh, readback, now_s=0)
-        assert [r.id for r in fresh.plan.retired] == [1]
-        await Link(session, Memory(), readback).apply(fresh.state())
-        assert len(switch.entries("servers")) == 2
-        assert switch.weights(1) == {2: 256}
+    config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
+    fresh = world_of(load(config))
+    readback = await read_back(session)
+    adopt(fresh, readback, now_s=0)
+    assert [r.id for r in fresh.plan.retired] == [1]
+    await Link(session, Memory(), readback).apply(fresh.state())
+    assert len(switch.entries("servers")) == 2
+    assert switch.weights(1) == {2: 256}

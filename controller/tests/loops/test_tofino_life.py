@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tofinoprogram
 from configs import web
-from live import feed, running, settled, until
+from live import overload, running, settled, until
 from sluice.config.load import load
 from sluice.controller import Controller
 from sluice.features.balance.trace import Trace
@@ -39,9 +39,7 @@ async def test_start_weights_limits_and_a_restart_of_the_controller(tofino: Tofi
         assert tofino.weights(1) == {1: 128, 2: 128}
         admission = tofino.schema.meters[Meter.ADMISSION].id
         assert tofino.meters[admission, 1].cir == 255
-        feed(tofino, 1, syn=100, synack=50)
-        feed(tofino, 2, syn=100, synack=100)
-        await until(lambda: tofino.weights(1)[1] < 100, "server 1 to lose share")
+        await overload(tofino)
         await settled(it)
         assert it.controller.link is not None
         shown = await gather(it.controller, pins=False)

@@ -31,11 +31,11 @@ from sluice.names import RATE_FLOWS, RATE_TICK_US, SAMPLES, Meter, Register, Tab
 from sluice.news import Decision
 from sluice.news.rates import flow_mask
 from sluice.switch import pipeline
-from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Service
 from sluice.switch.reconcile import Readback, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import Crowd, State
+from tokenbucket import TokenBucket
 
 TICK_S = 0.1
 FLOWS = 200
@@ -67,26 +67,6 @@ def in_virtual_time(coroutine: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end; sleeping takes no real time."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         runner.run(coroutine)
-
-
-@dataclass
-class Tokens:
-    """A token bucket in the switch; writing its configuration fills it."""
-
-    bucket: Bucket | None = None
-    tokens: float = 0.0
-
-    def write(self, bucket: Bucket | None) -> None:
-        if bucket != self.bucket:
-            self.bucket, self.tokens = bucket, float(bucket.burst) if bucket else 0.0
-
-    def admit(self, wanting: int) -> int:
-        if self.bucket is None:
-            return wanting
-        self.tokens += self.bucket.rate * TICK_S
-        admitted = min(wanting, int(self.tokens))
-        self.tokens = min(self.tokens - admitted, float(self.bucket.burst))
-        return admitted
 
 
 @cache
@@ -129,7 +109,7 @@ class Switch:
     writes: list[Crowd] = field(default_factory=list[Crowd])
     weights: dict[int, int] = field(default_factory=dict[int, int])
     """Weights by server number."""
-    anybody: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
+    anybody: dict[int, TokenBucket] = field(default_factory=dict[int, TokenBucket])
     clock: int = 1 << 24
     step: int = 0
     live: int = FLOWS
@@ -150,7 +130,7 @@ class Switch:
             self.writes.append(state.crowd)
         buckets = self.readback.meters[Meter.DESTINATION_LIMIT]
         for number in {*self.anybody, *buckets}:
-            self.anybody.setdefault(number, Tokens()).write(buckets.get(number))
+            self.anybody.setdefault(number, TokenBucket(TICK_S)).set(buckets.get(number))
         return many
 
     def touched(self) -> dict[Table | Meter, list[float]]:

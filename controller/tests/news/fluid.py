@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from sluice.addresses import Packed, from_text
-from sluice.news import Decision, Limit, News, Observation, Requests
+from sluice.news import Decision, News, Observation, Requests
 from sluice.news.rates import measured_share
+from tokenbucket import TokenBucket
 
 STEP_S = 0.5
 QUEUE_S = 0.3
@@ -25,27 +26,6 @@ PATIENCE_S = 120.0
 RETRY_S = 4
 TARGET, BYSTANDER = from_text("10.0.0.100").packed, from_text("10.0.0.101").packed
 Floats = NDArray[np.float64]
-
-
-@dataclass
-class Bucket:
-    """A token bucket in the switch; it admits all requests until it is configured."""
-
-    limit: Limit | None = None
-    tokens: float = 0.0
-
-    def set(self, limit: Limit | None) -> None:
-        if limit != self.limit:
-            self.limit, self.tokens = limit, limit.burst if limit else 0.0
-
-    def admit(self, wanting: int) -> int:
-        """Return how many of the requests that arrive within a step pass."""
-        if self.limit is None:
-            return wanting
-        self.tokens += self.limit.rate * STEP_S
-        admitted = min(wanting, int(self.tokens))
-        self.tokens = min(self.tokens - admitted, self.limit.burst)
-        return admitted
 
 
 @dataclass
@@ -69,7 +49,7 @@ class Bottleneck:
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
-        self.buckets: dict[Packed | None, Bucket] = defaultdict(Bucket)
+        self.buckets: dict[Packed | None, TokenBucket] = defaultdict(lambda: TokenBucket(STEP_S))
         self.counts = {TARGET: Requests(), BYSTANDER: Requests()}
         self.retries: dict[int, int] = defaultdict(int)
         self.refused_for_good = 0
@@ -121,7 +101,7 @@ class Bottleneck:
 
     @property
     def news_limits(self) -> set[Packed | None]:
-        return {target for target, bucket in self.buckets.items() if bucket.limit is not None}
+        return {target for target, bucket in self.buckets.items() if bucket.setting is not None}
 
     @property
     def _slot(self) -> int:

@@ -155,8 +155,7 @@ async def test_values_drain_and_a_controller_that_restarts(
             await seen(
                 chrome, "both servers", lambda it: [row["server"] for row in table(it, "servers")] == ["s1", "s2"]
             )
-            link = it.controller.link
-            assert link is not None
+            link = it.link
             for register, count in ((Register.LEDGER_SYN, 1000), (Register.LEDGER_SYNACK, 600)):
                 await link.registers.write(register, 1, count)
             await link.registers.write(Register.LOAD_FIRST, 2, 7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -25,19 +25,6 @@ from sluice.switch.targets import EMBEDDED, TOFINO
 
 NEIGHBOURS = {"10.0.4.32": (5, "02:00:00:00:04:32")}
 Call = tuple[tuple[Any, ...], str, dict[Any, Any]]
-
-
-@pytest.fixture
-async def switch() -> AsyncGenerator[FakeSwitch]:
-    async with FakeSwitch() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def session(switch: FakeSwitch) -> AsyncGenerator[Session]:
-    async with Session(switch.address, 1, pipeline.load()) as opened:
-        await opened.push_pipeline()
-        yield opened
 
 
 def _state(text: str | None = None) -> State:

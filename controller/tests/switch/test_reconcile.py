@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 
-import pytest
 from configs import web
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
@@ -14,7 +12,6 @@ from sluice.config.model import Config
 from sluice.features import world_of
 from sluice.loops.commands import reconfigure
 from sluice.names import Action, Meter, Table
-from sluice.switch import pipeline
 from sluice.switch.admission import Bucket, changes
 from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile, wanted_entries
@@ -24,19 +21,6 @@ from sluice.switch.session import Session
 def _config(rate: int = 250) -> Config:
     limit = f"  admission: {{rate_per_s: {rate}, burst: 25}}\n  servers:"
     return parse(web().replace("  servers:", limit))
-
-
-@pytest.fixture
-async def switch() -> AsyncGenerator[FakeSwitch]:
-    async with FakeSwitch() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def session(switch: FakeSwitch) -> AsyncGenerator[Session]:
-    async with Session(switch.address, 1, pipeline.load()) as opened:
-        await opened.push_pipeline()
-        yield opened
 
 
 async def test_what_is_referred_to_comes_first_and_goes_last(switch: FakeSwitch, session: Session) -> None:

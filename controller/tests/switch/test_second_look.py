@@ -101,19 +101,17 @@ def test_shares_are_a_multiple_of_the_weights_sum_for_any_omitted_server(servers
         assert shares(state, service) % weight_sum(left) == 0
 
 
-async def test_more_looks_are_drawn_at_once() -> None:
-    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
-        await session.push_pipeline()
-        state = looking("true\n  looks: 3", servers=4)
-        await reconcile(session, await read_back(session), state)
-        for entry in switch.entries("choose_other"):
-            first = int.from_bytes(entry.match[0].exact.value, "big")
-            members = entry.action.action_profile_action_set.action_profile_actions
-            seen = [tuple(values[place] for place in (0, 2)) for values in params(list(members)) if len(values) == 6]
-            assert len(seen) == len(members), "each member names two servers"
-            assert all(first not in pair and len(set(pair)) == 2 for pair in seen)
-            assert {values[4] for values in params(list(members))} == {0}, "nobody is looked at as a fourth"
-        assert await reconcile(session, await read_back(session), state) == 0, "as it was read back"
+async def test_more_looks_are_drawn_at_once(switch: FakeSwitch, session: Session) -> None:
+    state = looking("true\n  looks: 3", servers=4)
+    await reconcile(session, await read_back(session), state)
+    for entry in switch.entries("choose_other"):
+        first = int.from_bytes(entry.match[0].exact.value, "big")
+        members = entry.action.action_profile_action_set.action_profile_actions
+        seen = [tuple(values[place] for place in (0, 2)) for values in params(list(members)) if len(values) == 6]
+        assert len(seen) == len(members), "each member names two servers"
+        assert all(first not in pair and len(set(pair)) == 2 for pair in seen)
+        assert {values[4] for values in params(list(members))} == {0}, "nobody is looked at as a fourth"
+    assert await reconcile(session, await read_back(session), state) == 0, "as it was read back"
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [("", 4), ("\n  looks: 2", 2), ("\n  looks: 3", 3), ("\n  looks: 4", 4)])
@@ -146,19 +144,17 @@ def test_large_servers_are_sought_out_while_they_are_idle() -> None:
     assert sought(replace(uneven, weights={service.id: {1: 100}})) == [], "nobody looks"
 
 
-async def test_only_changed_words_are_written_and_unused_ones_are_deleted() -> None:
-    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
-        await session.push_pipeline()
-        state, readback = looking(servers=40), await read_back(session)
-        await reconcile(session, readback, state)
-        before = list(switch.entries("idle_members"))
-        assert len(before) == 2
-        incomplete, far = replace(state, is_complete=False), {33: 9, 34: 9}
-        for weights, words in ((dict.fromkeys(range(1, 41), 7), 2), ({1: 9, 2: 9, 33: 1}, 1), (far, 1)):
-            await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS)
-            assert len(switch.entries("idle_members")) == words
-        assert await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS) == 0
-        assert await reconcile(session, await read_back(session), replace(state, weights={1: weights})) == 0
+async def test_only_changed_words_are_written_and_unused_ones_are_deleted(switch: FakeSwitch, session: Session) -> None:
+    state, readback = looking(servers=40), await read_back(session)
+    await reconcile(session, readback, state)
+    before = list(switch.entries("idle_members"))
+    assert len(before) == 2
+    incomplete, far = replace(state, is_complete=False), {33: 9, 34: 9}
+    for weights, words in ((dict.fromkeys(range(1, 41), 7), 2), ({1: 9, 2: 9, 33: 1}, 1), (far, 1)):
+        await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS)
+        assert len(switch.entries("idle_members")) == words
+    assert await reconcile(session, readback, replace(incomplete, weights={1: weights}), WEIGHTS) == 0
+    assert await reconcile(session, await read_back(session), replace(state, weights={1: weights})) == 0
 
 
 def group(entry: P4TableEntry) -> list[P4TableAction]:
@@ -183,32 +179,30 @@ def params(members: list[p4r.ActionProfileAction]) -> list[list[int]]:
     return [[int.from_bytes(p.value, "big") for p in member.action.params] for member in members]
 
 
-async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_after() -> None:
-    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
-        await session.push_pipeline()
-        readback = await read_back(session)
-        await reconcile(session, readback, looking())
-        (entry,) = switch.entries("choose")
-        members = list(entry.action.action_profile_action_set.action_profile_actions)
-        assert params(members) == [[1, 128, 1], [2, 128, 2]]
-        groups = [e.action.action_profile_action_set.action_profile_actions for e in switch.entries("choose_other")]
-        assert [params(list(group)) for group in groups] == [[[2, 128]], [[1, 128]]]
-        names = {table.id: table.alias for table in switch.schema.tables}
-        order = [
-            names[u.entity.table_entry.table_id] for u in switch.writes[0].updates if u.entity.HasField("table_entry")
-        ]
-        assert order.index("choose_other") < order.index("choose")
+async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_after(
+    switch: FakeSwitch, session: Session
+) -> None:
+    readback = await read_back(session)
+    await reconcile(session, readback, looking())
+    (entry,) = switch.entries("choose")
+    members = list(entry.action.action_profile_action_set.action_profile_actions)
+    assert params(members) == [[1, 128, 1], [2, 128, 2]]
+    groups = [e.action.action_profile_action_set.action_profile_actions for e in switch.entries("choose_other")]
+    assert [params(list(group)) for group in groups] == [[[2, 128]], [[1, 128]]]
+    names = {table.id: table.alias for table in switch.schema.tables}
+    order = [names[u.entity.table_entry.table_id] for u in switch.writes[0].updates if u.entity.HasField("table_entry")]
+    assert order.index("choose_other") < order.index("choose")
 
-        await reconcile(session, readback, looking("false"))
-        assert [names[u.entity.table_entry.table_id] for u in switch.writes[-1].updates] == [
-            "choose",
-            "services",
-            "idle_members",
-            "choose_other",
-            "choose_other",
-        ]
-        assert switch.entries("choose_other") == []
-        assert switch.weights(1) == {1: 128, 2: 128}
+    await reconcile(session, readback, looking("false"))
+    assert [names[u.entity.table_entry.table_id] for u in switch.writes[-1].updates] == [
+        "choose",
+        "services",
+        "idle_members",
+        "choose_other",
+        "choose_other",
+    ]
+    assert switch.entries("choose_other") == []
+    assert switch.weights(1) == {1: 128, 2: 128}
 
 
 async def connection(registers: Memory, slot: int, server: int, state: PinState, *, age_s: float, way: int = 1) -> None:

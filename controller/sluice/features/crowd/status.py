@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from sluice.addresses import Packed
 from sluice.features.balance.service import NOT_JUDGED
 
 from .view import NewsView
@@ -21,7 +20,7 @@ def as_json(view: NewsView) -> dict[str, Any]:
         "alarm": bool(decision and decision.detection.alarm),
         "freeze": view.freeze,
         "frozen": view.frozen,
-        "hot_spot": _destination(view, decision.hot_spot) if decision else None,
+        "hot_spot": view.name(decision.hot_spot) if decision and decision.hot_spot is not None else None,
         "hot_spots": [view.name(spot) for spot in decision.hot_spots] if decision else [],
         "ar_bps": decision.measurement.ar if decision else None,
         "ar_average_bps": decision.detection.ar_average if decision else None,
@@ -42,7 +41,3 @@ def as_json(view: NewsView) -> dict[str, Any]:
             for destination, requests in sorted(view.requests.items())
         ],
     }
-
-
-def _destination(view: NewsView, hot_spot: Packed | None) -> str | None:
-    return None if hot_spot is None else view.name(hot_spot)
