@@ -227,7 +227,7 @@ enum bit<8> DropReason {
     server_unknown       = 16, // the connection is pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
-    arp_ignored          = 19, // an ARP packet that neither requests an address of the router or of a service nor replies to one; only its sender is reported
+    arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); its sender is reported
     punt_limited         = 20, // an ARP reply to the router, above the limit of its punt reason; it has no use except to report a neighbour
     cpu_header           = 21, // a packet from the controller without a valid packet_out header
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST
@@ -237,10 +237,10 @@ enum bit<8> DropReason {
     spliced              = 26, // an agent's packet on a connection that is spliced, or that belongs to another agent
     unbound              = 27, // a content server's packet on a connection that has no slot, or that is now pinned to another server
     closed               = 28, // an ACK of the client on a connection that the switch has closed
-    closed_reset         = 29, // payload of the client or a late packet of the server, on a connection that the switch has closed; answered by a RST
+    closed_reset         = 29, // the client's payload or a late packet of the server, on a closed connection; answered by a RST
     not_idle             = 30, // a tickle for a connection that is unknown, is not idle, or may not be closed
-    syn_payload          = 31, // a client's SYN with payload, on a content connection that has left its agent: no rule would read the payload
-    closed_again         = 32  // an ACK on a closed connection whose client lacks the FIN or sends a keepalive; answered by the FIN again, or by an ACK
+    syn_payload          = 31, // a client's SYN with payload, on a content connection that has left its agent: no rule would read it
+    closed_again         = 32  // an ACK on a closed connection, from a client that lacks the FIN or sends a keepalive; answered by FIN or ACK
 }
 
 // Why a packet is punted to the controller: an index of the counter `punts` and of the meter `punt_limit`. For an ARP packet the

@@ -7,8 +7,8 @@
 //          stable_choice: drawn by capacity, whatever the weights
 //
 // The server is drawn by a hash of the connection: a repeated packet draws the same server until the weights change. (On Tofino a
-// second pass that renews a pin, a connection's entry, draws by another hash.) For a service with shares, v1model draws choice and
-// other evenly instead: by the next two points of the service's Weyl sequence.
+// second pass that renews a pin, a connection's entry, draws by another hash.) For a service with shares, v1model draws choice
+// and other evenly instead: by the next two points of the service's Weyl sequence.
 #ifndef SLUICE_STAGES_BALANCE_P4
 #define SLUICE_STAGES_BALANCE_P4
 

@@ -10,9 +10,10 @@
 //                    of a content service's groups
 //   drops  direct_to_server
 //
-// An ICMP error to the sender of the packet inside the error is looked up by the inner packet's reversed 5-tuple, so the error goes
-// to the inner packet's source. Any other ICMP error is looked up by the error's own addresses, without ports. The tables services
-// and origins are independent of the connection table: a server's answer is translated also if its connection has no slot.
+// An ICMP error to the sender of the packet inside the error is looked up by the inner packet's reversed 5-tuple, so the error
+// goes to the inner packet's source. Any other ICMP error is looked up by the error's own addresses, without ports. The tables
+// services and origins are independent of the connection table: a server's answer is translated also if its connection has no
+// slot.
 #ifndef SLUICE_STAGES_CLASSIFY_P4
 #define SLUICE_STAGES_CLASSIFY_P4
 

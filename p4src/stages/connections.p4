@@ -15,7 +15,8 @@
 //          turn, granted: of a content connection, on Tofino 2
 //   drops  admission_refused, no_server
 //
-// A pass accesses each register once. The target decides which cells share a register, and the order of accesses (externs/ways.p4).
+// A pass accesses each register once. The target decides which cells share a register, and the order of accesses
+// (externs/ways.p4).
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
 

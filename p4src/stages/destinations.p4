@@ -5,8 +5,8 @@
 //   writes request, destination, refused, returning, answer_reset
 //   keys   destinations: destination address -> its number, whether a refused SYN gets a RST, how long clients are remembered
 //
-// A later stage drops a refused SYN: `connections` if the SYN goes to a service (a SYN of a pinned connection is not dropped), and
-// `requests` if the SYN goes to another destination.
+// A later stage drops a refused SYN: `connections` if the SYN goes to a service (a SYN of a pinned connection is not dropped),
+// and `requests` if the SYN goes to another destination.
 //
 //     destination_limit: green ---------------> admitted, and its client remembered
 //            |

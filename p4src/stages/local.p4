@@ -4,8 +4,8 @@
 //   writes ours
 //   keys   owned: an interface address, or the address of a service
 //
-// The stage is applied to every packet that does not go to a service. A packet (or ICMP error) that a server sends to an address of the
-// router or of a service is not an answer to a client.
+// The stage is applied to every packet that does not go to a service. A packet (or ICMP error) that a server sends to an address
+// of the router or of a service is not an answer to a client.
 #ifndef SLUICE_STAGES_LOCAL_P4
 #define SLUICE_STAGES_LOCAL_P4
 

@@ -6,14 +6,15 @@
 //   writes the cells of rate_flow and rate_bytes
 //   keys   rate_settings: none; step and share are parameters of its default action
 //
-// A response is a connection's data from inside, without SYN, SYN-ACK and bare ACKs (Chen & Heidemann, section 6.1). The size of a
-// packet is the length of the IPv4 packet. The estimator is the time sliding window of Clark and Fang, which sets for each packet
+// A response is a connection's data from inside, without SYN, SYN-ACK and bare ACKs (Chen & Heidemann, section 6.1). The size of
+// a packet is the length of the IPv4 packet. The estimator is the time sliding window of Clark and Fang, which sets for each
+// packet
 //
 //     bytes in the window <- (bytes in the window + size) * window / (window + time since the last packet)
 //
-// Time is counted here in steps, seven to a window; the length of a step is a power of two. Within a step, the size of each packet is
-// added. The first packet of a later step multiplies the sum of the bytes in the window and its own size by 7/(7 + steps), rounded to a
-// fraction that shifts and additions can compute; `steps` is the number of steps since the last packet:
+// Time is counted here in steps, seven to a window; the length of a step is a power of two. Within a step, the size of each
+// packet is added. The first packet of a later step multiplies the sum of the bytes in the window and its own size by 7/(7 +
+// steps), rounded to a fraction that shifts and additions can compute; `steps` is the number of steps since the last packet:
 //
 //     steps   1      2, 3    4 .. 7   8 .. 15   16 .. 31   more
 //     factor  7/8    3/4     9/16     3/8       1/4        0: only the packet's own bytes count; the slot is free

@@ -1,6 +1,6 @@
-// Second look: selects, of two to four servers drawn for a new connection, the server with the least load per weight. On v1model the
-// server that has been idle for longest may be selected instead. The weights derived from the metric R change once a period; the second
-// look balances the load between the changes.
+// Second look: selects, of two to four servers drawn for a new connection, the server with the least load per weight. On v1model
+// the server that has been idle for longest may be selected instead. The weights derived from the metric R change once a period;
+// the second look balances the load between the changes.
 //
 //   reads  path, event, pass, next_pass, held, pinned, claimed, draining, state, next_state, evicted, service, server, refused, drop, tcp
 //          choice, loads.other, more, choice_weight, other_weight: the servers drawn, and their weights
@@ -11,13 +11,14 @@
 //     SYN without a pin                              claims a slot for the preferred server
 //     reads the loads of choice and others ->        adds 1 to that server's load
 //
-// Hardware accesses a register once in a pass, so reading all loads and adding to one of them takes two passes. Only SYNs without a
-// pin pass twice. Without a second look, such a SYN adds to the load in the first pass. The connection's FIN or RST, whichever is
-// first, subtracts 1. The controller finds connections that end without FIN and RST, and writes their number into the cells stale_*.
+// Hardware accesses a register once in a pass, so reading all loads and adding to one of them takes two passes. Only SYNs without
+// a pin pass twice. Without a second look, such a SYN adds to the load in the first pass. The connection's FIN or RST, whichever
+// is first, subtracts 1. The controller finds connections that end without FIN and RST, and writes their number into the cells
+// stale_*.
 //
-// A server whose program has ended has no open connection, and its host answers each SYN by a RST: by load alone, this server would be
-// preferred to every other server. So a server counts as refusing from such a RST until the server's next SYN-ACK. A refusing server is
-// not preferred to another server, and gets only the connections for which it is drawn first.
+// A server whose program has ended has no open connection, and its host answers each SYN by a RST: by load alone, this server
+// would be preferred to every other server. So a server counts as refusing from such a RST until the server's next SYN-ACK. A
+// refusing server is not preferred to another server, and gets only the connections for which it is drawn first.
 #ifndef SLUICE_STAGES_SECOND_LOOK_P4
 #define SLUICE_STAGES_SECOND_LOOK_P4
 

@@ -1,6 +1,6 @@
-// Extends TNA's clock, which counts nanoseconds in 48 bits and wraps after 78 hours. A register counts the wraps, so that the stages' times
-// wrap as late as on other targets. The units of time are slightly longer than on other targets: a tick is 2^26 ns (67.1 ms instead of 65.5
-// ms), and the unit of the response rates is 2^20 ns (1.049 ms instead of 1.024 ms).
+// Extends TNA's clock, which counts nanoseconds in 48 bits and wraps after 78 hours. A register counts the wraps, so that the
+// stages' times wrap as late as on other targets. The units of time are slightly longer than on other targets: a tick is 2^26 ns
+// (67.1 ms instead of 65.5 ms), and the unit of the response rates is 2^20 ns (1.049 ms instead of 1.024 ms).
 #ifndef SLUICE_TNA_CLOCK_P4
 #define SLUICE_TNA_CLOCK_P4
 

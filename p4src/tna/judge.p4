@@ -1,5 +1,5 @@
-// Judge: decides on a packet's path or drop reason from the results of the first stages, which run in parallel on this target. The
-// table is generated from judge.yaml, which defines the precedence of the drop reasons.
+// Judge: decides on a packet's path or drop reason from the results of the first stages, which run in parallel on this target.
+// The table is generated from judge.yaml, which defines the precedence of the drop reasons.
 //
 //   reads  found, arp, ipv4, ethernet.dst, router_mac, known, inside, ours, martian, lengths, flow.src
 //          path: as the parser and classify write it

@@ -1,13 +1,13 @@
-// Notes: packs the decisions of a SYN's first pass into a byte for the second pass, and unpacks the byte there. Separate bits would all
-// have to be in the container that is resubmitted, together with the fields from which the bits are computed.
+// Notes: packs the decisions of a SYN's first pass into a byte for the second pass, and unpacks the byte there. Separate bits
+// would all have to be in the container that is resubmitted, together with the fields from which the bits are computed.
 //
 //   reads  next: of the first pass, by Note
 //          noted: of the second pass, by Recall
 //   writes notes: by Note
 //          decided.refused, decided.answer_reset, next.request, next.refused, next.returning: by Recall
 //
-// Eight of 16 combinations occur: a refused SYN is not counted as returning, and of a SYN that is not counted again the second pass needs
-// only the refusal.
+// Eight of 16 combinations occur: a refused SYN is not counted as returning, and of a SYN that is not counted again the second
+// pass needs only the refusal.
 #ifndef SLUICE_TNA_NOTES_P4
 #define SLUICE_TNA_NOTES_P4
 

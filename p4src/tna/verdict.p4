@@ -1,5 +1,5 @@
-// TNA verdict: the only control that sends, drops or resubmits a packet, punts it to the controller, or reports the sender of an ARP
-// packet.
+// TNA verdict: the only control that sends, drops or resubmits a packet, punts it to the controller, or reports the sender of an
+// ARP packet.
 //
 //   reads  verdict, path, next_pass, ingress_port
 //   writes packet_in, ucast_egress_port, copy_to_cpu, bypass_egress, drop_ctl, resubmit_type, digest_type

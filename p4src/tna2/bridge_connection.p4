@@ -1,5 +1,5 @@
-// Bridge connection: adds the connection's slot and fingerprint to the metadata for egress, where servers' TCP resources are managed.
-// Egress cannot derive the slot from the packet's addresses, because ingress has translated the addresses.
+// Bridge connection: adds the connection's slot and fingerprint to the metadata for egress, where servers' TCP resources are
+// managed. Egress cannot derive the slot from the packet's addresses, because ingress has translated the addresses.
 //
 //   reads  claimed, content, way, place
 //   writes bridge.claimed, bridge.content, bridge.fingerprint, bridge.connection, bridge.unused_too

@@ -3,8 +3,8 @@
 //     bit 15..4  the largest segment that the side accepts, in units of 16 bytes; 0: unknown
 //         3..0   the window scale of the side, or NO_SCALE
 //
-// A SYN writes the client's cell, and the low bits of the number that the SYN-ACK must acknowledge. The matching SYN-ACK writes the
-// server's cell. Windows are capped as soon as both cells are written.
+// A SYN writes the client's cell, and the low bits of the number that the SYN-ACK must acknowledge. The matching SYN-ACK writes
+// the server's cell. Windows are capped as soon as both cells are written.
 #ifndef SLUICE_TNA2_CAP_HANDSHAKE_P4
 #define SLUICE_TNA2_CAP_HANDSHAKE_P4
 

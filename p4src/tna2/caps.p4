@@ -1,5 +1,5 @@
-// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3). This
-// is the version of v1model/caps.p4 for Tofino 2, where egress does the work.
+// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3).
+// This is the version of v1model/caps.p4 for Tofino 2, where egress does the work.
 //
 //   reads  bridge, resources, path, event, pinned, state, tcp, number
 //          offered: the options of a SYN or SYN-ACK

@@ -1,5 +1,5 @@
-// Closing: on the controller's order, closes an idle connection of a server in the name of client and server (Azuma, Okamoto, Hasegawa &
-// Murata, E-ATBT). v1model/closing.p4 does the same in ingress, by a tickle that passes the pipeline.
+// Closing: on the controller's order, closes an idle connection of a server in the name of client and server (Azuma, Okamoto,
+// Hasegawa & Murata, E-ATBT). v1model/closing.p4 does the same in ingress, by a tickle that passes the pipeline.
 //
 //   reads  bridge.connection, resources, event, payload, claimed, state, server, clock, tcp, ipv4.src
 //          op, known, grows, acknowledged: of caps
@@ -14,14 +14,15 @@
 //       |                               |<---- ACK, numbers as known --|    CLOSED
 //       |<------ that ACK, with FIN ----|----- its copy, as a RST ---->|
 //
-// The numbers of the controller's ACK are outside the server's window, so the server answers by an ACK with its own numbers (RFC 9293,
-// section 3.10.7.4). The switch sets the FIN flag in this answer, and forwards the answer to the client. A mirrored copy of the answer
-// becomes a RST in the client's name (turn_round.p4) and recirculates. The RST has exactly the sequence number that the server expects (RFC
-// 5961). Ingress translates and routes the RST, sets the state of the connection's slot to closed, and subtracts 1 from the load.
+// The numbers of the controller's ACK are outside the server's window, so the server answers by an ACK with its own numbers (RFC
+// 9293, section 3.10.7.4). The switch sets the FIN flag in this answer, and forwards the answer to the client. A mirrored copy of
+// the answer becomes a RST in the client's name (turn_round.p4) and recirculates. The RST has exactly the sequence number that
+// the server expects (RFC 5961). Ingress translates and routes the RST, sets the state of the connection's slot to closed, and
+// subtracts 1 from the load.
 //
-// The controller's order identifies an idle period by the period's start time. Payload in either direction, or another connection in the
-// slot, ends the period. The next idle period has another start time; start times repeat after 9.8 hours. An order is valid until the
-// server's next segment.
+// The controller's order identifies an idle period by the period's start time. Payload in either direction, or another connection
+// in the slot, ends the period. The next idle period has another start time; start times repeat after 9.8 hours. An order is
+// valid until the server's next segment.
 #ifndef SLUICE_TNA2_CLOSING_P4
 #define SLUICE_TNA2_CLOSING_P4
 

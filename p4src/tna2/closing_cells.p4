@@ -1,10 +1,11 @@
-// The registers of closing, with one cell for each slot: closing_state (whether the connection is idle, and since when), closing_peer (the
-// client's address), and closing_order (the client's port, and the idle period that the controller orders to end). v1model has two wider
-// registers instead, and two more for the sequence numbers of both ends; on Tofino 2 the registers of caps store these numbers.
+// The registers of closing, with one cell for each slot: closing_state (whether the connection is idle, and since when),
+// closing_peer (the client's address), and closing_order (the client's port, and the idle period that the controller orders to
+// end). v1model has two wider registers instead, and two more for the sequence numbers of both ends; on Tofino 2 the registers of
+// caps store these numbers.
 //
-// The controller reads the whole register closing_state, two bytes for each connection. For an idle connection the controller reads
-// closing_peer and closing_order, and writes closing_order with the unchanged port and the start of the idle period. If a SYN writes the
-// cell between read and write, its port is overwritten, and the controller cannot close the SYN's connection.
+// The controller reads the whole register closing_state, two bytes for each connection. For an idle connection the controller
+// reads closing_peer and closing_order, and writes closing_order with the unchanged port and the start of the idle period. If a
+// SYN writes the cell between read and write, its port is overwritten, and the controller cannot close the SYN's connection.
 #ifndef SLUICE_TNA2_CLOSING_CELLS_P4
 #define SLUICE_TNA2_CLOSING_CELLS_P4
 
@@ -118,8 +119,8 @@ control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
 //     ACK from the client that acknowledges all                         idle from now on, if the cell is SERVER_SPOKE
 //     ACK from the server that acknowledges new data                    NOT_IDLE: an answer will follow
 //     segment from the server of 25 bytes                               NOT_IDLE: the segment is treated as `100 Continue`
-//     payload or FIN from the server, or ACK beyond its right edge      SERVER_SPOKE; except one byte within the edge (a keepalive)
-//     bare ACK from the server without new data                         CLOSED, if the cell equals the order and the state is established
+//     payload or FIN from the server, or ACK beyond its right edge      SERVER_SPOKE; not one byte within the edge (a keepalive)
+//     bare ACK from the server without new data                         CLOSED, if cell and order are equal and the state is established
 control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in compared_t known, in compared_t grows,
                       in compared_t acknowledged, in idle_since_t now, in idle_since_t ordered, out ClosingOp closing_op,
                       out idle_since_t stamp) {

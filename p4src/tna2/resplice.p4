@@ -1,5 +1,5 @@
-// Resplice: translates the server's sequence numbers in a spliced packet of either direction, and the server's windows. The deparser
-// computes the checksum.
+// Resplice: translates the server's sequence numbers in a spliced packet of either direction, and the server's windows. The
+// deparser computes the checksum.
 //
 //   reads  path, content, held, turn, tcp
 //          value: delta, from the splice's cell

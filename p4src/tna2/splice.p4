@@ -14,8 +14,8 @@
 
 #include "splice_values.p4"
 
-// While the agent translates a connection, the client's packets go to the agent. The server's packets take a detour: they also go to
-// the agent, with the client as destination.
+// While the agent translates a connection, the client's packets go to the agent. The server's packets take a detour: they also go
+// to the agent, with the client as destination.
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout bit<32> value, inout bit<1> detour) {
     SpliceValue1() value_1;
     SpliceValue2() value_2;

@@ -4,8 +4,9 @@
 //          op, grows: of caps
 //   writes the cells of transfer_sent and transfer_losses
 //
-// v1model/transfers.p4 measures a sample of connections, including round-trip times. Tofino 2 has no 32-bit containers left for round-trip
-// times (docs/reference/targets.md). A connection's bytes in flight are the difference of the registers cap_server and cap_acked_client.
+// v1model/transfers.p4 measures a sample of connections, including round-trip times. Tofino 2 has no 32-bit containers left for
+// round-trip times (docs/reference/targets.md). A connection's bytes in flight are the difference of the registers cap_server and
+// cap_acked_client.
 #ifndef SLUICE_TNA2_TRANSFERS_P4
 #define SLUICE_TNA2_TRANSFERS_P4
 

@@ -1,11 +1,11 @@
-// Turn round: turns the mirrored copy of a packet into a RST to the packet's sender. The copy leaves by the port that recirculates, and
-// passes ingress as a packet from the other end of the connection.
+// Turn round: turns the mirrored copy of a packet into a RST to the packet's sender. The copy leaves by the port that
+// recirculates, and passes ingress as a packet from the other end of the connection.
 //
 //   reads  ipv4, tcp
 //   writes ethernet.dst, ipv4.src, ipv4.dst, tcp, segment_changed
 //
-// Swapping fields does not change their sum, so only the changed flags change the checksum. Options and payload remain in the packet,
-// because a RST may contain options and payload (RFC 9293, section 3.5.3).
+// Swapping fields does not change their sum, so only the changed flags change the checksum. Options and payload remain in the
+// packet, because a RST may contain options and payload (RFC 9293, section 3.5.3).
 #ifndef SLUICE_TNA2_TURN_ROUND_P4
 #define SLUICE_TNA2_TURN_ROUND_P4
 

@@ -9,11 +9,11 @@
 //   writes tcp.window, respliced
 //          the cells of cap_*, the cells of send_cap and receive_cap
 //
-// The switch forwards a window that ends at the edge, so an offered window never shrinks by more than 2^scale - 1 bytes, unless the
-// endpoint shrinks it. A changed cap takes effect when an acknowledgement advances, so that duplicate ACKs remain equal. Windows are
-// capped from the ACK that ends the handshake, the first segment whose scale is known. A SYN in an established connection, which any host
-// can send, changes nothing; a SYN-ACK that answers this SYN ends the caps. If the stored numbers are outdated, because data passed while
-// the server had no caps, the switch learns the numbers again from the server's segments.
+// The switch forwards a window that ends at the edge, so an offered window never shrinks by more than 2^scale - 1 bytes, unless
+// the endpoint shrinks it. A changed cap takes effect when an acknowledgement advances, so that duplicate ACKs remain equal.
+// Windows are capped from the ACK that ends the handshake, the first segment whose scale is known. A SYN in an established
+// connection, which any host can send, changes nothing; a SYN-ACK that answers this SYN ends the caps. If the stored numbers are
+// outdated, because data passed while the server had no caps, the switch learns the numbers again from the server's segments.
 #ifndef SLUICE_V1MODEL_CAPS_P4
 #define SLUICE_V1MODEL_CAPS_P4
 

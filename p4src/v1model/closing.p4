@@ -7,11 +7,11 @@
 //          the cells of closing_*
 //   drops  closed, closed_reset, closed_again
 //
-// The controller first sends a tickle (a term of the software ctdb): an ACK with impossible numbers in the client's name, which a host
-// answers with its own numbers (RFC 9293, section 3.10.7.4). The switch turns the answer into a RST with exactly the number that the
-// server expects (RFC 5961). In a further pass, a clone of the answer becomes the server's FIN; its numbers and timestamps need no
-// change. RST and FIN may get lost. So the switch answers later packets of the server by a RST, and later packets of a client that lacks
-// the FIN by the FIN again. This repetition takes a further pass, in which timestamps are parsed.
+// The controller first sends a tickle (a term of the software ctdb): an ACK with impossible numbers in the client's name, which a
+// host answers with its own numbers (RFC 9293, section 3.10.7.4). The switch turns the answer into a RST with exactly the number
+// that the server expects (RFC 5961). In a further pass, a clone of the answer becomes the server's FIN; its numbers and
+// timestamps need no change. RST and FIN may get lost. So the switch answers later packets of the server by a RST, and later
+// packets of a client that lacks the FIN by the FIN again. This repetition takes a further pass, in which timestamps are parsed.
 #ifndef SLUICE_V1MODEL_CLOSING_P4
 #define SLUICE_V1MODEL_CLOSING_P4
 

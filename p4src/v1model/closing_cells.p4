@@ -8,15 +8,15 @@
 //       |                               |----- RST ------------------->|
 //       |<------------------- FIN ------|                              |
 //
-// Only the server's segments change the two stored numbers, because any host can send segments in the client's name. Any payload cancels
-// the status `probing`. A keepalive (at most one byte, before the next sequence number) does not count as payload. A connection is not
-// idle in three further cases: the server has acknowledged new data without an answer, and is still preparing the answer; the client's
-// window is closed, so the server may have more data to send; or the server's last answer is `100 Continue`, so the client has more data
-// to send.
+// Only the server's segments change the two stored numbers, because any host can send segments in the client's name. Any payload
+// cancels the status `probing`. A keepalive (at most one byte, before the next sequence number) does not count as payload. A
+// connection is not idle in three further cases: the server has acknowledged new data without an answer, and is still preparing
+// the answer; the client's window is closed, so the server may have more data to send; or the server's last answer is `100
+// Continue`, so the client has more data to send.
 //
-// The switch cannot distinguish an idle connection from a connection whose server pauses within a response. So the switch counts pauses
-// by server and length, both pauses that the server ended and others. The controller derives from these counts the time for which a
-// connection must be idle before it is closed.
+// The switch cannot distinguish an idle connection from a connection whose server pauses within a response. So the switch counts
+// pauses by server and length, both pauses that the server ended and others. The controller derives from these counts the time
+// for which a connection must be idle before it is closed.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 
@@ -297,8 +297,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                 server_numbers.apply(closing_server_next, closing_client_next, hdr, meta.event, index, end, server_next, client_next);
                 if (meta.event == Event.syn_ack)                            state = spoken(0, meta.now, state);
                 else if (closed && meta.event == Event.reset)               step = ClosingStep.end;
-                else if (closed && (meta.payload != 0 || meta.event == Event.ack)) step = ClosingStep.refuse;    // the switch's RST is late
-                                                                                                                 // or lost
+                else if (closed && (meta.payload != 0 || meta.event == Event.ack)) step = ClosingStep.refuse;    // the RST is late or lost
                 else if (closed || meta.event == Event.reset)               { }
                 else if (meta.payload == 0 && meta.event == Event.ack)      server_ack.apply(hdr, meta, server_next, client_next, probing, state, step);
                 else if (meta.payload == CONTINUE_BYTES && meta.event == Event.ack && before[CLOSING_SERVER_SPOKE] == 0) {

@@ -8,8 +8,8 @@
 //   drops  what intake, ports, validate, classify, answers, hop_limit and agents drop
 //   punts  what answers and hop_limit punt
 //
-// If a server refuses an agent's SYN by a RST, the agent repeats the SYN with the attempt's number, 1 to 3, as IPv4 identification. In all
-// other packets of agents the identification is 0.
+// If a server refuses an agent's SYN by a RST, the agent repeats the SYN with the attempt's number, 1 to 3, as IPv4
+// identification. In all other packets of agents the identification is 0.
 #ifndef SLUICE_V1MODEL_FRONT_P4
 #define SLUICE_V1MODEL_FRONT_P4
 

@@ -9,10 +9,10 @@
 //          the cells of idle_*
 //   keys   idle_members: service, and word of 32 servers -> those that may be taken; whether they are taken before any other
 //
-// An entry is valid while its server has the entry's ticket; the server's next connection deletes the ticket. A connection that finds an
-// invalid head, or a head that may not be taken, removes the head from the queue. Idle servers without an entry are selected only by the
-// draws: at first all servers, later the servers that became idle by a RST or by the controller, and servers removed from the queue. A
-// RST adds no entry, because servers whose program has ended send RSTs, and any host can forge RSTs.
+// An entry is valid while its server has the entry's ticket; the server's next connection deletes the ticket. A connection that
+// finds an invalid head, or a head that may not be taken, removes the head from the queue. Idle servers without an entry are
+// selected only by the draws: at first all servers, later the servers that became idle by a RST or by the controller, and servers
+// removed from the queue. A RST adds no entry, because servers whose program has ended send RSTs, and any host can forge RSTs.
 #ifndef SLUICE_V1MODEL_IDLE_SERVERS_P4
 #define SLUICE_V1MODEL_IDLE_SERVERS_P4
 

@@ -6,9 +6,9 @@
 //   writes preferred, remembered
 //          the cells of remembered_clients
 //
-// An agent's splice order writes a client's entry. An entry from an earlier generation of rules does not match its client, but may match
-// exactly one other client address by chance. Each handshake of the client with the stored server renews the entry. If the server refuses
-// the client's SYN, the entry is deleted.
+// An agent's splice order writes a client's entry. An entry from an earlier generation of rules does not match its client, but
+// may match exactly one other client address by chance. Each handshake of the client with the stored server renews the entry. If
+// the server refuses the client's SYN, the entry is deleted.
 #ifndef SLUICE_V1MODEL_REMEMBERED_P4
 #define SLUICE_V1MODEL_REMEMBERED_P4
 

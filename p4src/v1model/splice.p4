@@ -1,5 +1,5 @@
-// Splice: decides whether agent or switch translates a content connection, and does the switch's translation (Chow, Wang & Prakash, section
-// 3.1).
+// Splice: decides whether agent or switch translates a content connection, and does the switch's translation (Chow, Wang &
+// Prakash, section 3.1).
 //
 //              the agent's turn                                spliced
 //     client <--> agent <--> server             client <--> switch <--> server      (guessed: payload of the client's to an agent)
@@ -17,20 +17,21 @@
 //          the cell of splice_cells
 //   drops  spliced, no_slot, unbound, syn_payload
 //
-// Payload of a client's SYN (TCP Fast Open) never reaches a server, because a server that accepts it without a cookie would answer
-// before the rules have read the payload. Agents drop the payload of a SYN, and the client repeats it (RFC 7413, section 4.1.2).
+// Payload of a client's SYN (TCP Fast Open) never reaches a server, because a server that accepts it without a cookie would
+// answer before the rules have read the payload. Agents drop the payload of a SYN, and the client repeats it (RFC 7413, section
+// 4.1.2).
 //
-// The agent opens its connection to the server with the client's initial sequence number, so the client's sequence numbers need no
-// translation. The connection is pinned to the group's server also while the agent translates: the connection table contains no
-// agent.
+// The agent opens its connection to the server with the client's initial sequence number, so the client's sequence numbers need
+// no translation. The connection is pinned to the group's server also while the agent translates: the connection table contains
+// no agent.
 #ifndef SLUICE_V1MODEL_SPLICE_P4
 #define SLUICE_V1MODEL_SPLICE_P4
 
 #include "splice_cells.p4"
 #include "resplice.p4"
 
-// The largest MSS in a SYN-ACK of a guessed server, so that the header guessed_h fits in a frame to an agent: Ethernet's MSS minus
-// 14.
+// The largest MSS in a SYN-ACK of a guessed server, so that the header guessed_h fits in a frame to an agent: Ethernet's MSS
+// minus 14.
 const bit<16> GUESSED_MSS_LIMIT = 1446;
 
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop) {

@@ -5,9 +5,9 @@
 //          now: the target's clock, in microseconds
 //   writes the cells of transfer_*
 //
-// The switch measures the path from itself to the client and back, for connections whose beginning has passed the switch. (Matsuo et
-// al., SABT, section 2.2, measure in the server's kernel.) A slot has one transfer at a time: the start of a transfer overwrites every
-// cell.
+// The switch measures the path from itself to the client and back, for connections whose beginning has passed the switch. (Matsuo
+// et al., SABT, section 2.2, measure in the server's kernel.) A slot has one transfer at a time: the start of a transfer
+// overwrites every cell.
 #ifndef SLUICE_V1MODEL_TRANSFERS_P4
 #define SLUICE_V1MODEL_TRANSFERS_P4
 

@@ -7,8 +7,8 @@
 //   punts  arp: an ARP reply to the router, from which the controller learns the neighbour
 //          sender: any other ARP, for a neighbour that requests an address of ours or has moved
 //
-// A digest reports the sender of an ARP packet to the controller. For the digest, the sender's addresses are copied to the fields of
-// the ARP packet's target, whether the switch answers the ARP packet or not.
+// A digest reports the sender of an ARP packet to the controller. For the digest, the sender's addresses are copied to the fields
+// of the ARP packet's target, whether the switch answers the ARP packet or not.
 #ifndef SLUICE_TNA_ANSWERS_P4
 #define SLUICE_TNA_ANSWERS_P4
 

@@ -1,6 +1,6 @@
-// Action selectors: draw a server from a service's members by a hash of the connection. Without members the result stays 0. The hardware
-// has no weights: a member of weight w is w times in its group. On Tofino servers are not drawn evenly by a Weyl sequence, because a
-// selector transforms its hash, so the points of a sequence would not stay in order.
+// Action selectors: draw a server from a service's members by a hash of the connection. Without members the result stays 0. The
+// hardware has no weights: a member of weight w is w times in its group. On Tofino servers are not drawn evenly by a Weyl
+// sequence, because a selector transforms its hash, so the points of a sequence would not stay in order.
 #ifndef SLUICE_TNA_CHOICE_P4
 #define SLUICE_TNA_CHOICE_P4
 

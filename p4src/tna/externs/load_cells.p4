@@ -1,14 +1,15 @@
-// The registers of the second look, with one cell for each server. The number of open connections (32 bits) is stored in two registers,
-// because one pass reads the loads of two servers, and can access a register only once. So is the number of connections whose end the
-// switch did not see. One register stores whether a server refuses connections (8 bits), read only for the second server drawn.
+// The registers of the second look, with one cell for each server. The number of open connections (32 bits) is stored in two
+// registers, because one pass reads the loads of two servers, and can access a register only once. So is the number of
+// connections whose end the switch did not see. One register stores whether a server refuses connections (8 bits), read only for
+// the second server drawn.
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 
 #include "lighter.p4"
 
-// Reads the loads of the two servers drawn, minus the connections whose end the switch did not see (both counts wrap), or changes the load
-// of the packet's server in both registers. (A SYN that renews its pin subtracts the connection with the ejected server in the first pass,
-// on the conditions of the control Renew, which follows too late for these tables.)
+// Reads the loads of the two servers drawn, minus the connections whose end the switch did not see (both counts wrap), or changes
+// the load of the packet's server in both registers. (A SYN that renews its pin subtracts the connection with the ejected server
+// in the first pass, on the conditions of the control Renew, which follows too late for these tables.)
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     server_id_t at;
 

@@ -1,4 +1,5 @@
-// Stores the turn of each content connection, i.e. which device translates it: a 16-bit cell for each slot, in one register for each way.
+// Stores the turn of each content connection, i.e. which device translates it: a 16-bit cell for each slot, in one register for
+// each way.
 //
 //     bit 15  1: the switch translates the connection ("spliced"); 0: its agent does
 //     14..10  the left shift of the server's windows, a signed number
