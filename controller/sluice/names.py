@@ -409,7 +409,7 @@ class DropReason(IntEnum):
     NOT_AN_AGENT = 24
     """A packet to a group of a content service, or a splice order, from a port without an agent of that service."""
     NO_SLOT = 25
-    """An agent's packet without a slot: both ways are taken, or the connection has ended."""
+    """An agent's packet whose connection has no slot: both ways are taken, or the connection has ended."""
     SPLICED = 26
     """An agent's packet on a connection that is spliced, or that belongs to another agent."""
     UNBOUND = 27
@@ -458,7 +458,7 @@ class PinState(IntEnum):
     CLIENT_RESET = 6
     """The client's RST has passed, and the server has sent no packet since then."""
     CLOSED = 7
-    """Both FINs have passed, or the client's RST after the server's FIN, or an agent's RST."""
+    """Both FINs have passed, or the server's FIN and then the client's RST, or an agent's RST."""
     RESET = 8
     """The server's RST has passed."""
 
@@ -488,7 +488,7 @@ class ClosingStatus(IntEnum):
     """`ClosingStatus` of p4src/common/constants.p4."""
 
     OPEN = 0
-    """No attempt is under way."""
+    """The switch makes no attempt to close the connection."""
     PROBING = 1
     """The server was sent a tickle less than PROBE_TIME ago; after PROBE_TIME the value means open."""
     CLOSED = 2
@@ -505,6 +505,6 @@ class SpliceStatus(IntEnum):
     APPLIED = 1
     """The switch has carried out the order."""
     NO_CONNECTION = 2
-    """No slot holds the connection."""
+    """The connection is not in the connection table."""
     NOT_YOURS = 3
-    """Another agent holds the connection, or the port has no agent."""
+    """The connection belongs to another agent, or no agent is behind the ingress port."""

@@ -14,7 +14,7 @@ enum bit<8> PinState {
     client_closing = 4,        // the client's FIN has passed
     server_closing = 5,        // the server's FIN has passed
     client_reset   = 6,        // the client's RST has passed, and the server has sent no packet since then
-    closed         = 7,        // both FINs have passed, or the client's RST after the server's FIN, or an agent's RST
+    closed         = 7,        // both FINs have passed, or the server's FIN and then the client's RST, or an agent's RST
     reset          = 8         // the server's RST has passed
 }
 
@@ -39,7 +39,7 @@ const bit<8> UNREAD = 0;
 
 // State of the switch's attempt to close an idle connection.
 enum bit<8> ClosingStatus {
-    open    = 0,               // no attempt is under way
+    open    = 0,               // the switch makes no attempt to close the connection
     probing = 1,               // the server was sent a tickle less than PROBE_TIME ago; after PROBE_TIME the value means open
     closed  = 2,               // the switch has sent a RST to the server and a FIN to the client
     raced   = 3                // the connection is closed, and payload of the client arrived afterwards
@@ -49,8 +49,8 @@ enum bit<8> ClosingStatus {
 enum bit<8> SpliceStatus {
     ordered       = 0,         // value in the agent's order, which the switch has not yet processed
     applied       = 1,         // the switch has carried out the order
-    no_connection = 2,         // no slot holds the connection
-    not_yours     = 3          // another agent holds the connection, or the port has no agent
+    no_connection = 2,         // the connection is not in the connection table
+    not_yours     = 3          // the connection belongs to another agent, or no agent is behind the ingress port
 }
 const bit<8> ORDER_SPLICE = 1; // the only operation of a splice order
 const bit<8> LARGEST_SCALE = 14; // largest window scale (RFC 7323, section 2.3)
@@ -78,7 +78,7 @@ const bit<32> RESUBMITTED = 6;        // v1model's instance_type of a packet tha
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP  = 0x0806;
 const bit<16> ETHERTYPE_VLAN = 0x8100;
-const bit<16> ETHERTYPE_SPLICE  = 0x88b5; // EtherType of splice orders: reserved for local experiments (IEEE 802, clause 9.2.4)
+const bit<16> ETHERTYPE_SPLICE  = 0x88b5; // EtherType of splice orders; IEEE 802, clause 9.2.4, reserves it for experiments
 const bit<16> ETHERTYPE_GUESSED = 0x88b6;
 
 const bit<8> PROTOCOL_ICMP = 1;

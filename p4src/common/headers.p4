@@ -8,7 +8,7 @@
 @controller_header("packet_in")
 header packet_in_h {
     @id(1) port_t ingress_port;
-    @id(2) bit<8> reason;         // a PuntReason
+    @id(2) bit<8> reason;         // why the packet is punted: a PuntReason
     @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to resolve
 }
 
@@ -152,14 +152,14 @@ header guessed_h {
 // An agent's splice order, or the switch's confirmation, directly after the Ethernet header. docs/reference/content.md
 header splice_h {
     bit<8>    operation;
-    bit<8>    status;             // a SpliceStatus
+    bit<8>    status;             // result of the order: a SpliceStatus
     ipv4_t    client;
     l4_port_t client_port;
     ipv4_t    service;
     l4_port_t service_port;
     bit<32>   delta;
     bit<8>    shift;              // left shift of the server's windows in bits; negative: right shift
-    bit<8>    remember;           // a Remember
+    bit<8>    remember;           // what the switch stores about the client: a Remember
     bit<8>    generation;
     bit<8>    turn;
     bit<8>    client_shift;       // left shift of the client's windows in bits, 0 to 14
@@ -169,8 +169,8 @@ header splice_h {
 header transport_start_h {
     l4_port_t src_port;
     l4_port_t dst_port;
-    bit<16>   third;              // in UDP: length
-    bit<16>   fourth;             // in UDP: checksum
+    bit<16>   third;              // third 16-bit word; in UDP: length
+    bit<16>   fourth;             // fourth 16-bit word; in UDP: checksum
 }
 
 struct headers_t {

@@ -16,16 +16,16 @@
 #define TABLE_SERVERS       0x06   // each server's address and port, and whether the server takes no new connections
 #define TABLE_ROUTES        0x07   // next hops by destination
 #define TABLE_NEIGHBOURS    0x08   // egress port and MAC addresses of each next hop
-#define TABLE_EGRESS_VLAN   0x09   // what is done to the VLAN tag at each egress port
+#define TABLE_EGRESS_VLAN   0x09   // whether the switch sets, removes or leaves the VLAN tag of packets to each egress port
 #define TABLE_CHOOSE        0x0a   // draws a server for a new connection, by the weights that the controller derives from the metric R
-#define TABLE_CHOOSE_STABLE 0x0b   // draws a server for packets without a pin, by capacity
+#define TABLE_CHOOSE_STABLE 0x0b   // draws a server by capacity, for packets whose connection has no slot
 #define TABLE_DESTINATIONS  0x0c   // destinations that have their own counts and limits
-#define TABLE_RATE_SETTINGS 0x0d   // which share of responses is measured, and the length of a measuring step
-#define TABLE_SAMPLING      0x0e   // the share of packets whose destinations are sampled
+#define TABLE_RATE_SETTINGS 0x0d   // the share of responses whose rate is measured, and the length of a measuring step
+#define TABLE_SAMPLING      0x0e   // the share of packets whose destination address is sampled
 #define TABLE_CHOOSE_OTHER  0x0f   // draws the other servers of a second look, which compares the loads of several servers
 #define TABLE_AGENTS        0x10   // agents of content services, by their ingress ports (v1model)
 #define TABLE_RESOURCES     0x11   // servers whose TCP resources are managed (v1model, Tofino 2)
-#define TABLE_IDLE_MEMBERS  0x12   // servers that a second look may take from the queue of idle servers (v1model)
+#define TABLE_IDLE_MEMBERS  0x12   // servers that a second look may select from the queue of idle servers (v1model)
 
 // Actions. Next free: 0x25
 #define ACTION_SET_PORT             0x01
@@ -68,7 +68,7 @@
 // Action profiles. Next free: 0x04
 #define PROFILE_RATIOS          0x01   // servers of each service, by the weights that the controller derives from the metric R
 #define PROFILE_CAPACITIES      0x02   // servers of each service, by capacity
-#define PROFILE_OTHERS_BY_RATIO 0x03   // groups from which the second look draws its other servers
+#define PROFILE_OTHERS_BY_RATIO 0x03   // groups of servers from which the second look draws its second and further servers
 
 // Counters. Next free: 0x0b
 #define COUNTER_OFFERED       0x01   // SYNs to each service
@@ -129,10 +129,10 @@
 #define REGISTER_REFUSING_OTHER 0x35 // 1: the server's last answer to a SYN was a RST; read when the server is the second one drawn
 
 // Registers of the draws, 0x38 to 0x3f. Next free: 0x39
-#define REGISTER_DRAW_POINT 0x38   // the last point of each service's Weyl sequence
+#define REGISTER_DRAW_POINT 0x38   // the last point of each service's Weyl sequence, by which servers are drawn evenly
 
 // Digests. Next free: 0x02
-#define DIGEST_ARP_SENDER 0x01   // arp_sender_t: sender of an ARP, and its ingress port
+#define DIGEST_ARP_SENDER 0x01   // arp_sender_t: the sender of an ARP packet, and the packet's ingress port
 
 // Resubmissions. Next free: 0x02
 #define RESUBMIT_NEXT_PASS 0x01   // a SYN that passes ingress again, with the decisions of its first pass (Tofino)
@@ -149,13 +149,13 @@
 #define REGISTER_TRANSFER_OWNER    0x48   // the connection whose transfer a slot measures (v1model)
 #define REGISTER_TRANSFER_EDGE     0x49   // largest segment of the server, and the end of the sequence numbers that the server has sent (v1model)
 #define REGISTER_TRANSFER_ACKED    0x4a   // highest acknowledgement of the client, and whether the client's window was closed (v1model)
-#define REGISTER_TRANSFER_ACTIVITY 0x4b   // time of the transfer's last packet (v1model)
+#define REGISTER_TRANSFER_ACTIVITY 0x4b   // time of the last packet of a measured transfer (v1model)
 #define REGISTER_TRANSFER_PROBE    0x4c   // the segment whose round-trip time is being measured (v1model)
 #define REGISTER_TRANSFER_LEAST    0x4d   // least measured round-trip time (v1model)
 #define REGISTER_TRANSFER_RTT      0x4e   // sum and number of the measured round-trip times (v1model)
-#define REGISTER_TRANSFER_RECOVERY 0x4f   // recovery point: retransmissions below it belong to a loss event that was counted already, or to a tail-loss probe (v1model)
+#define REGISTER_TRANSFER_RECOVERY 0x4f   // recovery point: retransmissions below it belong to a loss event already counted, or to a tail-loss probe (v1model)
 #define REGISTER_TRANSFER_LOSSES   0x50   // counts of retransmissions, loss events, timeouts, tail-loss probes and gaps (Tofino 2: retransmissions only)
-#define REGISTER_TRANSFER_SENT     0x51   // counts of bytes and segments sent (Tofino 2: segments only)
+#define REGISTER_TRANSFER_SENT     0x51   // counts of bytes and segments that the server sent (Tofino 2: segments only)
 #define REGISTER_TRANSFER_FLIGHT   0x52   // largest number of bytes in flight, in the current interval and in the previous interval (v1model)
 #define REGISTER_TRANSFER_HOLE     0x53   // the gap in the sequence numbers that the server has sent: its place, and the time when it opened (v1model)
 
@@ -194,7 +194,7 @@
 #define REGISTER_STALE_IDLE        0x74 // connections counted in each server's load whose end the switch did not see; written by the controller (v1model)
 
 // Further registers of closing, 0x78 to 0x7f. Next free: 0x7a
-#define REGISTER_CLOSING_PAUSES 0x78 // number of responses of each server, by the length of the pause within them (v1model)
+#define REGISTER_CLOSING_PAUSES 0x78 // number of pauses in each server's responses, by the pause's length (v1model)
 #define REGISTER_CLOSING_ORDER 0x79  // client port of a slot's connection, and start of the idle time for which the controller orders that the connection be closed (Tofino 2)
 
 // Registers of caps that only Tofino 2 has, 0x80 to 0x87. Next free: 0x85
@@ -233,7 +233,7 @@ enum bit<8> DropReason {
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST
     source_mac           = 23, // the frame's source is a group address, which is never the address of a station (IEEE 802.3, 3.2.3)
     not_an_agent         = 24, // a packet to a group of a content service, or a splice order, from a port without an agent of that service
-    no_slot              = 25, // an agent's packet without a slot: both ways are taken, or the connection has ended
+    no_slot              = 25, // an agent's packet whose connection has no slot: both ways are taken, or the connection has ended
     spliced              = 26, // an agent's packet on a connection that is spliced, or that belongs to another agent
     unbound              = 27, // a content server's packet on a connection that has no slot, or that is now pinned to another server
     closed               = 28, // an ACK of the client on a connection that the switch has closed

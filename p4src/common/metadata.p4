@@ -11,10 +11,10 @@
 enum bit<8> Path {
     done       = 0,  // the packet's verdict is final: dropped, answered, punted or sent
     arp        = 1,
-    ipv4       = 2,  // IPv4, before classify
+    ipv4       = 2,  // an IPv4 packet that classify has not yet processed
     to_service = 3,  // from a client to a service: TCP, UDP, or an ICMP error about an answer
     from_server = 4, // from a server to a client: TCP, UDP, or an ICMP error about a request
-    routed     = 5,  // any other packet to be forwarded
+    routed     = 5,  // any other IPv4 packet that the switch must forward
     local      = 6,  // a packet addressed to the router itself
     order      = 7   // an agent's splice order
 }
@@ -27,12 +27,12 @@ enum bit<8> Content {
     server = 3       // an answer from a server of a group
 }
 
-// What a packet does to its connection.
+// What a packet does to its connection, as its TCP flags and payload show.
 enum bit<8> Event {
     none    = 0,     // UDP, or an ICMP error: the packet changes no connection
     syn     = 1,
     syn_ack = 2,
-    ack     = 3,     // a segment without payload
+    ack     = 3,     // a bare ACK: a segment without payload
     payload = 4,
     fin     = 5,
     reset   = 6
@@ -166,7 +166,7 @@ struct splice_t {
 struct options_t {
     bit<16> mss;                  // MSS of a SYN or SYN-ACK; 536 if the segment has no MSS option (RFC 9293, section 3.7.1)
     bit<5>  scale;                // window scale + 1; 0: the segment has no window scale option
-    bit<1>  sack;                 // SACK is permitted
+    bit<1>  sack;                 // the segment has the option SACK permitted
     bit<1>  authenticated;        // the segment is signed (option MD5 or AO), so the switch must not change the segment
 }
 

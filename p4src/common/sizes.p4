@@ -78,7 +78,7 @@ const bit<32> IDLE_PLACES      = 1024 << IDLE_PLACE_BITS;
 const bit<32> AGENTS           = 256;    // one entry for each agent of each content service
 const bit<32> PORTS            = 512;    // all values of a 9-bit port number
 const bit<32> OWNED_ADDRESSES  = 2048;   // addresses of the router's interfaces, and one address for each service
-const bit<32> DESTINATIONS     = 1024;   // service addresses and protected hosts with counts and limits of their own
+const bit<32> DESTINATIONS     = 1024;   // service addresses and protected hosts that have separate counts and limits
 
 // 2^16 cells. Of 6,000 clients (100 new clients a second, each stored for a minute), 1 in 11 is overwritten early.
 const int ADMITTED_CLIENT_BITS = 16;
@@ -93,7 +93,7 @@ const int SAMPLE_BITS = 10;
 const bit<32> SAMPLES          = 1 << SAMPLE_BITS;
 
 #if defined(LARGE)
-const bit<32> ROUTES           = 131072; // for 10^5 prefixes
+const bit<32> ROUTES           = 131072; // room for 10^5 prefixes
 #else
 const bit<32> ROUTES           = 4096;
 #endif

@@ -11,13 +11,13 @@ typedef bit<16> port_t;        // switch port; wide enough for every target; a t
                                // type
 typedef bit<12> vlan_id_t;
 
-typedef bit<16> service_id_t;  // 0: none
-typedef bit<16> server_id_t;   // 0: none
+typedef bit<16> service_id_t;  // number of a service; 0: none
+typedef bit<16> server_id_t;   // number of a server; 0: none
 typedef bit<16> others_id_t;   // group of servers from which the second look draws the second server; 0: none
 typedef bit<16> weight_t;      // weight of a server in its service
 typedef bit<16> destination_id_t; // 0: the destinations without a table entry
 
-// Types of the connection table.
+// Types of the connection table and of content switching.
 #if defined(TOFINO) && defined(CONTENT)
 typedef bit<16> turn_t;        // state of a content connection: its Turn (1 bit: spliced), window shift (5 bits) and agent (10
                                // bits)

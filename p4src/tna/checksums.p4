@@ -58,7 +58,7 @@ control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
         const entries = {
             (1, _, _, _, _, _)                              : reset();
             (_, Path.to_service, true, _, _, _)             : segment();
-            (_, Path.to_service, _, true, 0, _)             : neither();           // the sender computed no checksum
+            (_, Path.to_service, _, true, 0, _)             : neither();           // checksum 0: the packet has none
             (_, Path.to_service, _, true, _, _)             : datagram();
             (_, Path.to_service, _, _, _, PROTOCOL_UDP)     : inside_udp();
             (_, Path.to_service, _, _, _, _)                : inside();

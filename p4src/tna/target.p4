@@ -13,7 +13,7 @@ const bit<1> FROM_CPU = 1;
 // Times that stateful units use as constants, because a unit has only two inputs. The stages' tables must contain the same
 // values.
 const bit<32> PENDING_TICKS   = 153;   // equals `pending_time` of the table timers
-const int<32> RATE_SLOT_TICKS = 4096;  // 32 times `step_time` of rate_settings
+const int<32> RATE_SLOT_TICKS = 4096;  // equals 32 times `step_time` of the table rate_settings
 
 const bit<8> RED = 3;                  // colour that a meter returns above its rate
 const bit<8> REFUSED = RED;

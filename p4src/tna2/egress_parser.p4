@@ -116,7 +116,7 @@ parser ResourcesParser(packet_in packet, out headers_t hdr, out resources_egress
     }
 
     state no_options {
-        meta.offered.mss = 536;                           // RFC 9293, section 3.7.1
+        meta.offered.mss = 536;                           // default MSS (RFC 9293, section 3.7.1)
         meta.offered.scale = NO_SCALE;
         transition accept;
     }

@@ -15,7 +15,7 @@ enum bit<8> Segment {
     none  = 0,       // no payload, or one byte that does not move the right edge (a keepalive or a window probe)
     start = 1,       // the client's SYN, which resets the counts
     next  = 2,       // a server's segment beyond the right edge
-    again = 3        // a retransmission
+    again = 3        // a server's retransmission
 }
 
 control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, out Segment segment) {

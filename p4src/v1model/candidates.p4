@@ -27,7 +27,7 @@ typedef bit<(FINGERPRINT_BITS + 32)> candidate_key_t;
 typedef bit<49> candidate_pin_t;
 #define CANDIDATE_ANSWERED 48:48       // the candidate has sent its SYN-ACK
 #define CANDIDATE_SERVER 47:32
-#define CANDIDATE_NUMBER 31:0          // the acknowledgement number of the client's ACK of that SYN-ACK
+#define CANDIDATE_NUMBER 31:0          // acknowledgement number by which the client acknowledges the candidate's SYN-ACK
 
 // Decides from the metadata what a packet does to a candidate; at most one output is true. `claims`: a SYN goes to the cell's
 // candidate, or to a new candidate. `answers`: a SYN-ACK that may be from the candidate; its number is then stored.

@@ -51,7 +51,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
     // answer. If the SYN decided, a client could evade the cap by an option.
     #define CAPS_AGREE \
         if (meta.options.authenticated == 1 || (meta.state > PinState.answered && meta.next_state == PinState.answered)) { \
-            agreed = 0;                /* or the SYN-ACK of a SYN that was not stored */ \
+            agreed = 0;                /* no caps: signed, or the SYN was not stored */ \
         } else if (agreed[AGREED_STATE] == CAP_ASKED && agreed[ASKED_NUMBER] == (hdr.tcp.acknowledgement - 1)[15:0]) { \
             bit<4> client_scale = 0; \
             bit<4> server_scale = 0; \

@@ -29,7 +29,7 @@ typedef bit<33> closing_number_t;
 #define CLOSING_NUMBER 31:0
 
 typedef bit<62> closing_state_t;
-#define CLOSING_STATUS 61:60           // a ClosingStatus
+#define CLOSING_STATUS 61:60           // state of the attempt to close the connection: a ClosingStatus
 #define CLOSING_SERVER_SPOKE 59:59     // the last payload came from the server
 #define CLOSING_ACKNOWLEDGED 58:58     // the client has acknowledged all of the last payload
 #define CLOSING_LAST 57:26             // time of the last payload or of its acknowledgement, in ticks

@@ -70,7 +70,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition option;
     }
 
-    // An MSS of 0 is ignored. The missing bytes of a truncated value are 0.
+    // Ignores an MSS of 0. In a truncated option, the missing bytes are 0.
     state mss {
         transition select(unparsed[303:288]) {
             0       : skip;

@@ -1,4 +1,4 @@
-// sluice for v1model (BMv2 and the embedded switch).
+// sluice for v1model: the program for BMv2 and for the project's own switch in Rust.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -2,7 +2,7 @@
 #ifndef SLUICE_V1MODEL_TRANSFER_CELLS_P4
 #define SLUICE_V1MODEL_TRANSFER_CELLS_P4
 
-typedef bit<48> transfer_time_t;      // microseconds
+typedef bit<48> transfer_time_t;      // a time in microseconds
 typedef bit<31> transfer_span_t;      // the low bits of a time in microseconds, which wrap after 35 minutes
 
 // The kind of a packet, which determines how it changes its transfer's cells.
@@ -32,10 +32,10 @@ struct transfer_t {
     Segment         segment;
     bit<32>         edge_before;      // right edge of what the server had sent before this packet
     bit<32>         edge;             // right edge of what the server has sent, including this packet
-    bit<1>          ends;             // the segment ends at `edge`
+    bit<1>          ends;             // the segment's end is the right edge `edge`
     bit<32>         acked;            // the client's highest acknowledgement, including this packet
-    bit<1>          moves;            // the ACK acknowledges data that was sent, or repeats `acked`
-    bit<1>          advances;         // the ACK is above all earlier ones
+    bit<1>          moves;            // the ACK acknowledges data in flight, or repeats the number `acked`
+    bit<1>          advances;         // the ACK is above all earlier ACKs
     bit<1>          is_closed;        // the client's last ACK closed the window
     transfer_time_t silence;          // microseconds since the previous packet of either side
     bit<1>          follows;          // the previous packet was the server's last segment
@@ -258,7 +258,7 @@ control TransferRtt(in transfer_t transfer) {
 // was only late, and is not a loss.
 typedef bit<63> transfer_hole_t;
 #define TRANSFER_HOLE_START 62:31
-#define TRANSFER_HOLE_AT 30:0         // 0: none
+#define TRANSFER_HOLE_AT 30:0         // time when the hole opened; 0: no hole
 
 control TransferHole(in headers_t hdr, inout transfer_t transfer) {
     @id(REGISTER_TRANSFER_HOLE)

@@ -7,7 +7,7 @@ const int FINGERPRINT_BITS = 27;
 typedef bit<(FINGERPRINT_BITS)> fingerprint_t;
 typedef bit<(FINGERPRINT_BITS + 36)> pin_key_t;
 #define KEY_FINGERPRINT FINGERPRINT_BITS + 35:36
-#define KEY_STATE 35:32                // a PinState
+#define KEY_STATE 35:32                // the connection's PinState
 #define KEY_STAMP 31:0
 #define KEY_STATE_AND_STAMP 35:0
 
@@ -40,7 +40,7 @@ const pin_state_t CLIENT_RESET   = 6;
 const pin_state_t CLOSED         = 7;
 const pin_state_t RESET          = 8;
 
-// The result of a packet's operation on its slot.
+// The result of a packet's operation on a slot of the connection table.
 struct found_t {
     bit<1>      hit;              // the slot belongs to the packet's connection
     bit<1>      vacant;           // the slot belongs to no connection any more: a SYN may claim the slot

@@ -125,7 +125,7 @@ control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_
     }
 }
 
-// Reads the server of a connection whose slot a request has found. A pass `move` moves the pin to the preferred server.
+// Reads the server from the slot of a request's connection. A pass `move` writes the preferred server into the slot first.
 control RequestPin(register<server_id_t> pin_server, in metadata_t meta, in pin_slot_t slot, inout server_id_t pin) {
     apply {
         pin_server.read(pin, (bit<32>)slot);
@@ -146,7 +146,7 @@ control Claim(inout metadata_t meta, in place_t place, in pin_key_t before, in p
             meta.evicted = 0;         // the previous connection had ended
         } else if (before[KEY_FINGERPRINT] == place.fingerprint && meta.evicted != 0 && meta.evicted != meta.choice
                    && (state_before <= ANSWERED || state_before == REOPENING)) {
-            meta.moved = 1;           // the handshake with the earlier server had not ended
+            meta.moved = 1;           // the handshake with the previous server had not ended
         }
     }
 }
@@ -219,7 +219,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
         claimed = 0;
 
         if (meta.path == Path.from_server) {
-            if (meta.event != Event.syn) {        // a server does not open connections of its service by SYNs
+            if (meta.event != Event.syn) {        // a SYN of a server opens no connection of its service
                 answer_1.apply(pin_key_1, pin_server_1, meta, place, place.slot_1, pin, outcome);
                 if (outcome.hit == 0) {
                     meta.way = 1;

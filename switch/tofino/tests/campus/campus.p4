@@ -209,7 +209,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
 control IngressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
                         in ingress_intrinsic_metadata_for_deparser_t for_deparser) {
     Digest<new_host_t>(NEW_HOST) new_host;
-    Mirror() mirror;  // p4c at 34b86e9 refuses Mirror(MIRRORED) with "Inconsistent mirror selectors"
+    Mirror() mirror;  // without the type MIRRORED: p4c at commit 34b86e9 rejects it with "Inconsistent mirror selectors"
 
     apply {
         if (for_deparser.digest_type == NEW_HOST) { new_host.pack({hdr.ethernet.source, meta.ingress_port}); }
