@@ -4,7 +4,7 @@
 //   writes choice, choice_weight: drawn by the weights that follow from R, for a SYN only
 //          other, other_weight, more (v1model): drawn from the other servers, where the service has a second look
 //          loads.other: other, or choice where no other server was drawn
-//          stable_choice: drawn by capacity, whatever the weights
+//          stable_choice: drawn by capacity, independently of the weights
 //
 // The server is drawn by a hash of the connection: a repeated packet draws the same server until the weights change. (On Tofino a
 // second pass that renews a pin, a connection's entry, draws by another hash.) For a service with shares, v1model draws choice

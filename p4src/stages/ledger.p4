@@ -1,7 +1,7 @@
 // Ledger: counts the SYNs that each server was sent, and the server's answers. The counts never decrease.
 //
 //   reads  path, event, server, pinned, state, next_state, answered_again
-//   writes the cells of ledger_* (one a server)
+//   writes the cells of ledger_* (one for each server)
 //
 // This stage follows forward, because a SYN that was refused or had no route was never offered to the server. (v1model also
 // counts a packet for which the controller must resolve the next hop, because the packet does not pass the pipeline again.) A

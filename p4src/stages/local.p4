@@ -2,7 +2,7 @@
 //
 //   reads  flow
 //   writes ours
-//   keys   owned: an interface address, or the address of a service
+//   keys   owned: address of an interface of the router, or of a service
 //
 // The stage is applied to every packet that does not go to a service. A packet (or ICMP error) that a server sends to an address
 // of the router or of a service is not an answer to a client.

@@ -1,7 +1,7 @@
 // Requests: counts offered, admitted and refused SYNs from outside to inside. The counts never decrease.
 //
 //   reads  decided, pinned, claimed, state
-//   writes the cells of requests_* (one a destination; cell 0: all destinations that have no entry)
+//   writes the cells of requests_* (one for each destination; cell 0: all destinations without an entry)
 //   drops  admission_refused: a routed SYN that is refused
 //
 // This stage follows connections, which decides whether a refused SYN to a service is dropped. Every SYN counts as offered.

@@ -40,7 +40,7 @@ control SecondLook(in headers_t hdr, inout metadata_t meta, in decided_t decided
     }
 }
 
-// Only the second pass needs the loads without stale connections, so no other stage waits for this control.
+// Reads how many connections in the loads of choice and other are stale: the switch did not see their end.
 control Stale(inout metadata_t meta) {
     StaleCells() stale_cells;
 
@@ -49,6 +49,7 @@ control Stale(inout metadata_t meta) {
     }
 }
 
+// Selects the preferred server. Only the second pass uses the result, so no other stage of this pass waits for it.
 control Prefer(inout metadata_t meta) {
     Lighter() lighter;
 

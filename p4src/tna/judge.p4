@@ -2,11 +2,11 @@
 // The table is generated from judge.yaml, which defines the precedence of the drop reasons.
 //
 //   reads  found, arp, ipv4, ethernet.dst, router_mac, known, inside, ours, martian, lengths, flow.src
-//          path: as the parser and classify write it
+//          path: the value that the parser and classify have written
 //   writes path, inward, itself
 //          found.foreign, found.same: of Compare
 //   drops  port_unknown, not_for_us, unsupported, ipv4_length, fragment, martian, l4_length, direct_to_server, ttl_exceeded
-//          the reasons that the parser and intake give (found.frame)
+//          the reasons that the parser and intake report (found.frame)
 //   punts  ttl
 #ifndef SLUICE_TNA_JUDGE_P4
 #define SLUICE_TNA_JUDGE_P4

@@ -2,7 +2,7 @@
 //
 //   reads  content, held, pass, flow.dst, stable_choice, server_drop
 //          what splice and resplice read
-//   writes server: an agent in its turn, and after translation the pin's server again
+//   writes server: the agent while the agent translates, and after translation the pinned server again
 //          ipv4.dst, payload, preferred, next_pass, pin
 //          what splice and resplice write
 //   drops  what splice drops

@@ -3,7 +3,7 @@
 //
 //   reads  place, path, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
-//   writes server: an agent, in its turn
+//   writes server: the agent, while the agent translates
 //          ipv4.dst: for forward
 //          value, detour
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent

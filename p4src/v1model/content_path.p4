@@ -3,7 +3,7 @@
 //   reads  content, pass, next_pass, path, event, payload, vacant, generation, state, next_state, pinned, stable_choice, draining
 //          refused, drop, server_drop, splice.remember, spliced.pin
 //          what splice, options and remembered read
-//   writes server: the agent or the client's last server, and after translation the pin's server again
+//   writes server: the agent or the client's last server, and after translation the pinned server again
 //          preferred, next_pass, spliced
 //          what splice, options and remembered write
 //   drops  what splice drops

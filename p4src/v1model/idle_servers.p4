@@ -7,7 +7,7 @@
 //          change: of the server's load
 //   writes more.idle, more.seeks
 //          the cells of idle_*
-//   keys   idle_members: service, and word of 32 servers -> those that may be taken; whether they are taken before any other
+//   keys   idle_members: service, and word of 32 servers -> the servers that may be selected; whether they are always preferred
 //
 // An entry is valid while its server has the entry's ticket; the server's next connection deletes the ticket. A connection that
 // finds an invalid head, or a head that may not be taken, removes the head from the queue. Idle servers without an entry are

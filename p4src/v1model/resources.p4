@@ -2,7 +2,7 @@
 //
 //   reads  server
 //   writes resources
-//   keys   resources: server -> what is done with its connections
+//   keys   resources: server -> how the switch manages its connections
 //
 // For connections of servers that are not managed, this look-up is the only cost of resource management in the switch.
 #ifndef SLUICE_V1MODEL_RESOURCES_P4

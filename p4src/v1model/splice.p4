@@ -1,8 +1,8 @@
 // Splice: decides whether agent or switch translates a content connection, and does the switch's translation (Chow, Wang &
 // Prakash, section 3.1).
 //
-//              the agent's turn                                spliced
-//     client <--> agent <--> server             client <--> switch <--> server      (guessed: payload of the client's to an agent)
+//              the agent translates                            spliced: the switch translates
+//     client <--> agent <--> server             client <--> switch <--> server      (guessed: client's payload to an agent)
 //
 //              seq + delta                <-------------  seq          the windows << shift
 //              ack, SACK blocks           ------------->  - delta
@@ -10,7 +10,7 @@
 //   reads  place, path, pass, next_pass, way, content, event, payload, held, pinned, claimed, state, server, stable_choice
 //          agent, agent_address, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
-//   writes server: an agent, in its turn
+//   writes server: the agent, while the agent translates
 //          agent_address, options.mss, respliced, tcp, sack_blocks, inner_transport
 //          guessed, ethernet.type, vlan.type: of a guessed segment
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent

@@ -1,7 +1,7 @@
-// The registers of the second look, with one cell for each server. The number of open connections (32 bits) is stored in two
-// registers, because one pass reads the loads of two servers, and can access a register only once. So is the number of
-// connections whose end the switch did not see. One register stores whether a server refuses connections (8 bits), read only for
-// the second server drawn.
+// The registers of the second look, with one cell for each server. Each number of open connections (32 bits) is stored in two
+// registers, because one pass reads the loads of two servers, and can access a register only once. Each number of connections
+// whose end the switch did not see is also stored in two registers. One register stores whether a server refuses connections (8
+// bits), read only for the second server drawn.
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 

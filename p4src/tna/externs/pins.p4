@@ -7,10 +7,10 @@
 
 typedef bit<32> fingerprint_t;       // 32 bits wide, because the inputs of stateful units are whole words
 
-// Computes the slot in each way and the fingerprint: CRC-32 of the connection's fields in three orders. (CRCs are linear, so two
-// connections that collide in way 1 would also collide in way 2 if the CRC only had another salt. The selectors use three further
-// orders.) Tofino 1 hashes the packet's fields directly, because it lacks containers for copies of addresses. A table computes at
-// most 32 bits of hashes.
+// Computes the slot in each way and the fingerprint: CRC-32 of the connection's fields in three orders. (With one order and a
+// salt for each way, two connections that collide in way 1 would also collide in way 2, because CRCs are linear. The selectors
+// use three further orders.) Tofino 1 hashes the packet's fields directly, because it lacks containers for copies of addresses. A
+// table computes at most 32 bits of hashes.
 control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_1;
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_2;

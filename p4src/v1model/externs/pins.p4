@@ -11,9 +11,9 @@ typedef bit<(FINGERPRINT_BITS + 36)> pin_key_t;
 #define KEY_STAMP 31:0
 #define KEY_STATE_AND_STAMP 35:0
 
-// Computes the slot in each way and the fingerprint: CRC-32 of the connection's fields in three orders. (CRCs are linear, so two
-// connections that collide in way 1 would also collide in way 2 if the CRC only had another salt. The selectors use further
-// orders.)
+// Computes the slot in each way and the fingerprint: CRC-32 of the connection's fields in three orders. (With one order and a
+// salt for each way, two connections that collide in way 1 would also collide in way 2, because CRCs are linear. The selectors
+// use further orders.)
 control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     apply {
         hash(slot_1, HashAlgorithm.crc32, (pin_slot_t)0,
