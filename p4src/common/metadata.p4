@@ -43,7 +43,7 @@ enum bit<8> Event {
 enum bit<8> Pass {
     first     = 0,   // the first pass; as a `next_pass`: no further pass
     claim     = 1,   // a SYN claims a slot in the way that its first pass found vacant, for the server `preferred`
-    candidate = 2,   // a SYN goes to the server `preferred`; the connection's pin is not changed (v1model)
+    candidate = 2,   // the packet goes to the server `preferred`, a candidate or another agent; the pin is not changed
     move      = 3,   // the ACK that ends a handshake with a candidate moves the pin to the server `preferred` (v1model)
     renew     = 4,   // a SYN claims the slot of its own connection again, for a newly drawn server (Tofino)
     limit     = 5,   // the destination's limits, looked up in the first pass, are applied to a routed SYN (Tofino)
@@ -243,8 +243,7 @@ struct metadata_t {
 #endif
     @field_list(1)
     Pass         pass;            // the purpose of this pass; set by the target from the previous pass's next_pass
-    Pass         next_pass;       // the purpose of the following pass; set by connections, candidates (v1model), renew, main
-                                  // (Tofino)
+    Pass         next_pass;       // the purpose of the following pass; set by every stage that requests a further pass
 
     ipv4_t       replaced;        // the address that endpoint replaced, for the checksums; set by translate
     l4_port_t    replaced_port;   // the port that endpoint_port replaced, for the checksums; set by translate
@@ -268,7 +267,7 @@ struct metadata_t {
     resources_t  resources;       // how the server's TCP resources are managed; set by resources
 #if defined(TOFINO) && defined(CONTENT)
     turn_t       turn;            // state of a content connection, set by connections; or the state that a splice order requests,
-                                  // set by main
+                                  // set by orders
     granted_t    granted;         // answer of the splice-turn register to an agent's splice order; set by connections
 #endif
 }
