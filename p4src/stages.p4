@@ -1,5 +1,5 @@
-// The list of the program's stages, in the order in which a packet passes them. A file in <> has a version for each target:
-// tools/p4.py puts the target's folder on the include path. Each target's main.p4 includes this list and applies the stages.
+// The list of the program's stages, in the order in which a packet passes the stages. A file in <> has a version for each target:
+// tools/p4.py puts the target's folder on the include path. Each target's main.p4 includes this list, and applies the stages.
 #ifndef SLUICE_STAGES_P4
 #define SLUICE_STAGES_P4
 

@@ -363,67 +363,67 @@ class DropReason(IntEnum):
     TRUNCATED = 1
     """A header extends past the end of the frame."""
     UNSUPPORTED = 2
-    """Neither ARP nor IPv4 after at most one 802.1Q tag, or an ARP that is not for Ethernet and IPv4."""
+    """Neither ARP nor IPv4 after at most one 802.1Q tag, or an ARP packet that is not for Ethernet and IPv4."""
     IPV4_HEADER = 3
-    """IP version is not 4, or the header length is below 20 bytes; also in the packet inside an ICMP error."""
+    """The IP version is not 4, or the header length is below 20 bytes; also in the packet inside an ICMP error."""
     IPV4_LENGTH = 4
     """The IPv4 total length is below the header length, or exceeds the frame."""
     IPV4_CHECKSUM = 5
     """The IPv4 header checksum is wrong."""
     FRAGMENT = 6
-    """A fragment other than the first, which has no ports."""
+    """A fragment other than the first: it contains no ports."""
     L4_LENGTH = 7
-    """TCP data offset, UDP length or ICMP length is impossible."""
+    """The TCP data offset, UDP length or ICMP length is impossible."""
     PORT_UNKNOWN = 8
     """The ingress port is not configured."""
     NOT_FOR_US = 9
-    """The frame is neither to the router's MAC address nor a broadcast ARP."""
+    """The frame is addressed neither to the router's MAC address, nor is it a broadcast ARP packet."""
     MARTIAN = 10
     """Source or destination address is in 0/8, 127/8 or 224/3, or the two are equal."""
     TTL_EXCEEDED = 11
     """The TTL ran out; the controller answers with ICMP time exceeded."""
     NO_SERVICE = 12
-    """To an address of the router or of a service, but neither to a service's port nor an echo request."""
+    """Sent to an address of the router or of a service, but neither to a service's port nor as an echo request."""
     DIRECT_TO_SERVER = 13
     """Sent to a server's own address and port instead of to its service."""
     ADMISSION_REFUSED = 14
-    """A new connection above its service's or its destination's rate."""
+    """A SYN for a new connection, above the rate of its service or of its destination."""
     NO_SERVER = 15
-    """The service has no server to choose, or the cell for the connection's candidate is taken."""
+    """The service has no server to choose, or the cell for the connection's candidate server is taken."""
     SERVER_UNKNOWN = 16
     """The connection is pinned to a server that is no longer configured."""
     NO_ROUTE = 17
     """No prefix matches the destination."""
     NEIGHBOUR_UNRESOLVED = 18
-    """The next hop has no known MAC address; the controller resolves it by ARP and then sends the packet."""
+    """The MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet."""
     ARP_IGNORED = 19
-    """An ARP that neither requests an address of ours nor is a reply to one; only its sender is reported."""
+    """An ARP packet other than a request for or a reply to a local address (router, service); its sender is reported."""
     PUNT_LIMITED = 20
-    """An ARP reply to the router, above the limit of its punt reason; it has no other use than to report a neighbour."""
+    """An ARP reply to the router, above the limit of its punt reason; it has no use except to report a neighbour."""
     CPU_HEADER = 21
     """A packet from the controller without a valid packet_out header."""
     ADMISSION_RESET = 22
-    """Refused as by admission_refused, and answered by a RST."""
+    """A SYN above the rate of its service or of its destination, answered by a RST."""
     SOURCE_MAC = 23
-    """The frame's source is a group address, which no station has (IEEE 802.3, 3.2.3)."""
+    """The frame's source is a group address, which is never the address of a station (IEEE 802.3, 3.2.3)."""
     NOT_AN_AGENT = 24
-    """A packet to a group of a content service, or a splice order, from a port that has no agent of that service."""
+    """A packet to a group of a content service, or a splice order, from a port without an agent of that service."""
     NO_SLOT = 25
-    """An agent's packet without a slot: both ways are taken, or the connection has ended."""
+    """An agent's packet whose connection has no slot: both ways are taken, or the connection has ended."""
     SPLICED = 26
-    """An agent's packet, but the connection is spliced, or another agent holds it."""
+    """An agent's packet on a connection that is spliced, or that belongs to another agent."""
     UNBOUND = 27
-    """A content server's packet, but its connection has no slot, or is now pinned to another server."""
+    """A content server's packet on a connection that has no slot, or that is now pinned to another server."""
     CLOSED = 28
-    """An ACK of the client of a connection that the switch has closed."""
+    """An ACK of the client on a connection that the switch has closed."""
     CLOSED_RESET = 29
-    """Client's payload or server's late packet on a connection that the switch has closed; answered by a RST."""
+    """The client's payload or a late packet of the server, on a closed connection; answered by a RST."""
     NOT_IDLE = 30
-    """A tickle, but its connection is not idle, is unknown, or may not be closed."""
+    """A tickle for a connection that is unknown, is not idle, or may not be closed."""
     SYN_PAYLOAD = 31
     """A client's SYN with payload, on a content connection that has left its agent: no rule would read it."""
     CLOSED_AGAIN = 32
-    """As closed, but the client lacks the FIN or sends a keepalive; answered by the FIN again, or by an ACK."""
+    """An ACK on a closed connection, from a client that lacks the FIN or sends a keepalive; answered by FIN or ACK."""
 
 
 class PuntReason(IntEnum):
@@ -431,13 +431,13 @@ class PuntReason(IntEnum):
 
     NONE = 0
     ARP = 1
-    """An ARP reply to an address of ours: the controller learns the neighbour."""
+    """An ARP reply to an address of the router or of a service: the controller learns the neighbour."""
     TTL = 2
-    """The TTL ran out; the controller answers with ICMP time exceeded; the packet is as it was received."""
+    """The TTL ran out; the controller receives the packet unchanged, and answers with ICMP time exceeded."""
     NEIGHBOUR = 3
     """The next hop is unresolved: the controller resolves it by ARP, adds MAC addresses and tag, and sends the packet."""
     SENDER = 4
-    """Any other ARP: a neighbour that requests an address of ours, or that may have moved."""
+    """Any other ARP packet: its sender may have moved, or requests an address of the router or of a service."""
 
 
 class PinState(IntEnum):
@@ -456,9 +456,9 @@ class PinState(IntEnum):
     SERVER_CLOSING = 5
     """The server's FIN has passed."""
     CLIENT_RESET = 6
-    """The client's RST has passed, and no packet of the server since."""
+    """The client's RST has passed, and the server has sent no packet since then."""
     CLOSED = 7
-    """Both FINs have passed, or the client's RST after the server's FIN, or an agent's RST."""
+    """Both FINs have passed, or the server's FIN and then the client's RST, or an agent's RST."""
     RESET = 8
     """The server's RST has passed."""
 
@@ -467,11 +467,11 @@ class Turn(IntEnum):
     """`Turn` of p4src/common/constants.p4."""
 
     AGENT = 0
-    """The connection's agent, to which packets of both sides go."""
+    """The connection's agent: the switch sends the packets of client and server to the agent."""
     SPLICED = 1
-    """The switch translates between client and server."""
+    """The switch itself, between client and server."""
     GUESSED = 2
-    """The server was chosen before any request; an agent reads the client's payload, and decides whether that was right."""
+    """The server was chosen before any request; an agent reads the client's payload, and checks the choice."""
 
 
 class Remember(IntEnum):
@@ -479,32 +479,32 @@ class Remember(IntEnum):
 
     NOTHING = 0
     GUESS = 1
-    """The client's last server: its next connection goes there, and an agent checks the first request."""
+    """The client's last server: gets the client's next connection; an agent checks the first."""
     CLIENT = 2
-    """The client's server: all its connections go there without an agent."""
+    """The client's server: all connections of the client go to this server without an agent."""
 
 
 class ClosingStatus(IntEnum):
     """`ClosingStatus` of p4src/common/constants.p4."""
 
     OPEN = 0
-    """No attempt is under way."""
+    """The switch makes no attempt to close the connection."""
     PROBING = 1
-    """A tickle was sent less than PROBE_TIME ago; after that the value means the same as open."""
+    """The server was sent a tickle less than PROBE_TIME ago; after PROBE_TIME the value means open."""
     CLOSED = 2
-    """RST was sent to the server and FIN to the client."""
+    """The switch has sent a RST to the server and a FIN to the client."""
     RACED = 3
-    """Closed, and payload of the client arrived afterwards."""
+    """The connection is closed, and payload of the client arrived afterwards."""
 
 
 class SpliceStatus(IntEnum):
     """`SpliceStatus` of p4src/common/constants.p4."""
 
     ORDERED = 0
-    """The value in the order itself, before the switch has processed it."""
+    """Value in the agent's order, which the switch has not yet processed."""
     APPLIED = 1
-    """The order is carried out."""
+    """The switch has carried out the order."""
     NO_CONNECTION = 2
-    """No slot holds the connection."""
+    """The connection is not in the connection table."""
     NOT_YOURS = 3
-    """Another agent holds the connection, or the port has no agent."""
+    """The connection belongs to another agent, or no agent is behind the ingress port."""

@@ -1,4 +1,4 @@
-// Packet headers, and the headers of the controller's port. This file includes nothing of a target.
+// Packet headers, and the headers of the controller's port. This file includes no file of a target (v1model, Tofino).
 #ifndef SLUICE_COMMON_HEADERS_P4
 #define SLUICE_COMMON_HEADERS_P4
 
@@ -8,29 +8,29 @@
 @controller_header("packet_in")
 header packet_in_h {
     @id(1) port_t ingress_port;
-    @id(2) bit<8> reason;         // a PuntReason
+    @id(2) bit<8> reason;         // why the packet is punted: a PuntReason
     @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to resolve
 }
 
-// A digest to the controller: the sender of an ARP, and its ingress port.
+// A digest to the controller: the sender of an ARP packet, and the packet's ingress port.
 struct arp_sender_t {
     port_t ingress_port;
     ipv4_t address;
     mac_t  mac;
-    ipv4_t answered_by;           // the router's or service's address that the ARP requests; the sender's own address where the
-                                  // switch does not answer
+    ipv4_t answered_by;           // the address (of the router or of a service) that the ARP packet requests; the sender's own
+                                  // address if the switch does not answer
 }
 
 @controller_header("packet_out")
 header packet_out_h {
-    @id(1) port_t egress_port;    // the frame is sent to this port unchanged; INTO_PIPELINE: a tickle follows and passes the
-                                  // pipeline
+    @id(1) port_t egress_port;    // the switch sends the frame unchanged to this port; INTO_PIPELINE: tickle_h follows, and the
+                                  // frame passes the pipeline
 }
 
-// Stands in front of a frame that the controller sends in a client's name, in order to close an idle connection.
+// Header in front of a frame that the controller sends in a client's name, in order to close the client's idle connection.
 header tickle_h {
-    ticks_t least_age;            // ticks for which the connection must have been silent; after a shorter silence the frame is
-                                  // dropped
+    ticks_t least_age;            // ticks for which the connection must have been silent; if the silence is shorter, the switch
+                                  // drops the frame
 }
 
 header ethernet_h {
@@ -79,7 +79,7 @@ header ipv4_options_h {
     varbit<320> data;
 }
 
-// TCP options stay in the packet's unparsed rest, in front of the payload.
+// A TCP header without its options. The options remain in the packet's unparsed rest, in front of the payload.
 header tcp_h {
     l4_port_t src_port;
     l4_port_t dst_port;
@@ -114,7 +114,7 @@ header icmp_h {
     bit<32> rest;
 }
 
-// The start of a TCP header's options where they are NOP, NOP and SACK (RFC 2018, section 3). sack_block_h follows.
+// The first four bytes of TCP options that begin with NOP, NOP and SACK (RFC 2018, section 3). sack_block_h follows.
 header sack_h {
     bit<16> nops;
     bit<8>  kind;
@@ -126,9 +126,9 @@ header sack_block_h {
     bit<32> right;
 }
 
-// Options that remain in a SYN or SYN-ACK of a content connection: MSS, SACK permitted and window scale, or NOPs in their place.
-// In a closed connection's ACK the same header holds timestamps: NOP, NOP, kind and length (mss_lead, mss), the sender's value
-// (sack), and the echoed value (scale_lead and scale).
+// TCP options that remain in a SYN or SYN-ACK of a content connection: MSS, SACK permitted and window scale. NOPs replace an
+// option that the segment lacks. In the ACK of a closed connection this header contains timestamps: NOP, NOP, kind and length
+// (mss_lead, mss), the sender's value (sack), and the echoed value (scale_lead and scale).
 header kept_options_h {
     bit<16> mss_lead;
     bit<16> mss;
@@ -137,7 +137,7 @@ header kept_options_h {
     bit<8>  scale;
 }
 
-// Stands in front of a guessed connection's segment on its way to an agent. A scale is 255 where windows are not scaled.
+// Header in front of a guessed connection's segment that the switch sends to an agent. A scale of 255 means no window scaling.
 header guessed_h {
     bit<8>  server_scale;
     bit<8>  client_scale;
@@ -149,28 +149,28 @@ header guessed_h {
     bit<16> type;
 }
 
-// An agent's splice order, directly after the Ethernet header; its confirmation has a status. docs/reference/content.md
+// An agent's splice order, or the switch's confirmation, directly after the Ethernet header. docs/reference/content.md
 header splice_h {
     bit<8>    operation;
-    bit<8>    status;             // a SpliceStatus
+    bit<8>    status;             // result of the order: a SpliceStatus
     ipv4_t    client;
     l4_port_t client_port;
     ipv4_t    service;
     l4_port_t service_port;
     bit<32>   delta;
-    bit<8>    shift;              // shift of the server's windows, signed: positive is up
-    bit<8>    remember;           // a Remember
+    bit<8>    shift;              // left shift of the server's windows in bits; negative: right shift
+    bit<8>    remember;           // what the switch stores about the client: a Remember
     bit<8>    generation;
     bit<8>    turn;
-    bit<8>    client_shift;       // shift of the client's windows, up: 0 to 14
+    bit<8>    client_shift;       // left shift of the client's windows in bits, 0 to 14
 }
 
-// The part of the transport header that every ICMP error carries: eight bytes (RFC 792), so never a whole TCP header.
+// The part of the inner packet's transport header that every ICMP error contains: eight bytes (RFC 792), less than a TCP header.
 header transport_start_h {
     l4_port_t src_port;
     l4_port_t dst_port;
-    bit<16>   third;              // in UDP: length
-    bit<16>   fourth;             // in UDP: checksum
+    bit<16>   third;              // third 16-bit word; in UDP: length
+    bit<16>   fourth;             // fourth 16-bit word; in UDP: checksum
 }
 
 struct headers_t {

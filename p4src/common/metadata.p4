@@ -1,5 +1,5 @@
-// Metadata that stages pass to later stages. Each field has a comment: its meaning; the stage that writes it. This file includes
-// nothing of a target.
+// Metadata that stages pass to later stages. Each field's comment states the field's meaning, and after a semicolon the stage
+// that sets the field. This file includes no file of a target (v1model, Tofino).
 #ifndef SLUICE_COMMON_METADATA_P4
 #define SLUICE_COMMON_METADATA_P4
 
@@ -7,53 +7,53 @@
 #include "ids.p4"
 #include "constants.p4"
 
-// Which way a packet takes through the pipeline. A stage runs for some paths only; stages such as classify change the path.
+// A packet's path through the pipeline: it determines which stages process the packet. Stages such as classify change the path.
 enum bit<8> Path {
     done       = 0,  // the packet's verdict is final: dropped, answered, punted or sent
     arp        = 1,
-    ipv4       = 2,  // IPv4, before classify
+    ipv4       = 2,  // an IPv4 packet that classify has not yet processed
     to_service = 3,  // from a client to a service: TCP, UDP, or an ICMP error about an answer
-    from_server = 4, // a server's answer, or an ICMP error about a request
-    routed     = 5,  // any other packet to be forwarded
-    local      = 6,  // a packet to the router itself
+    from_server = 4, // from a server to a client: TCP, UDP, or an ICMP error about a request
+    routed     = 5,  // any other IPv4 packet that the switch must forward
+    local      = 6,  // a packet addressed to the router itself
     order      = 7   // an agent's splice order
 }
 
-// Which part of a content connection a packet belongs to (Chow, Wang & Prakash, sections 2 and 3). docs/reference/content.md
+// Sender of a packet of a content connection (Chow, Wang & Prakash, sections 2 and 3). docs/reference/content.md
 enum bit<8> Content {
-    none   = 0,      // a packet of a plain service, or of no service
+    none   = 0,      // a packet of a service without content switching, or of no service
     client = 1,      // a client's packet to a content service
-    agent  = 2,      // an agent's packet to a group, in its client's name; or the agent's splice order
-    server = 3       // an answer of a server of a group
+    agent  = 2,      // an agent's packet to a group of servers, in the client's name; or the agent's splice order
+    server = 3       // an answer from a server of a group
 }
 
-// What a packet does to its connection.
+// What a packet does to its connection, as its TCP flags and payload show.
 enum bit<8> Event {
-    none    = 0,     // UDP, or an ICMP error: reads the connection's state, changes nothing
+    none    = 0,     // UDP, or an ICMP error: the packet changes no connection
     syn     = 1,
     syn_ack = 2,
-    ack     = 3,     // a segment without payload
+    ack     = 3,     // a bare ACK: a segment without payload
     payload = 4,
     fin     = 5,
     reset   = 6
 }
 
-// The purpose of a packet's pass through ingress. Every pass but the first was ordered by the pass before, through its
+// The purpose of a packet's pass through ingress. Each pass except the first is requested by the previous pass, which sets
 // `next_pass`.
 enum bit<8> Pass {
     first     = 0,   // the first pass; as a `next_pass`: no further pass
-    claim     = 1,   // a SYN claims the way that was found vacant, for the server `preferred`
-    candidate = 2,   // a SYN goes to the server `preferred`; the pin stays as it is (v1model)
+    claim     = 1,   // a SYN claims a slot in the way that its first pass found vacant, for the server `preferred`
+    candidate = 2,   // the packet goes to the server `preferred`, a candidate or another agent; the pin is not changed
     move      = 3,   // the ACK that ends a handshake with a candidate moves the pin to the server `preferred` (v1model)
-    renew     = 4,   // a SYN takes its own connection's slot again, for a newly drawn server (Tofino)
-    limit     = 5,   // a routed SYN passes the limits of the destination that its first pass has found (Tofino)
-    guess     = 6,   // a SYN whose options are parsed claims a slot for its client's last server (v1model)
-    facts     = 7,   // a SYN-ACK of a content server whose options are parsed (v1model)
-    close     = 8    // a server's answer, or a client's ACK on a closed connection, becomes the FIN that the switch sends in the
-                     // server's name (v1model)
+    renew     = 4,   // a SYN claims the slot of its own connection again, for a newly drawn server (Tofino)
+    limit     = 5,   // the destination's limits, looked up in the first pass, are applied to a routed SYN (Tofino)
+    guess     = 6,   // a SYN, whose options this pass parses, claims a slot for its client's last server (v1model)
+    facts     = 7,   // this pass parses the options of a content server's SYN-ACK (v1model)
+    close     = 8    // this pass turns a server's answer, or a client's ACK on a closed connection, into the FIN that the switch
+                     // sends in the server's name (v1model)
 }
 
-// Which count of the ledger a packet raises.
+// The counter of the ledger (the counts of SYNs to each server and of the server's answers) that a packet increments.
 enum bit<8> LedgerEntry {
     none          = 0,
     syn           = 1,
@@ -63,8 +63,8 @@ enum bit<8> LedgerEntry {
     reset         = 5
 }
 
-// The packet's 5-tuple. For an ICMP error to the sender of the packet inside it, the reversed 5-tuple of that packet. So `dst` is
-// always the packet's destination address; for an ARP, the address that the ARP requests.
+// The packet's 5-tuple. For an ICMP error to the sender of the packet inside the error: the reversed 5-tuple of the inner packet.
+// So `dst` is always the packet's destination address. For an ARP packet `dst` is the address that the packet requests.
 struct flow_t {
     ipv4_t    src;
     ipv4_t    dst;
@@ -82,26 +82,26 @@ struct connection_t {
     bit<8>    protocol;
 }
 
-// Bytes by which a packet is shorter than the lengths in its headers; 0: the packet is complete.
+// Numbers of bytes by which a packet is shorter than the lengths in its headers; 0: the packet is complete.
 struct lengths_t {
     bit<16> body;                 // bytes after the IPv4 header
     bit<16> header_missing;
     bit<16> frame_missing;
-    bit<16> transport_missing;    // 0xffff where the transport header's length is impossible
+    bit<16> transport_missing;    // 0xffff if the length in the transport header is impossible
 }
 
-// The load of the first two servers drawn for a new connection, `choice` and `other`.
+// The loads (numbers of open connections) of the first two servers drawn for a new connection, `choice` and `other`.
 struct loads_t {
-    bit<1>      look;             // this pass reads loads instead of changing them; second_look
-    server_id_t other;            // the server compared with choice; balance
-    bit<32>     load;             // open connections of choice and of other (on Tofino without the stale ones); second_look
+    bit<1>      look;             // this pass reads loads instead of changing a load; set by second_look
+    server_id_t other;            // the server compared with choice; set by balance
+    bit<32>     load;             // open connections of choice (Tofino: without stale connections); set by second_look
     bit<32>     other_load;
-    bit<8>      other_refuses;    // 1: the other's last answer to a SYN was a RST; second_look
-    bit<32>     stale;            // connections counted in the two loads that ended unseen; stale
+    bit<8>      other_refuses;    // 1: the last answer of the server `other` to a SYN was a RST; set by second_look
+    bit<32>     stale;            // connections counted in `load` whose end the switch did not see; set by stale
     bit<32>     other_stale;
 }
 
-// Ticks for which a slot of the connection table is kept after the last packet that counted, by the connection's state; timers.
+// Time-outs of a connection table's slot, in ticks, for each state of the slot's connection; set by the table timers.
 struct times_t {
     ticks_t idle;
     ticks_t pending;
@@ -111,157 +111,164 @@ struct times_t {
 }
 
 #if defined(MORE_LOOKS)
-// Further servers of a second look: an idle server, a third and a fourth; 0 for a server: none. Balance writes the fields without
-// another writer.
+// Further servers whose loads a second look compares: an idle server, a third and a fourth server; 0: no server. The fields whose
+// comments name no stage are set by balance.
 struct more_looks_t {
-    server_id_t idle;             // a server without an open connection; 0: none is known; second_look
-    bit<1>      seeks;            // the idle server is taken before any other; second_look
+    server_id_t idle;             // a server that has no open connection; 0: no such server; set by second_look
+    bit<1>      seeks;            // the idle server is preferred to every other server; set by second_look
     server_id_t third;
     weight_t    third_weight;
-    bit<32>     third_load;       // second_look
-    bit<8>      third_refuses;    // as other_refuses; second_look
+    bit<32>     third_load;       // set by second_look
+    bit<8>      third_refuses;    // 1: the third server's last answer to a SYN was a RST; set by second_look
     server_id_t fourth;
     weight_t    fourth_weight;
-    bit<32>     fourth_load;      // second_look
-    bit<8>      fourth_refuses;   // as other_refuses; second_look
+    bit<32>     fourth_load;      // set by second_look
+    bit<8>      fourth_refuses;   // 1: the fourth server's last answer to a SYN was a RST; set by second_look
 }
 #endif
 
-// The packet's outcome, which the target's verdict carries out once.
+// What happens to the packet: the control Verdict of the target drops, punts or sends the packet accordingly.
 struct verdict_t {
     DropReason drop;
     PuntReason punt;
     port_t     egress_port;
-    ipv4_t     next_hop;          // reported to the controller if it is unresolved; forward
+    ipv4_t     next_hop;          // reported to the controller if the next hop's MAC address is unknown; set by forward
 }
 
-// Decisions about a SYN towards inside that precede the look-up of its connection. A target may make them in a pass of their own.
+// Decisions about a SYN from outside to inside that precede the look-up of the SYN's connection. On some targets the decisions
+// are made in a separate pass.
 struct decided_t {
-    bit<1>           request;     // the packet is such a SYN, and is to be counted; destinations
-    destination_id_t destination; // the number under which the SYN is counted and limited; destinations
-    bit<8>           refused;     // equals the target's REFUSED if the SYN exceeds a rate: it may keep a pin, and never claims
-                                  // one; admission, destinations
-    bit<1>           returning;   // the SYN exceeds the destination's rate; unless it is refused, it passes because its client
-                                  // was admitted before; destinations
-    bit<1>           answer_reset; // if the SYN is refused, it is answered by a RST; destinations
-    bit<1>           looks;       // the SYN claims no slot in this pass; the target
-    bit<1>           undecided;   // the SYN needs another pass if it has no pin; the target, connections
-    bit<8>           way;         // the way of the connection table to claim, 1 or 2, which the pass before found vacant; the
-                                  // target's parser, where a way is claimed only in a second pass (Tofino)
+    bit<1>           request;     // the packet is a SYN from outside to inside, and must be counted; set by destinations
+    destination_id_t destination; // the number under which the SYN is counted and limited; set by destinations
+    bit<8>           refused;     // equals the target's REFUSED if the SYN exceeds a rate, so that it may not claim a slot, but
+                                  // still passes if its connection is pinned; set by admission, destinations
+    bit<1>           returning;   // the SYN exceeds the destination's rate, and its client was admitted before; unless `refused`
+                                  // is set, the SYN passes for this reason; set by destinations
+    bit<1>           answer_reset; // the switch answers the SYN by a RST if the SYN is refused; set by destinations
+    bit<1>           looks;       // the SYN claims no slot in this pass; set by the target
+    bit<1>           undecided;   // the SYN needs another pass if its connection has no pin; set by the target, connections
+    bit<8>           way;         // the way (1 or 2) of the connection table in which the previous pass found a vacant slot to
+                                  // claim; set by Tofino's parser, since Tofino claims a slot only in a second pass
 }
 
 // The translation of a content connection: the server's sequence number + delta is the number that the client receives.
 struct splice_t {
     Turn        turn;
-    server_id_t agent;            // the agent, as the id of a server of the content service
-    bit<5>      shift;            // shift of the server's windows, signed: positive is up
-    bit<4>      client_shift;     // shift of the client's windows, up
-    bit<32>     value;            // delta; in the agent's turn the agent's address; for a guessed connection the options of its
-                                  // handshake (splice_cells.p4)
-    bit<32>     client;           // for a guessed connection the client's initial sequence number
+    server_id_t agent;            // the agent; it has the id of a server of the content service
+    bit<5>      shift;            // left shift of the server's windows in bits, signed; negative: right shift
+    bit<4>      client_shift;     // left shift of the client's windows in bits
+    bit<32>     value;            // Turn.spliced: delta; Turn.agent: the agent's address; Turn.guessed: options of the handshake
+                                  // (v1model/splice_cells.p4)
+    bit<32>     client;           // Turn.guessed: the client's initial sequence number
 }
 
-// The TCP options that content connections may have and that caps need.
+// The TCP options that a content connection may use, and that the caps on windows need.
 struct options_t {
-    bit<16> mss;                  // MSS of a SYN or SYN-ACK; 536 where the segment has no such option (RFC 9293, section 3.7.1)
-    bit<5>  scale;                // window scale + 1; 0: windows are not scaled
-    bit<1>  sack;                 // SACK is permitted
-    bit<1>  authenticated;        // the segment is signed (MD5 or AO), so that the switch must not change it
+    bit<16> mss;                  // MSS of a SYN or SYN-ACK; 536 if the segment has no MSS option (RFC 9293, section 3.7.1)
+    bit<5>  scale;                // window scale + 1; 0: the segment has no window scale option
+    bit<1>  sack;                 // the segment has the option SACK permitted
+    bit<1>  authenticated;        // the segment is signed (option MD5 or AO), so the switch must not change the segment
 }
 
-// How a server's TCP resources are managed. All zero: they are not managed.
+// How the switch manages a server's TCP resources: windows and idle connections. All fields zero: no management.
 struct resources_t {
-    bit<1>  measured;             // the sampled transfers of the server's connections are measured
-    bit<8>  sampling;             // one of 2^sampling connections is sampled
-    bit<1>  closed;               // the server's idle connections may be closed
-    bit<32> send_cap;             // largest window in bytes that a client may advertise to the server, for connections without a
-                                  // cap of their own; 0: no cap
-    bit<32> receive_cap;          // largest window in bytes that the server may advertise to a client, likewise; if both caps are
-                                  // 0, connections have no caps of their own either
+    bit<1>  measured;             // the switch measures a sample of the server's transfers
+    bit<8>  sampling;             // one of 2^sampling connections is in the sample
+    bit<1>  closed;               // the switch may close the server's idle connections
+    bit<32> send_cap;             // largest window in bytes that a client may advertise to the server, on connections without an
+                                  // individual cap; 0: no cap
+    bit<32> receive_cap;          // largest window in bytes that the server may advertise to a client, on connections without an
+                                  // individual cap. If send_cap and receive_cap are 0, connections have no individual caps either
 }
 
 struct metadata_t {
     @field_list(1)
-    port_t       ingress_port;    // the packet's ingress port; the target's intake, in the first pass
-    bit<16>      ipv4_room;       // bytes of the frame from the IPv4 header on; the target's intake
+    port_t       ingress_port;    // the packet's ingress port in its first pass; set by the target's intake
+    bit<16>      ipv4_room;       // bytes of the frame from the IPv4 header on; set by the target's intake
     @field_list(1)
-    ticks_t      now;             // ticks since the switch started, plus TICK_BASE; the target's intake, in the first pass
-    rate_time_t  clock;           // time in units of RATE_TICK_US, for the response rates; the target's intake
-    bit<1>       icmp_error;      // the packet is an ICMP error, and the TCP or UDP packet inside is parsed; parser
-    bit<1>       ours;            // the packet's destination, or the address that an ARP requests, is one of the router's or of a
-                                  // service; local
-    bit<1>       martian;         // one of the IPv4 addresses is 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3; the target's parser or intake
+    ticks_t      now;             // ticks from the switch's start to the first pass, plus TICK_BASE; set by the target's intake
+    rate_time_t  clock;           // present time in units of RATE_TICK_US, for the response rates; set by the target's intake
+    bit<1>       icmp_error;      // the packet is an ICMP error whose inner TCP or UDP packet is parsed; set by the parser
+    bit<1>       ours;            // an address of the router or of a service is the packet's destination (of an ARP packet: the
+                                  // requested address); set by local
+    bit<1>       martian;         // source or destination is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3; set by parser or intake
 
-    mac_t        router_mac;      // the router's MAC address at the ingress port; ports
-    bit<1>       inside;          // servers or protected hosts are behind the ingress port; ports
-    bit<1>       known;           // the ingress port is configured; ports
-    Path         path;            // the packet's way through the pipeline; every stage that decides it
-    flow_t       flow;            // the packet's 5-tuple; flow
-    bit<1>       inward;          // the packet goes to a service, or is routed from outside to inside; the target's limits or
-                                  // judge
-    Event        event;           // what the packet does to its connection; events
-    lengths_t    lengths;         // bytes missing of the packet; measure
-    bit<16>      payload;         // bytes after the TCP header; measure
+    mac_t        router_mac;      // the router's MAC address at the ingress port; set by ports
+    bit<1>       inside;          // servers or protected hosts are behind the ingress port; set by ports
+    bit<1>       known;           // the ingress port is configured; set by ports
+    Path         path;            // the packet's path through the pipeline; set by several stages
+    flow_t       flow;            // the packet's 5-tuple; set by flow
+    bit<1>       inward;          // the packet goes to a service, or is routed from outside to inside; set by the target's limits
+                                  // or judge
+    Event        event;           // what the packet does to its connection; set by events
+    lengths_t    lengths;         // numbers of bytes that the packet lacks; set by measure
+    bit<16>      payload;         // bytes after the TCP header; set by measure
 
-    service_id_t service;         // the service that the packet goes to or comes from; classify
-    weight_t     shares;          // a multiple of the sum of the service's weights: servers are drawn evenly; 0: servers are
-                                  // drawn by hashes; classify
-    connection_t connection;      // the packet's connection; classify
-    server_id_t  server;          // the server that the packet comes from; classify. Or the server that it goes to; connections
-    ipv4_t       endpoint;        // address and port that replace the packet's. Of an answer:
-    l4_port_t    endpoint_port;   // those of its service; classify. Of a request: those of its server; translate
+    service_id_t service;         // the service that the packet goes to or comes from; set by classify
+    weight_t     shares;          // if not 0, servers are drawn evenly, and this is a multiple of the sum of the service's
+                                  // weights; 0: servers are drawn by hashes; set by classify
+    connection_t connection;      // the packet's connection; set by classify
+    server_id_t  server;          // the server that sent the packet; set by classify. For a packet to a service: the server to
+                                  // which the packet goes; set by connections
+    ipv4_t       endpoint;        // address that replaces the packet's: an answer gets its service's address, set by classify;
+                                  // a request gets its server's address, set by translate
+    l4_port_t    endpoint_port;   // port that replaces the packet's, set as endpoint
 
-    server_id_t  choice;          // the server drawn by weight; balance
-    weight_t     choice_weight;   // weight of choice; balance
-    server_id_t  other;           // the second server drawn, for the second look, or 0; balance
-    weight_t     other_weight;    // weight of other; balance
+    server_id_t  choice;          // the first server drawn, by weight; set by balance
+    weight_t     choice_weight;   // weight of choice; set by balance
+    server_id_t  other;           // the second server drawn, for the second look; 0: none; set by balance
+    weight_t     other_weight;    // weight of other; set by balance
     @field_list(1)
-    server_id_t  preferred;       // for the next pass: the server with the least load; second_look. Or the candidate; candidates
-    server_id_t  stable_choice;   // the server drawn by capacity; balance
+    server_id_t  preferred;       // for the next pass: the server with the least load, set by second_look, or the candidate
+                                  // server, set by candidates
+    server_id_t  stable_choice;   // the server drawn by capacity; set by balance
 
-    bit<1>       held;            // a slot holds this connection; connections
-    bit<1>       pinned;          // a slot holds this connection with this server; connections
-    bit<1>       claimed;         // this packet has claimed the slot; connections
-    bit<1>       moved;           // a SYN that is repeated during its handshake goes to another server; connections, candidates
-                                  // (v1model)
-    PinState     state;           // the pin's state before this packet; connections
-    PinState     next_state;      // the pin's state after this packet; connections (v1model)
-    server_id_t  evicted;         // the server of a connection that had not ended when its slot was claimed; connections
+    bit<1>       held;            // the connection table has a slot of this connection; set by connections
+    bit<1>       pinned;          // the connection's slot contains the server `server`; set by connections
+    bit<1>       claimed;         // this packet has claimed the connection's slot; set by connections
+    bit<1>       moved;           // a SYN that is repeated in the handshake goes to another server; set by connections,
+                                  // candidates (v1model)
+    PinState     state;           // the pin's state before this packet; set by connections
+    PinState     next_state;      // the pin's state after this packet; set by connections (v1model)
+    server_id_t  evicted;         // server of the connection that lost its slot to this one before its end; set by connections
     @field_list(1)
-    bit<8>       vacant;          // the way that a SYN may claim in its second pass, 1 or 2; connections
+    bit<8>       vacant;          // the way (1 or 2) in which a SYN may claim a slot in its second pass; set by connections
 
-    bit<1>       itself;          // an ICMP error that a server sends about its own packet; the target's judge (Tofino)
-    bit<1>       draining;        // the server that the packet goes to takes no new connections; translate
-    bit<1>       answered_again;  // this SYN-ACK repeats a candidate's SYN-ACK; candidates
+    bit<1>       itself;          // the packet is an ICMP error that a server sends about its own packet; set by judge (Tofino)
+    bit<1>       draining;        // the server to which the packet goes takes no new connections; set by translate
+    bit<1>       answered_again;  // this SYN-ACK repeats a candidate's SYN-ACK; set by candidates
     loads_t      loads;
 #if defined(MORE_LOOKS)
     more_looks_t more;
 #endif
     @field_list(1)
-    Pass         pass;            // the purpose of this pass; the target
-    Pass         next_pass;       // the purpose of the following pass; connections, candidates (v1model), renew and main (Tofino)
+    Pass         pass;            // the purpose of this pass; set by the target from the previous pass's next_pass
+    Pass         next_pass;       // the purpose of the following pass; set by every stage that requests a further pass
 
-    ipv4_t       replaced;        // the address and
-    l4_port_t    replaced_port;   // port that endpoint replaced, for the checksums; translate
-    bit<1>       reset;           // the packet has become the RST that answers a refused SYN; refusal
+    ipv4_t       replaced;        // the address that endpoint replaced, for the checksums; set by translate
+    l4_port_t    replaced_port;   // the port that endpoint_port replaced, for the checksums; set by translate
+    bit<1>       reset;           // the packet has become the RST that answers a refused SYN; set by refusal
 
-    Content      content;         // the packet's part in content switching; classify
-    bit<8>       generation;      // of the content service's rules, or UNREAD; classify
-    ticks_t      remember_time;   // ticks for which the content service remembers clients; classify
-    options_t    options;         // options of a SYN or SYN-ACK; for content connections only in a pass of their own; the parser
-    bit<16>      rebuilt;         // bytes of the segment from the TCP header on, if its options were replaced; options
-    server_id_t  agent;           // the agent of the packet's content service behind the ingress port; agents
-    bit<2>       attempt;         // of an agent's SYN: how many servers have refused its connection; front (v1model)
-    server_id_t  refused_by;      // the last server that refused the connection; connections (v1model)
-    ipv4_t       agent_address;   // the agent's address; agents. Or the agent to which a packet is sent instead of to its
-                                  // destination; splice
-    bit<1>       way;             // the way of the connection table that holds the slot: 0 for way 1, 1 for way 2; connections
-    bit<32>      respliced;       // change of the checksum's sum by words that were rewritten; splice, caps
+    Content      content;         // the packet's part in content switching; set by classify
+    bit<8>       generation;      // generation number of the content service's rules, or UNREAD; set by classify
+    ticks_t      remember_time;   // ticks for which the content service remembers clients; set by classify
+    options_t    options;         // options of a SYN or SYN-ACK; of a content connection: only in the passes guess and facts; set
+                                  // by the parser
+    bit<16>      rebuilt;         // bytes from the TCP header on, if the segment's options were replaced; set by options
+    server_id_t  agent;           // the agent of the packet's content service that is behind the ingress port; set by agents
+    bit<2>       attempt;         // in an agent's SYN: number of servers that refused the connection; set by front (v1model)
+    server_id_t  refused_by;      // the last server that refused the connection; set by connections (v1model)
+    ipv4_t       agent_address;   // the address of `agent`, set by agents; or the address of the agent to which the switch sends
+                                  // the packet instead of to its destination, set by splice
+    bit<1>       way;             // the way of the connection table that contains the slot: 0 is way 1, 1 is way 2; set by
+                                  // connections
+    bit<32>      respliced;       // difference that rewritten words make in the TCP checksum's sum; set by splice, caps
 
-    resources_t  resources;       // how the server's TCP resources are managed; resources
+    resources_t  resources;       // how the server's TCP resources are managed; set by resources
 #if defined(TOFINO) && defined(CONTENT)
-    turn_t       turn;            // state of a content connection; connections. Or the state that a splice order requests; main
-    granted_t    granted;         // the register's answer to an agent's splice order; connections
+    turn_t       turn;            // state of a content connection, set by connections; or the state that a splice order requests,
+                                  // set by orders
+    granted_t    granted;         // answer of the splice-turn register to an agent's splice order; set by connections
 #endif
 }
 

@@ -1,9 +1,9 @@
-// Admission: every SYN to a service passes the service's token bucket, before its connection is looked up.
+// Admission: compares every SYN to a service with the service's token bucket, before the switch looks up the SYN's connection.
 //
 //   reads  event, service, pass
-//   writes refused: the SYN may keep a pin that exists, never claim one
+//   writes refused: the SYN claims no slot, and passes only if its connection is pinned
 //
-// The connection table decides what happens to a refused SYN: a retransmission on a pinned connection passes.
+// The stage `connections` decides what happens to a refused SYN: it forwards a retransmission on a pinned connection.
 #ifndef SLUICE_STAGES_ADMISSION_P4
 #define SLUICE_STAGES_ADMISSION_P4
 

@@ -1,14 +1,14 @@
-// Balance: draws the server that a new connection would get, and the server for packets without a pin.
+// Balance: draws the server for a new connection, and the server for packets whose connection is not in the connection table.
 //
 //   reads  service, shares, flow, event, pass, preferred, attempt
 //   writes choice, choice_weight: drawn by the weights that follow from R, for a SYN only
 //          other, other_weight, more (v1model): drawn from the other servers, where the service has a second look
 //          loads.other: other, or choice where no other server was drawn
-//          stable_choice: drawn by capacity, whatever the weights
+//          stable_choice: drawn by capacity, independently of the weights
 //
-// Draws are hashes of the connection: the same packet draws the same server until the weights change. (On Tofino a second pass that
-// renews a pin draws by another hash.) Where a service has shares, v1model draws choice and other evenly instead: by the next two
-// points of the service's Weyl sequence.
+// The server is drawn by a hash of the connection: a repeated packet draws the same server until the weights change. (On Tofino a
+// second pass that renews a pin, a connection's entry, draws by another hash.) For a service with shares, v1model draws choice
+// and other evenly instead: by the next two points of the service's Weyl sequence.
 #ifndef SLUICE_STAGES_BALANCE_P4
 #define SLUICE_STAGES_BALANCE_P4
 
@@ -21,7 +21,7 @@ control Balance(inout metadata_t meta) {
 
     apply {
         others_id_t others = 0;
-        bit<16> point = 0;            // in the unit interval, in units of 1/65,536; for the next draw
+        bit<16> point = 0;            // point of the unit interval for the next draw, in units of 1/65,536
         bool is_syn = meta.event == Event.syn;
         by_ratio.apply(meta, is_syn, others, point);
         if (meta.preferred != 0) {

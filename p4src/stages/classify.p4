@@ -1,4 +1,4 @@
-// Classify: is the packet for a service, from a server, or neither?
+// Classify: decides whether the packet is for a service, from a server, or neither.
 //
 //   reads  flow
 //   writes path, service, shares, connection
@@ -10,9 +10,10 @@
 //                    of a content service's groups
 //   drops  direct_to_server
 //
-// An ICMP error to the sender of the packet inside is looked up by that packet's reversed 5-tuple, so that the error goes where the
-// packet came from. Any other ICMP error is looked up by its own addresses, and has no ports.
-// Both tables are independent of the connection table: answers are translated whatever happens to that table.
+// An ICMP error to the sender of the packet inside the error is looked up by the inner packet's reversed 5-tuple, so the error
+// goes to the inner packet's source. Any other ICMP error is looked up by the error's own addresses, without ports. The tables
+// services and origins are independent of the connection table: a server's answer is translated also if its connection has no
+// slot.
 #ifndef SLUICE_STAGES_CLASSIFY_P4
 #define SLUICE_STAGES_CLASSIFY_P4
 
@@ -38,7 +39,8 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
         meta.remember_time = remember_time;
     }
 
-    // A group's connections are pinned under the endpoint of its content service.
+    // The connections of a group (the servers for one kind of content) are pinned under the address and port of the content
+    // service.
     @id(ACTION_TO_GROUP)
     action to_group(service_id_t service, weight_t shares, ipv4_t address, l4_port_t port) {
         to_service(service, shares);

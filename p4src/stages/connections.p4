@@ -1,4 +1,4 @@
-// Connections: pins every connection to its server, from its first SYN to its end.
+// Connections: pins every connection to its server (stores the server in the connection table), from the first SYN to the end.
 //
 //            slot_1                          slot_2
 //     +-------------------+           +-------------------+
@@ -15,7 +15,8 @@
 //          turn, granted: of a content connection, on Tofino 2
 //   drops  admission_refused, no_server
 //
-// Each register is accessed once in a pass. The target decides which cells share a register, and the order of accesses (externs/ways).
+// A pass accesses each register once. The target decides which cells share a register, and the order of accesses
+// (externs/ways.p4).
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
 
@@ -24,7 +25,7 @@
 
 control Connections(inout metadata_t meta, in place_t place, inout decided_t decided, inout DropReason drop) {
     @name(".SluiceIngress.connections")
-    Pins() pins;                  // the controller finds its registers under this stage's name
+    Pins() pins;                  // the controller finds the control's registers under this stage's name
     ConnectionCounters() counters;
 
     apply {

@@ -1,12 +1,12 @@
-// Destinations: counts and limits requests (SYNs towards inside) by the address that the client requested: a service, a server, or
-// a host that belongs to no service.
+// Destinations: counts and limits requests (SYNs from outside to inside) by the address that the client requested: a service, a
+// server, or a host that belongs to no service.
 //
 //   reads  event, inward, flow, refused, pass, now
 //   writes request, destination, refused, returning, answer_reset
 //   keys   destinations: destination address -> its number, whether a refused SYN gets a RST, how long clients are remembered
 //
-// A refused SYN is dropped later. To a service, connections drops it, since a SYN of a pinned connection passes. To other destinations,
-// requests drops it.
+// A later stage drops a refused SYN: `connections` if the SYN goes to a service (a SYN of a pinned connection is not dropped),
+// and `requests` if the SYN goes to another destination.
 //
 //     destination_limit: green ---------------> admitted, and its client remembered
 //            |
@@ -15,8 +15,8 @@
 //                   returning_limit: green ----> admitted ("returning")
 //                                    red ------> refused
 //
-// The two token buckets stand in a row, in place of one with two colours: a refused unknown client takes no token that a known client
-// could have taken. The two limits together are the destination's limit.
+// Two token buckets in series replace one bucket with two colours, so that a refused unknown client takes no token that a known
+// client could have taken. The sum of the two limits is the destination's limit.
 #ifndef SLUICE_STAGES_DESTINATIONS_P4
 #define SLUICE_STAGES_DESTINATIONS_P4
 
@@ -32,7 +32,7 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
     ticks_t remember = 0;
     ticks_t oldest;
 
-    // `remember_time` in ticks, below TICK_BASE; 0: clients are not remembered.
+    // `remember_time`: ticks for which an admitted client is remembered, below TICK_BASE; 0: clients are not remembered.
     @id(ACTION_LIMIT_DESTINATION)
     action limit_destination(destination_id_t id, bit<1> answer_reset, ticks_t remember_time) {
         decided.destination = id;
@@ -58,9 +58,10 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
         oldest = meta.now - remember;
     }
 
-    // Steps with a condition each instead of nested blocks: on hardware a block would delay the tables after it.
+    // A sequence of steps, each with its own condition, because on hardware a nested block would delay the tables after the
+    // block.
     apply {
-        bit<1> remembers = 0;       // the service's admission let the SYN pass, and the destination remembers its clients
+        bit<1> remembers = 0;       // the stage `admission` did not refuse the SYN, and the destination remembers clients
         if (meta.inward == 1 && meta.event == Event.syn && meta.pass == Pass.first) {
             decided.request = 1;
             destinations.apply();

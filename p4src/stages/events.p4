@@ -1,9 +1,9 @@
-// Events: what a TCP segment does to its connection. Other packets do nothing.
+// Events: determines what a TCP segment does to its connection.
 //
 //   reads  tcp; payload
 //   writes event
 //
-// The flags are known before the length of the payload: stages that handle SYNs need not wait for the length.
+// Two controls, because the flags are known before the length of the payload: stages that handle SYNs do not wait for the length.
 #ifndef SLUICE_STAGES_EVENTS_P4
 #define SLUICE_STAGES_EVENTS_P4
 

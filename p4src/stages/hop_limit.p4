@@ -1,4 +1,4 @@
-// Hop limit: decrements the TTL, before a packet that ends here changes any state.
+// Hop limit: decrements the TTL, and drops a packet whose TTL runs out, before the packet changes any register.
 //
 //   reads, writes ipv4.ttl
 //   drops  ttl_exceeded

@@ -1,12 +1,13 @@
-// Ledger: counts what each server was asked and how it answered. The counts never decrease.
+// Ledger: counts the SYNs that each server was sent, and the server's answers. The counts never decrease.
 //
 //   reads  path, event, server, pinned, state, next_state, answered_again
-//   writes the cells of ledger_* (one a server)
+//   writes the cells of ledger_* (one for each server)
 //
-// The ledger comes after forward: a SYN that was refused or had no route was never offered to the server. (On v1model a packet that
-// waits at the controller for its neighbour is counted, since it does not pass the pipeline again.) The first SYN-ACK of a connection
-// counts as N_A of the metric R (Ohta & Andou, eq. 5). A repeated SYN-ACK shows that the accept queue was full at the last ACK. An
-// answer without a pin counts as a first SYN-ACK, since its SYN was counted too.
+// This stage follows forward, because a SYN that was refused or had no route was never offered to the server. (v1model also
+// counts a packet for which the controller must resolve the next hop, because the packet does not pass the pipeline again.) A
+// connection's first SYN-ACK counts as N_A of the metric R (Ohta & Andou, eq. 5). A repeated SYN-ACK shows that the accept queue
+// was full at the last ACK. A SYN-ACK of a connection without a pin counts as a first SYN-ACK, because the connection's SYN was
+// counted as well.
 #ifndef SLUICE_STAGES_LEDGER_P4
 #define SLUICE_STAGES_LEDGER_P4
 

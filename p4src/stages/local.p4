@@ -1,11 +1,11 @@
-// Local: is the packet addressed to the router itself?
+// Local: decides whether the packet is addressed to the router itself.
 //
 //   reads  flow
 //   writes ours
-//   keys   owned: an interface address, or the address of a service
+//   keys   owned: address of an interface of the router, or of a service
 //
-// Applied to every packet that does not go to a service. A packet from a server to an address of the router or of a service, ICMP errors
-// included, is no answer to a client.
+// The stage is applied to every packet that does not go to a service. A packet (or ICMP error) that a server sends to an address
+// of the router or of a service is not an answer to a client.
 #ifndef SLUICE_STAGES_LOCAL_P4
 #define SLUICE_STAGES_LOCAL_P4
 

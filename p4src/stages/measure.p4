@@ -1,10 +1,10 @@
-// Measure: how many bytes a packet lacks of the lengths in its headers, and how long its payload is.
+// Measure: computes how many bytes a packet lacks of the lengths in its headers, and the length of its payload.
 //
 //   reads  ipv4, tcp, udp, icmp, ipv4_room
 //   writes lengths, payload
 //
-// A saturating subtraction (|-|) shows which of two lengths is larger: hardware compares with constants only, and each of its actions
-// does one step.
+// A saturating subtraction (|-|) determines which of two lengths is larger, because the hardware compares only with constants,
+// and each action of the hardware does one step.
 #ifndef SLUICE_STAGES_MEASURE_P4
 #define SLUICE_STAGES_MEASURE_P4
 

@@ -1,4 +1,4 @@
-// Places: computes the two slots where the connection table may hold a packet's connection, and how long a slot is kept.
+// Places: computes the two slots in which the connection table may store a packet's connection, and the slots' time-out.
 //
 //   reads  event, pass, payload, now, preferred, decided
 //          server: of an answer
@@ -7,7 +7,7 @@
 //   writes place: for connections
 //   keys   timers: none; the times are parameters of its default action
 //
-// A connection's state decides how long its slot is kept; after that time any SYN may claim the slot. docs/reference/pipeline.md
+// The time-out depends on the connection's state; after the time-out any SYN may claim the slot. docs/reference/pipeline.md
 #ifndef SLUICE_STAGES_PLACES_P4
 #define SLUICE_STAGES_PLACES_P4
 
@@ -18,7 +18,7 @@ struct place_t {
     pin_slot_t    slot_1;
     pin_slot_t    slot_2;
     fingerprint_t fingerprint;
-    step_t        step;           // what the packet does to the slot
+    step_t        step;           // what the packet changes in the slot
 }
 
 control Places(in metadata_t meta, in decided_t decided, out place_t place) {
@@ -27,7 +27,7 @@ control Places(in metadata_t meta, in decided_t decided, out place_t place) {
 
     times_t times;
 
-    // Times in ticks, each below TICK_BASE.
+    // Time-outs of a slot, by the connection's state; in ticks of TICK_US, each below TICK_BASE.
     @id(ACTION_SET_TIMERS)
     action set_timers(ticks_t idle_time, ticks_t pending_time, ticks_t answered_time, ticks_t half_closed_time, ticks_t linger_time) {
         times.idle = idle_time;
@@ -37,7 +37,7 @@ control Places(in metadata_t meta, in decided_t decided, out place_t place) {
         times.linger = linger_time;
     }
 
-    // The defaults are 300 s, 10 s, 60 s, 240 s and 2 s.
+    // The default time-outs are 300 s, 10 s, 60 s, 240 s and 2 s.
     @id(TABLE_TIMERS)
     table timers {
         actions = { set_timers; }

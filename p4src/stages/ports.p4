@@ -1,4 +1,4 @@
-// Ports: is this frame for the router, and which protocol is it?
+// Ports: decides whether a frame is for the router and of a protocol that the router handles.
 //
 //   reads  ethernet.dst, ingress_port
 //          arp, ipv4, splice: which of these headers is valid
@@ -33,9 +33,9 @@ control Ports(inout metadata_t meta) {
     }
 }
 
-// Drops a frame that is not for the router, or whose protocol the router does not handle.
+// Drops a frame that is not addressed to the router, or whose protocol the router does not handle.
 control Addressed(in headers_t hdr, in metadata_t meta, inout DropReason drop) {
-    // Each condition compares once: hardware has room for 44 bits.
+    // Each condition makes one comparison of 32 bits or less, because the hardware compares at most 44 bits.
     apply {
         if (meta.known == 0) {
             drop = DropReason.port_unknown;

@@ -1,4 +1,4 @@
-// Rates: measures how fast each response goes from inside to its client, for a share of all responses.
+// Rates: measures the rate (bytes per time) at which servers send responses to clients, for a sample of all responses.
 //
 //   reads  path, inside, event, payload, clock, ipv4.total_length
 //          connection: of a server's answer
@@ -6,20 +6,22 @@
 //   writes the cells of rate_flow and rate_bytes
 //   keys   rate_settings: none; step and share are parameters of its default action
 //
-// A response is a connection's data from inside. SYN, SYN-ACK and bare ACKs are left out (Chen & Heidemann, section 6.1). Bytes are
-// those of the IPv4 packet. The estimator is the time sliding window of Clark and Fang, which for each packet sets
+// A response is a connection's data from inside, without SYN, SYN-ACK and bare ACKs (Chen & Heidemann, section 6.1). The size of
+// a packet is the length of the IPv4 packet. The estimator is the time sliding window of Clark and Fang, which sets for each
+// packet
 //
 //     bytes in the window <- (bytes in the window + size) * window / (window + time since the last packet)
 //
-// Time is counted here in steps of a power of two, seven to a window. Within a step the packet's bytes are added. The first packet of a
-// later step keeps the fraction 7/(7 + steps) of the window and of its own bytes, rounded to what shifts and additions can compute:
+// Time is counted here in steps, seven to a window; the length of a step is a power of two. Within a step, the size of each
+// packet is added. The first packet of a later step multiplies the sum of the bytes in the window and its own size by 7/(7 +
+// steps), rounded to a fraction that shifts and additions can compute; `steps` is the number of steps since the last packet:
 //
 //     steps   1      2, 3    4 .. 7   8 .. 15   16 .. 31   more
-//     kept    7/8    3/4     9/16     3/8       1/4        the packet's own bytes only; the slot is free
+//     factor  7/8    3/4     9/16     3/8       1/4        0: only the packet's own bytes count; the slot is free
 //
-// (After one step the packet's own bytes are kept whole: as a rule it is the first of many in that step.)
-// The reader divides by the time that the window then spans, which includes the elapsed part of the last packet's step:
-// 7 step + (last mod step).
+// (After one step the packet's own size is added undiminished: usually the packet is the first of many in its step.) The
+// controller divides the bytes by the time that the window spans, 7 step + (last mod step), where (last mod step) is the elapsed
+// part of the last packet's step.
 #ifndef SLUICE_STAGES_RATES_P4
 #define SLUICE_STAGES_RATES_P4
 
@@ -38,8 +40,8 @@ control Rates(in headers_t hdr, in metadata_t meta) {
     rate_time_t eight_steps;
     rate_left_t update;
 
-    // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off. A response is measured if its fingerprint has
-    // zeros under the mask.
+    // `step_time`: length of a step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: no response is measured. A
+    // response is measured if its fingerprint is zero in all bits of `flow_mask`.
     @id(ACTION_SET_RATES)
     action set_rates(rate_time_t step_time, rate_fingerprint_t flow_mask) {
         step = step_time;

@@ -1,4 +1,4 @@
-// Refusal: a refused SYN is dropped silently, or answered by a RST (RFC 9293, section 3.10.7.1).
+// Refusal: answers a refused SYN by a RST if the destination requires a RST (RFC 9293, section 3.10.7.1).
 //
 //   reads  answer_reset, payload, router_mac, ingress_port, flow, ethernet.src, ipv4.more_fragments, ipv4_options, tcp.sequence
 //          acknowledged: the number that Acknowledged writes
@@ -7,20 +7,20 @@
 //          egress_port, reset
 //   drops  admission_reset: the SYN is answered by a RST as well
 //
-// The RST has 40 bytes. Bytes after the SYN's header stay in the frame, as a trailer that hosts ignore. The length of a first
-// fragment's segment is unknown, and so is the number to acknowledge: the fragment is dropped silently.
+// The RST has 40 bytes. Bytes after the SYN's header stay in the frame, as a trailer that hosts ignore. A SYN that is a first
+// fragment is dropped silently, because the length of its segment, and so the number to acknowledge, is unknown.
 #ifndef SLUICE_STAGES_REFUSAL_P4
 #define SLUICE_STAGES_REFUSAL_P4
 
 #include <externs/lengths.p4>
 
-// Computes the number that a RST in answer to this SYN acknowledges.
+// Computes the acknowledgement number of a RST that answers this SYN.
 control Acknowledged(in headers_t hdr, in metadata_t meta, out bit<32> number) {
     Widened() widened;
 
     bit<32> length;
 
-    // The SYN itself takes one number. (A sum of three numbers needs two steps, and an action does one.)
+    // The SYN itself takes one sequence number. (Two actions, because an action adds only two numbers.)
     @hidden
     action count_syn() {
         number = hdr.tcp.sequence + 1;
@@ -49,7 +49,7 @@ control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided
         hdr.ipv4.ttl = RESET_TTL;
         hdr.ipv4.src = meta.flow.dst;
         hdr.ipv4.dst = meta.flow.src;
-        // The target computes the TCP checksum anew, since every field changes.
+        // The target computes the whole TCP checksum anew, because every field of the header changes.
         hdr.tcp.src_port = meta.flow.dst_port;
         hdr.tcp.dst_port = meta.flow.src_port;
         hdr.tcp.sequence = 0;
@@ -70,7 +70,7 @@ control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided
         meta.reset = 1;
     }
 
-    // A target that cannot remove a header's IPv4 options drops a SYN with options silently.
+    // A target that cannot remove IPv4 options (TAKES_OPTIONS_OFF is false) drops a SYN with options silently.
     apply {
         if (decided.answer_reset == 1 && hdr.ipv4.more_fragments == 0 && (TAKES_OPTIONS_OFF || !hdr.ipv4_options.isValid())) {
             refuse();

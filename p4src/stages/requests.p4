@@ -1,18 +1,19 @@
-// Requests: counts how every SYN towards inside was handled. The counts never decrease.
+// Requests: counts offered, admitted and refused SYNs from outside to inside. The counts never decrease.
 //
 //   reads  decided, pinned, claimed, state
-//   writes the cells of requests_* (one a destination; cell 0: all destinations that have no entry)
+//   writes the cells of requests_* (one for each destination; cell 0: all destinations without an entry)
 //   drops  admission_refused: a routed SYN that is refused
 //
-// Requests comes after the connection table, which decides on a service's refused SYN. Every SYN counts as offered. Admitted counts
-// connections (Chen & Heidemann, section 6.3): a client that repeats its SYN during the handshake requests no further connection.
+// This stage follows connections, which decides whether a refused SYN to a service is dropped. Every SYN counts as offered.
+// Admitted SYNs are counted once for each connection (Chen & Heidemann, section 6.3): a SYN repeated in the handshake requests
+// nothing new.
 #ifndef SLUICE_STAGES_REQUESTS_P4
 #define SLUICE_STAGES_REQUESTS_P4
 
 #include <externs/count_registers.p4>
 #include <externs/meters.p4>
 
-// Routed packets do not pass the connection table, so a refused routed SYN is dropped here.
+// Drops a refused SYN that is routed, because routed packets do not pass the stage `connections`, which drops a service's SYNs.
 control RefuseRouted(in decided_t decided, inout DropReason drop) {
     apply {
         if (decided.refused == REFUSED) {
@@ -29,7 +30,7 @@ control Requests(in metadata_t meta, in decided_t decided) {
 
     apply {
         COUNT(requests_offered, decided.destination)
-        // A SYN that is repeated while its connection's handshake is under way is not counted again.
+        // A SYN that is repeated during its connection's handshake is not counted again.
         if (!(meta.pinned == 1 && meta.claimed == 0
               && (meta.state == PinState.pending || meta.state == PinState.answered || meta.state == PinState.reopening))) {
             if (decided.refused == REFUSED && meta.pinned == 0) {

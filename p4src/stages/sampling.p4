@@ -1,10 +1,10 @@
-// Sampling: samples the destinations of packets towards inside, for the search of a hot spot.
+// Sampling: samples the destinations of packets from outside to inside, so that the controller finds a hot spot.
 //
 //   reads  inward, flow, pass
 //   writes the ring of sampled destinations
 //   keys   sampling: none; the share is a parameter of its default action
 //
-// The destination is the received packet's, before limits and translation: it is what clients requested, not what they got.
+// The sampled destination is that of the packet as received, before limits and translation: it shows what clients requested.
 #ifndef SLUICE_STAGES_SAMPLING_P4
 #define SLUICE_STAGES_SAMPLING_P4
 
@@ -18,7 +18,7 @@ control Sampling(in metadata_t meta) {
     bit<16> drawn;
     bit<32> below;
 
-    // The share of packets in 65,536ths; 0: off.
+    // `packets`: the number of packets of 65,536 that are sampled; 0: none.
     @id(ACTION_SET_SAMPLING)
     action set_sampling(bit<32> packets) {
         share = packets;

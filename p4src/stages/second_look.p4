@@ -1,5 +1,6 @@
-// Second look: of two to four servers drawn for a new connection, takes the one with the least load for its weight; on v1model possibly
-// the one that has been idle for longest. The weights that follow from R change once a period; the second look balances between changes.
+// Second look: selects, of two to four servers drawn for a new connection, the server with the least load per weight. On v1model
+// the server that has been idle for longest may be selected instead. The weights derived from the metric R change once a period;
+// the second look balances the load between the changes.
 //
 //   reads  path, event, pass, next_pass, held, pinned, claimed, draining, state, next_state, evicted, service, server, refused, drop, tcp
 //          choice, loads.other, more, choice_weight, other_weight: the servers drawn, and their weights
@@ -10,13 +11,14 @@
 //     SYN without a pin                              claims a slot for the preferred server
 //     reads the loads of choice and others ->        adds 1 to that server's load
 //
-// Hardware accesses a register once in a pass, so reading all loads and adding to one takes two passes. Only SYNs without a pin pass
-// twice. Without a second look they add to the load in the first pass. The connection's FIN or RST, whichever comes first, subtracts 1
-// again. The controller finds connections that end without FIN and RST, and writes their number into the cells stale_*.
+// Hardware accesses a register once in a pass, so reading all loads and adding to one of them takes two passes. Only SYNs without
+// a pin pass twice. Without a second look, such a SYN adds to the load in the first pass. The connection's FIN or RST, whichever
+// is first, subtracts 1. The controller finds connections that end without FIN and RST, and writes their number into the cells
+// stale_*.
 //
-// A server whose program has ended has no open connection, and its host answers each SYN with a RST: by load alone it would be preferred
-// to every other server. So a server counts as refusing from such a RST until its next SYN-ACK. Meanwhile it is preferred to no other
-// server, and gets only the connections whose first draw it is.
+// A server whose program has ended has no open connection, and its host answers each SYN by a RST: by load alone, this server
+// would be preferred to every other server. So a server counts as refusing from such a RST until the server's next SYN-ACK. A
+// refusing server is not preferred to another server, and gets only the connections for which it is drawn first.
 #ifndef SLUICE_STAGES_SECOND_LOOK_P4
 #define SLUICE_STAGES_SECOND_LOOK_P4
 
@@ -26,7 +28,8 @@
 control SecondLook(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     LoadCells() cells;
 
-    // Connections that lost their slot to another connection before they had ended. The controller counts them as stale.
+    // Connections whose slot was claimed for another connection before their end. The controller counts these connections as
+    // stale.
     COUNT_REGISTER(REGISTER_LOAD_EVICTED, server_id_t, SERVERS, load_evicted)
 
     apply {
@@ -37,7 +40,7 @@ control SecondLook(in headers_t hdr, inout metadata_t meta, in decided_t decided
     }
 }
 
-// Only the second pass needs this comparison: no other stage waits for it.
+// Reads how many connections in the loads of choice and other are stale: the switch did not see their end.
 control Stale(inout metadata_t meta) {
     StaleCells() stale_cells;
 
@@ -46,6 +49,7 @@ control Stale(inout metadata_t meta) {
     }
 }
 
+// Selects the preferred server. Only the second pass uses the result, so no other stage of this pass waits for it.
 control Prefer(inout metadata_t meta) {
     Lighter() lighter;
 

@@ -2,7 +2,7 @@
 //
 //   reads  egress_port, vlan
 //   writes ethernet.type, vlan
-//   keys   egress_vlan: egress port -> what is done to the tag
+//   keys   egress_vlan: egress port -> whether the tag is kept, set or removed
 #ifndef SLUICE_STAGES_TAG_P4
 #define SLUICE_STAGES_TAG_P4
 

@@ -13,7 +13,7 @@
 
 #include <externs/rewrite.p4>
 
-// The table's action itself writes the packet's destination address, since forward waits for it.
+// The action to_server itself writes the packet's destination address, because the stage `forward` needs the address early.
 control Translate(inout headers_t hdr, inout metadata_t meta, inout DropReason drop) {
     Rewrite() rewrite;
 

@@ -1,4 +1,4 @@
-// Validate: drops packets with impossible lengths or addresses, so that no later stage has to check them.
+// Validate: drops packets with impossible lengths or addresses, so that later stages need no such check.
 //
 //   reads  ipv4, lengths, martian, drop
 //   drops  ipv4_length, fragment, martian, l4_length
@@ -17,7 +17,8 @@ control Validate(in headers_t hdr, in metadata_t meta, inout DropReason drop) {
     }
 }
 
-// Checks the transport header, whose length is measured one step later. A reason that the IPv4 header gave already stays.
+// Drops a packet whose transport header has an impossible length. The length is measured one step after the IPv4 header's. An
+// earlier reason to drop the packet is not overwritten.
 control ValidateTransport(in metadata_t meta, inout DropReason drop) {
     apply {
         if (drop == DropReason.none && meta.lengths.transport_missing != 0) {

@@ -1,4 +1,4 @@
-// Bridge: the metadata that ingress passes to egress, for the counts there. Egress does not process a packet without it.
+// Bridge: adds the metadata that egress needs to count a packet. A packet without the header `bridge` bypasses egress.
 //
 //   reads  path, event, state, pinned, inside, server, payload, clock
 //   writes bridge

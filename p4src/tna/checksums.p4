@@ -1,5 +1,5 @@
-// TNA checksums: decides which checksums the deparser writes. The parser subtracts addresses and ports from a checksum, and the deparser
-// adds their new values (RFC 1624, eq. 2).
+// TNA checksums: decides which checksums the deparser writes. The parser subtracts the packet's addresses and ports from a
+// checksum, and the deparser adds the new addresses and ports (RFC 1624, eq. 2).
 //
 //   reads  path, reset, acknowledgement, tcp, udp, inner_ipv4.protocol
 //   writes tcp_changed, udp_changed, icmp_changed
@@ -8,9 +8,10 @@
 #ifndef SLUICE_TNA_CHECKSUMS_P4
 #define SLUICE_TNA_CHECKSUMS_P4
 
-// In the packet inside an ICMP error, the IPv4 header's checksum is computed anew, so that the error's own checksum covers it rightly. A UDP
-// checksum there is removed, which zero stands for (RFC 768). The checksum of the RST that answers a refused SYN is computed anew too: its
-// data offset and flags are 0x5014, its protocol is 6, its length 20.
+// In the packet inside an ICMP error, the IPv4 checksum is computed anew, so that the sum over the inner header does not change
+// in the error's own checksum. The inner packet's UDP checksum is set to zero, which means no checksum (RFC 768). The TCP
+// checksum of the RST that answers a refused SYN is computed anew: data offset and flags are 0x5014, the protocol is 6, and the
+// length is 20.
 control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action segment() {
@@ -57,7 +58,7 @@ control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
         const entries = {
             (1, _, _, _, _, _)                              : reset();
             (_, Path.to_service, true, _, _, _)             : segment();
-            (_, Path.to_service, _, true, 0, _)             : neither();           // the sender computed no checksum
+            (_, Path.to_service, _, true, 0, _)             : neither();           // checksum 0: the packet has none
             (_, Path.to_service, _, true, _, _)             : datagram();
             (_, Path.to_service, _, _, _, PROTOCOL_UDP)     : inside_udp();
             (_, Path.to_service, _, _, _, _)                : inside();

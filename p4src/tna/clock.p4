@@ -1,15 +1,15 @@
-// TNA's clock counts nanoseconds in 48 bits and wraps after 78 hours. A register counts the wraps, so that the stages' times last as long as
-// on other targets. The units are slightly longer: ticks of 2^26 ns (67.1 ms instead of 65.5 ms), and 2^20 ns for the response rates (1.049
-// ms instead of 1.024 ms).
+// Extends TNA's clock, which counts nanoseconds in 48 bits and wraps after 78 hours. A register counts the wraps, so that the
+// stages' times wrap as late as on other targets. The units of time are slightly longer than on other targets: a tick is 2^26 ns
+// (67.1 ms instead of 65.5 ms), and the unit of the response rates is 2^20 ns (1.049 ms instead of 1.024 ms).
 #ifndef SLUICE_TNA_CLOCK_P4
 #define SLUICE_TNA_CLOCK_P4
 
-// Initial count of wraps, so that no time is before TICK_BASE: four periods of 2^22 ticks are equal to TICK_BASE.
+// Initial number of wraps: four periods of the clock, each 2^22 ticks, are equal to TICK_BASE, so no time is before TICK_BASE.
 const bit<32> FIRST_TURN = 4;
 
 struct turns_t {
-    bit<32> last;                 // clock at the latest packet, in units of 2^20 ns: 28 bits
-    bit<32> turns;                // number of wraps
+    bit<32> last;                 // time of the latest packet, in units of 2^20 ns, 28 bits
+    bit<32> turns;                // number of wraps, plus FIRST_TURN
 }
 
 control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
@@ -18,9 +18,10 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
 
     Register<turns_t, bit<1>>(1, { 0, FIRST_TURN }) clock_turns;
     RegisterAction<turns_t, bit<1>, bit<32>>(clock_turns) count_turns = {
-        // A clock half a period behind the last one has wrapped. A clock half a period ahead belongs to a packet that was
-        // overtaken by one from after the wrap. The result is the count before this packet, since a stateful unit returns 0 for a
-        // word that it could have changed but did not. So the first packet of a period gets a time that is 78 hours too early.
+        // The clock has wrapped if it is more than half a period behind the latest packet's time. If it is more than half a
+        // period ahead, this packet was overtaken by a packet from after the wrap. The result is the number before this packet,
+        // because a stateful unit returns 0 for an unchanged word of a conditional change. So a period's first packet is dated 78
+        // hours early.
         void apply(inout turns_t cell, out bit<32> result) {
             result = cell.turns;
             if ((int<32>)(cell.last - time) > 0x8000000) {
@@ -37,7 +38,7 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
         @in_hash { time = 4w0 ++ nanoseconds[47:20]; }
     }
 
-    // A table computes at most 32 bits of hashes, so each of these actions has a table of its own.
+    // Two actions for two results, because a hardware table computes at most 32 bits of hashes.
     @hidden
     action join_now() {
         @in_hash { now = turns[9:0] ++ nanoseconds[47:26]; }

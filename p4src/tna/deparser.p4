@@ -1,9 +1,9 @@
-// TNA deparsers: emit headers in the order of the wire; an invalid header is not sent. Checksums are computed here.
+// TNA deparsers: compute the checksums, and emit the valid headers in the order in which they are sent.
 #ifndef SLUICE_TNA_DEPARSER_P4
 #define SLUICE_TNA_DEPARSER_P4
 
 #if defined(CONTENT)
-// TCP's checksum for programs that also translate sequence numbers and windows.
+// Computes the TCP checksum in a program that also translates sequence numbers and windows.
 control TcpChecksum(inout headers_t hdr, in ingress_metadata_t meta) {
     Checksum() tcp;
 
@@ -44,7 +44,7 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
     EmitOrder() emit_order;
     Resubmit() next_pass;
     @name(".arp_sender_t")
-    Digest<arp_sender_t>() arp_sender;    // the digest's name on v1model
+    Digest<arp_sender_t>() arp_sender;    // the digest has the same name on v1model
 
     apply {
         if (hdr.ipv4.isValid()) {

@@ -1,4 +1,4 @@
-// Egress: adds VLAN tags to the packets that ingress forwarded, and counts these packets.
+// Egress: sets or removes the VLAN tags of the packets that ingress forwarded, and counts these packets.
 #ifndef SLUICE_TNA_EGRESS_P4
 #define SLUICE_TNA_EGRESS_P4
 
@@ -6,7 +6,7 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
                      in egress_intrinsic_metadata_from_parser_t from_parser,
                      inout egress_intrinsic_metadata_for_deparser_t for_deparser,
                      inout egress_intrinsic_metadata_for_output_port_t for_port) {
-    // The names under which a controller finds these stages' objects on every target.
+    // A controller finds the tables and registers of these stages under the same names on every target.
     @name(".SluiceIngress.tag")
     Tag() tag;
     @name(".SluiceIngress.ledger")

@@ -1,19 +1,19 @@
-// Findings: the results of the first stages, which the judge combines.
+// Findings: the results of the first stages, which the control Judge combines into the packet's path or drop reason.
 #ifndef SLUICE_TNA_FINDINGS_P4
 #define SLUICE_TNA_FINDINGS_P4
 
 #include "../common/metadata.p4"
 
-// The results of the first stages for a packet: possible drop reasons, and comparisons.
+// The results of the first stages for a packet: possible drop reasons, and comparisons. After a semicolon: the field's writer.
 struct findings_t {
-    bit<1>     sent;              // the controller sends the packet to a port; intake
-    DropReason frame;             // drop reason of the frame; parser, intake
-    bit<1>     foreign;           // the frame's destination is not the router's MAC address; compare
-    bit<1>     same;              // source and destination address are equal; compare
-    DropReason target;            // drop reason of the destination; classify
-    verdict_t  hop;               // drop and punt reasons of the TTL; hop_limit
+    bit<1>     sent;              // the packet comes from the controller, which requests an egress port; set by intake
+    DropReason frame;             // reason to drop the frame; set by parser, intake
+    bit<1>     foreign;           // the frame's destination is not the router's MAC address; set by compare
+    bit<1>     same;              // source and destination address are equal; set by compare
+    DropReason target;            // reason to drop the packet because of its destination; set by classify
+    verdict_t  hop;               // reasons to drop and punt the packet because of its TTL; set by hop_limit
 #if defined(CONTENT)
-    DropReason agent;             // drop reason of an agent's packet; agents
+    DropReason agent;             // reason to drop an agent's packet; set by agents
 #endif
 }
 

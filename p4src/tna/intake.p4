@@ -6,9 +6,9 @@
 //          packet_out, found.sent, verdict.egress_port: of a frame from the controller
 //   drops  truncated, ipv4_checksum
 //
-// The parser reports source_mac, unsupported and ipv4_header, in found.frame. No packet of this target is dropped for cpu_header.
+// The parser reports the drop reasons source_mac, unsupported and ipv4_header in found.frame. Tofino never uses cpu_header.
 //
-// Ingress has no access to a frame's length: an IPv4 packet whose length exceeds its frame is forwarded unchanged.
+// Tofino's ingress has no access to a frame's length, so it forwards an IPv4 packet whose total length exceeds the frame.
 #ifndef SLUICE_TNA_INTAKE_P4
 #define SLUICE_TNA_INTAKE_P4
 
@@ -18,7 +18,7 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
                in ingress_intrinsic_metadata_from_parser_t from_parser) {
     Clock() clock;
 
-    // Uses the hash units: the hardware's port has 9 bits, and a plain copy would split every 16-bit port at that bit.
+    // Uses the hash units, because a plain copy of the hardware's 9-bit port would split every 16-bit port field at bit 9.
     @hidden
     action widen_port() {
         @in_hash { meta.sluice.ingress_port = 7w0 ++ intrinsic.ingress_port; }
@@ -30,8 +30,8 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
     }
 }
 
-// Recognises packets of the controller, and incomplete ones. (A frame from the controller's port without a valid header is too
-// short for the header.)
+// Recognises packets from the controller, and incomplete packets. (A frame from the controller's port whose packet_out header is
+// invalid is shorter than that header.)
 control Received(inout headers_t hdr, inout ingress_metadata_t meta,
                  in ingress_intrinsic_metadata_from_parser_t from_parser) {
     @hidden

@@ -1,19 +1,19 @@
-// Judge: decides what happens to a packet, from the results of the first stages, which run side by side on this target. The table is
-// generated from judge.yaml, which has the order of the drop reasons.
+// Judge: decides on a packet's path or drop reason from the results of the first stages, which run in parallel on this target.
+// The table is generated from judge.yaml, which defines the precedence of the drop reasons.
 //
 //   reads  found, arp, ipv4, ethernet.dst, router_mac, known, inside, ours, martian, lengths, flow.src
-//          path: as the parser and classify write it
+//          path: the value that the parser and classify have written
 //   writes path, inward, itself
 //          found.foreign, found.same: of Compare
 //   drops  port_unknown, not_for_us, unsupported, ipv4_length, fragment, martian, l4_length, direct_to_server, ttl_exceeded
-//          the reasons that the parser and intake give (found.frame)
+//          the reasons that the parser and intake report (found.frame)
 //   punts  ttl
 #ifndef SLUICE_TNA_JUDGE_P4
 #define SLUICE_TNA_JUDGE_P4
 
 #include "findings.p4"
 
-// Compares pairs of fields, for the judge and for translation.
+// Compares pairs of fields; Judge and the translation of addresses use the results.
 control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found) {
     @hidden
     action foreign() {
@@ -30,7 +30,7 @@ control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found)
         meta.itself = 1;
     }
 
-    // A condition compares at most 32 bits of two fields.
+    // The MAC addresses are compared in two steps, because a condition compares at most 32 bits of two fields.
     apply {
         if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
             foreign();

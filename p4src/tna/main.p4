@@ -1,4 +1,4 @@
-// sluice for Tofino 1 (TNA). Ingress decides what happens to a packet; egress tags and counts what ingress forwards.
+// sluice for Tofino 1 (TNA). Ingress decides what happens to a packet; egress tags and counts the packets that ingress forwards.
 #include <core.p4>
 #include <chip.p4>
 
@@ -68,7 +68,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     }
 
     apply {
-        // These stages run side by side and keep no state: none waits for another's result, and judge combines them.
+        // These stages run in parallel and change no state. No stage waits for the result of another; judge combines the results.
         intake.apply(all, intrinsic, from_parser);
         received.apply(hdr, all, from_parser);
         recall.apply(all.noted, all.decided, all.next);
@@ -86,9 +86,9 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         acknowledged.apply(hdr, meta, all.acknowledgement);
         judge.apply(hdr, meta, all.found, all.verdict);
 
-        // An if block occupies the hardware stages from its first table to its last, and the next block comes after them. So long
-        // sequences are many short blocks with one step each, and steps that are harmless for other packets are applied to every
-        // packet.
+        // An if block occupies the hardware stages from its first table to its last table; the next block gets later stages. So
+        // this program has many short blocks with one step each instead of long blocks. Steps that have no effect on other
+        // packets are applied to every packet.
         answers.apply(hdr, meta, all.verdict);
         if (meta.path == Path.routed) {
             if (all.decided.undecided == 1 && meta.event == Event.syn && meta.inward == 1) limit_in_next_pass();
@@ -113,13 +113,13 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
         verdict.apply(hdr, meta, all.verdict, for_deparser, for_tm);
 
-        // A SYN passes twice. The limits' results in its first pass apply in the second pass, where the parser restores them; so
-        // no stage above waits for the meters.
+        // A SYN passes ingress twice. The first pass computes the limits' results, and the second pass applies the results, which
+        // the parser restores. So no stage above waits for the meters.
         if (meta.path == Path.to_service)                                   admission.apply(meta, all.next);
         destinations.apply(meta, all.next);
         note.apply(all.next, all.notes);
         sampling.apply(meta);
-        // A SYN that finds its pin is counted in its first pass. If it passes again to renew the pin, it is not counted again.
+        // A SYN whose connection is pinned is counted in its first pass, and not again in a second pass that renews the pin.
         if (all.next.request == 1 && meta.pass != Pass.renew && (all.decided.undecided == 0 || meta.pinned == 1)) {
             requests.apply(meta, all.next);
         }
@@ -127,7 +127,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
 #undef meta
 }
 
-// An output of a stateful unit cannot lie in containers of two sizes: the assembler refuses it.
+// Fixes the container size, because the assembler refuses a stateful unit's output in containers of two sizes.
 @pa_container_size("ingress", "meta.sluice.evicted", 16)
 @pa_auto_init_metadata
 @pkginfo(name = "sluice", version = "0.1.0")

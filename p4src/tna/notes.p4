@@ -1,12 +1,13 @@
-// Notes: the decisions of a SYN's first pass, packed into a byte for its second pass. Separate bits would all have to lie in the container
-// that is resubmitted, together with the fields that they are computed from.
+// Notes: packs the decisions of a SYN's first pass into a byte for the second pass, and unpacks the byte there. Separate bits
+// would all have to be in the container that is resubmitted, together with the fields from which the bits are computed.
 //
 //   reads  next: of the first pass, by Note
 //          noted: of the second pass, by Recall
 //   writes notes: by Note
 //          decided.refused, decided.answer_reset, next.request, next.refused, next.returning: by Recall
 //
-// Eight of 16 combinations occur: a refused SYN is not counted as returning, and for a SYN that is not counted again only the refusal matters.
+// Eight of 16 combinations occur: a refused SYN is not counted as returning, and of a SYN that is not counted again the second
+// pass needs only the refusal.
 #ifndef SLUICE_TNA_NOTES_P4
 #define SLUICE_TNA_NOTES_P4
 
@@ -42,7 +43,7 @@ control Note(in decided_t next, inout bit<8> notes) {
     }
 }
 
-// Restores `decided` for the stages, and `next` for the counts.
+// Restores the first pass's decisions in `decided`, which the stages read, and in `next`, which the stage `requests` counts.
 control Recall(in bit<8> noted, inout decided_t decided, inout decided_t next) {
     @hidden
     action are(bit<1> request, bit<8> refused, bit<1> returning, bit<1> answer_reset) {

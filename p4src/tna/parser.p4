@@ -1,13 +1,13 @@
 // TNA parsers. Ingress parses the same headers as on every target: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP,
-// UDP, ICMP; inside an ICMP error, the packet that it reports. A parser of Tofino cannot raise a program's own errors, so it
-// writes drop reasons instead. A header that extends past the end of the frame is an error of the hardware, which intake reads.
+// UDP, ICMP, and the packet inside an ICMP error. A parser of Tofino cannot raise errors that a program defines, so the parser
+// sets drop reasons instead. If a header extends past the end of the frame, the hardware sets parser_err, which intake reads.
 #ifndef SLUICE_TNA_PARSER_P4
 #define SLUICE_TNA_PARSER_P4
 
 parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_metadata_t meta,
                            out ingress_intrinsic_metadata_t intrinsic) {
     Checksum() ipv4_checksum;
-    Checksum() transport_rest;    // the part of a checksum that does not come from addresses and ports
+    Checksum() transport_rest;    // sum of a TCP or UDP checksum without addresses and ports
     Checksum() icmp_rest;
 
     state start {
@@ -18,8 +18,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         }
     }
 
-    // The value that the control plane assigns to each port: its lowest bit is 1 for the CPU port, whose number depends on the
-    // switch.
+    // Reads the value that the control plane assigns to each port. The lowest bit is 1 for the CPU port, whose number depends on
+    // the switch model.
     state read_port_metadata {
         port_metadata_t port = packet.lookahead<port_metadata_t>();
         packet.advance(PORT_METADATA_SIZE);
@@ -47,7 +47,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         transition accept;
     }
 
-    // Reads the group bit of the frame's source before the address is extracted as a field.
+    // Checks the group bit of the frame's source by lookahead, before the address is extracted as a field.
     state parse_ethernet {
         bit<56> front = packet.lookahead<bit<56>>();
         transition select(front[7:0]) {
@@ -75,7 +75,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
 #if defined(CONTENT)
-    // An order that takes over a guessed connection is unsupported, since this target has no guessed connections.
+    // Accepts only orders that splice a connection. An order that takes over a guessed connection is unsupported, because on this
+    // target no server is chosen before the request.
     state parse_splice {
         packet.extract(hdr.splice);
         meta.sluice.path = Path.order;
@@ -122,8 +123,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         transition accept;
     }
 
-    // Reads the first bytes of both addresses before they are extracted as fields. A later condition on a part of an address
-    // would split every address into parts.
+    // Checks the first bytes of source and destination address by lookahead, before the addresses are extracted as fields. A
+    // later condition on part of an address would make the compiler split every address field.
     state look_at_addresses {
         bit<136> front = packet.lookahead<bit<136>>();
         transition select(front[39:32], front[7:0]) {
@@ -194,7 +195,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         }
     }
 
-    // The events of stages/events.p4, written by the parser so that they are known before the first table.
+    // The parser sets the events of stages/events.p4, so that the first table can use the event.
     state reset {
         meta.sluice.event = Event.reset;
         transition accept;
@@ -270,9 +271,9 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 }
 
-// Puts the metadata from ingress where the stages read it, and parses the packet. A response's connection is the one that its
-// client sees: the addresses and ports with which the packet leaves. (Ports after IPv4 options are not read, since they would
-// need more containers.)
+// Copies the metadata from ingress into the stages' metadata, and parses the packet. For the response rates, a connection has the
+// addresses and ports that its client sees: those of the packet as it leaves. (Ports after IPv4 options are not read, because
+// they would need more containers.)
 parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metadata_t meta,
                           out egress_intrinsic_metadata_t intrinsic) {
     state start {

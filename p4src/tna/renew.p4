@@ -1,6 +1,7 @@
-// Renew: gives a SYN a second pass to renew its pin, if the pinned server takes no new connections. It does so if no SYN-ACK, or a FIN or RST
-// of the server, has passed. The second pass starts with the SYN as received: changes of its headers are lost. (v1model's candidates move any
-// connection, once its client has proved that it opens a new one.)
+// Renew: requests a second pass for a SYN whose pinned server takes no new connections, if the server has not yet answered or has
+// sent a FIN or RST. The second pass pins the connection to another server. It starts with the SYN as received, without the first
+// pass's changes of headers. (v1model's control Candidates moves a connection in any state, after the client has proved that the
+// SYN is new.)
 //
 //   reads  draining, event, pass, pinned, claimed, state, decided, choice
 //   writes next_pass

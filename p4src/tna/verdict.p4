@@ -1,5 +1,5 @@
-// TNA verdict: sends a packet, drops it, punts it to the controller or gives it another pass, and reports the sender of an ARP. No other
-// control does.
+// TNA verdict: the only control that sends, drops or resubmits a packet, punts it to the controller, or reports the sender of an
+// ARP packet.
 //
 //   reads  verdict, path, next_pass, ingress_port
 //   writes packet_in, ucast_egress_port, copy_to_cpu, bypass_egress, drop_ctl, resubmit_type, digest_type
@@ -16,7 +16,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
     PuntMeter() punt_meter;
     VerdictCounters() counters;
 
-    // A value of drop_ctl that drops the packet but not its copy to the CPU.
+    // A value of drop_ctl that drops the packet, and still sends its copy to the CPU.
     const bit<3> NO_UNICAST = 1;
 
     bit<8> colour = 0;
@@ -42,7 +42,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
         for_deparser.drop_ctl = 1;
     }
 
-    // Sends the packet to egress, which counts it.
+    // Sends the packet through egress, which counts the packet.
     @hidden
     action forward() {
         for_tm.ucast_egress_port = (PortId_t)verdict.egress_port;

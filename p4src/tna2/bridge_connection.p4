@@ -1,5 +1,5 @@
-// Bridge connection: the connection's fields that the management of servers' TCP resources needs in egress. After translation, egress can
-// no longer derive the connection's slot from its addresses.
+// Bridge connection: adds the connection's slot and fingerprint to the metadata for egress, where servers' TCP resources are
+// managed. Egress cannot derive the slot from the packet's addresses, because ingress has translated the addresses.
 //
 //   reads  claimed, content, way, place
 //   writes bridge.claimed, bridge.content, bridge.fingerprint, bridge.connection, bridge.unused_too

@@ -1,16 +1,16 @@
-// The windows' parameters that the handshakes announced, with a 16-bit cell for each slot and each side:
+// Stores the window parameters that the handshakes announced, in a 16-bit cell for each slot and each side (client, server):
 //
 //     bit 15..4  the largest segment that the side accepts, in units of 16 bytes; 0: unknown
-//         3..0   the scale of its windows, or NO_SCALE
+//         3..0   the window scale of the side, or NO_SCALE
 //
-// A SYN writes the client's cell, and the low bits of the number that its SYN-ACK has to acknowledge. That SYN-ACK writes the server's cell.
-// Caps begin when both are written.
+// A SYN writes the client's cell, and the low bits of the number that the SYN-ACK must acknowledge. The matching SYN-ACK writes
+// the server's cell. Windows are capped as soon as both cells are written.
 #ifndef SLUICE_TNA2_CAP_HANDSHAKE_P4
 #define SLUICE_TNA2_CAP_HANDSHAKE_P4
 
 typedef bit<16> window_facts_t;
 
-// A cell's value, from the options of a SYN or SYN-ACK.
+// Computes a cell's value from the options of a SYN or SYN-ACK.
 control CapOptions(in offered_options_t options, out window_facts_t facts) {
     @hidden
     action join() {
@@ -27,7 +27,7 @@ struct cap_asked_t {
     window_facts_t facts;
 }
 
-// The client's cell.
+// Accesses the client's cell: the window parameters of the SYN, and the number that the SYN-ACK must acknowledge.
 control CapAsked(in flow_index_t index, in CapOp op, in bit<16> number, in window_facts_t announced, inout window_facts_t facts) {
     @name(".SluiceIngress.caps.cap_asked")
     @id(REGISTER_CAP_ASKED)
@@ -39,7 +39,7 @@ control CapAsked(in flow_index_t index, in CapOp op, in bit<16> number, in windo
             cell.facts = announced;
         }
     };
-    // The SYN-ACK of another SYN invalidates the client's cell.
+    // Invalidates the client's cell if the SYN-ACK acknowledges another SYN.
     RegisterAction<cap_asked_t, flow_index_t, window_facts_t>(cap_asked) agree = {
         void apply(inout cap_asked_t cell) {
             if (cell.number != number) {
@@ -89,7 +89,7 @@ control CapAsked(in flow_index_t index, in CapOp op, in bit<16> number, in windo
     }
 }
 
-// The server's cell.
+// Accesses the server's cell: the window parameters of the SYN-ACK.
 control CapAgreed(in flow_index_t index, in CapOp op, in window_facts_t announced, inout window_facts_t facts) {
     @name(".SluiceIngress.caps.cap_agreed")
     @id(REGISTER_CAP_AGREED)
@@ -148,9 +148,9 @@ control CapAgreed(in flow_index_t index, in CapOp op, in window_facts_t announce
     }
 }
 
-// The scale of a segment's window, the summand that rounds up to a window's unit, and the least cap. The least cap is four
-// segments, of the smaller of both sides' segment sizes, and so a multiple of 64 bytes. If one side announces no scale, neither
-// side scales (RFC 7323, section 1.3). `agreed` is `op`, or none if a cell of the handshake is unknown.
+// Computes the window scale of a segment's sender, the summand `rest` that rounds bytes up to a window's unit, and the least cap,
+// `floor`: four segments of the smaller of the two segment sizes, a multiple of 64 bytes. If one side announces no scale, windows
+// of both sides are unscaled (RFC 7323, section 1.3). `agreed` is `op`, or CapOp.none if a cell is not written.
 control CapScale(in CapOp op, in window_facts_t client, in window_facts_t server, out CapOp agreed, out bit<8> scale, out bit<32> rest,
                  out bit<32> floor) {
     window_facts_t least;

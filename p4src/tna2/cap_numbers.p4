@@ -1,10 +1,11 @@
-// Right edges and acknowledgements of a connection, with a cell for each slot. The server's segments update the numbers of the
-// server. The client's segments update none of the client's own numbers, since any host can send segments in the client's name.
+// Stores right edges (the end of the sequence numbers sent) and acknowledgements, with one cell for each slot. The server's
+// segments update the server's right edge. The client's right edge is not stored, because any host can send segments in the
+// client's name.
 #ifndef SLUICE_TNA2_CAP_NUMBERS_P4
 #define SLUICE_TNA2_CAP_NUMBERS_P4
 
-// The right edge of what the server has sent. A client's acknowledgement up to that edge is `known`. A segment of the server
-// beyond it moves the edge.
+// Accesses the right edge of what the server has sent. A segment of the server beyond the edge moves the edge. A client's
+// acknowledgement is compared with the edge; `known` is the result.
 control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout compared_t known, inout compared_t grows) {
     @name(".SluiceIngress.caps.cap_server")
     @id(REGISTER_CAP_SERVER)
@@ -65,8 +66,8 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     }
 }
 
-// The latest acknowledgement of a side, which starts with the SYN-ACK: the client's starts at the number before its first
-// acknowledgement. A later one advances it.
+// Defines the operations on a register of a side's latest acknowledgement. The SYN-ACK initializes the cells: the server's with
+// its acknowledgement, the client's with its sequence number. A later acknowledgement replaces the stored one.
 #define CAP_ACKED(register_, side_, start_) \
     RegisterAction<bit<32>, flow_index_t, compared_t>(register_) start = { \
         void apply(inout bit<32> cell) { \

@@ -1,11 +1,11 @@
-// The windows that each side was offered: the cap in effect and the right edge, with a cell for each slot; and the caps that the
-// controller set for single connections.
+// Stores, with one cell for each slot, the right edge of the window that each side was offered, the cap in effect on this window,
+// and the caps that the controller sets for single connections.
 #ifndef SLUICE_TNA2_CAP_OFFERS_P4
 #define SLUICE_TNA2_CAP_OFFERS_P4
 
 const bit<32> NO_CAP = 0x7fffffff;
 
-// A connection's own cap in units of 1,024 bytes (0: none), and the low half of the fingerprint of that connection.
+// A cap for a single connection, in units of 1,024 bytes (0: none), and the low half of the connection's fingerprint.
 struct own_cap_t {
     bit<16> fingerprint;
     bit<16> size;
@@ -65,7 +65,8 @@ control ReceiveCap(in flow_index_t index, in CapOp op, in bit<16> fingerprint, i
     OWN_CAP(receive_cap, CapOp.server)
 }
 
-// The cap that bounds what a side is offered. A changed cap takes effect with an acknowledgement that advances.
+// Defines the operations on a register of caps in effect, which bound the window that a side is offered. A changed cap takes
+// effect when an acknowledgement advances.
 #define CAP_IN_EFFECT(register_) \
     RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) set = { \
         void apply(inout bit<32> cell) { \
@@ -125,8 +126,8 @@ control CapEffectClient(in flow_index_t index, in CapOp op, in compared_t result
     CAP_IN_EFFECT(cap_effect_client)
 }
 
-// The right edge of the window that a side was offered: a new window moves it. The output is the edge before the move, since a
-// stateful unit returns 0 for a word that it could have changed but did not.
+// Defines the operations on a register of the right edge of the window that a side was offered. A later edge replaces the stored
+// edge. The output is the previous edge, because a stateful unit returns 0 for an unchanged word of a conditional change.
 #define CAP_OFFERED(register_, start_, move_, start_at_) \
     RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) start_ = { \
         void apply(inout bit<32> cell) { \
@@ -150,8 +151,8 @@ control CapEffectClient(in flow_index_t index, in CapOp op, in compared_t result
         before = move_.execute(index); \
     }
 
-// A SYN-ACK starts both edges: the server is offered nothing until the client's first scaled window; the client is offered the
-// window in the SYN-ACK.
+// Accesses the right edges of the windows offered to server and client. A SYN-ACK initializes both edges: the client is offered
+// the window in the SYN-ACK, and the server is offered no bytes until the client's first scaled window.
 control CapOffered(in flow_index_t index, in CapOp op, in compared_t known, in bit<32> number, in bit<32> edge, inout bit<32> before) {
     @name(".SluiceIngress.caps.cap_offered_server")
     @id(REGISTER_CAP_OFFERED_SERVER)

@@ -1,4 +1,4 @@
-// Conversion of windows to bytes and back. An action shifts by a constant, so each scale has an action.
+// Converts windows to bytes and bytes to windows. There is one action for each scale, because an action shifts by a constant.
 #ifndef SLUICE_TNA2_CAP_WINDOW_P4
 #define SLUICE_TNA2_CAP_WINDOW_P4
 
@@ -48,7 +48,7 @@
         const default_action = by_0(); \
     }
 
-// A window in bytes.
+// Computes the size in bytes of a segment's window.
 control CapBytes(in headers_t hdr, in bit<8> scale, out bit<32> bytes) {
     @hidden
     action widen() {
@@ -63,7 +63,7 @@ control CapBytes(in headers_t hdr, in bit<8> scale, out bit<32> bytes) {
     }
 }
 
-// Writes the bytes that may still be sent as a window.
+// Writes the number of bytes that the receiver may still send into the segment's window field.
 control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<8> scale, inout bit<32> remaining, inout bit<1> changed) {
     CAP_SHIFTS(remaining, >>)
 

@@ -1,5 +1,5 @@
-// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3), as in
-// v1model/caps.p4, but in egress.
+// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3).
+// This is the version of v1model/caps.p4 for Tofino 2, where egress does the work.
 //
 //   reads  bridge, resources, path, event, pinned, state, tcp, number
 //          offered: the options of a SYN or SYN-ACK
@@ -7,26 +7,26 @@
 //          op, asked_number, known, grows, result: the results of CapNumbers, for Caps, closing and transfers
 //          the cells of cap_*, the cells of send_cap and receive_cap
 //
-// A slot of both ways has one word of 32 bits, since 2^16 cells of two words do not fit in half a stage. So each of v1model's words has a
-// register of its own. All connections are followed, whether their server is managed or not, so that no number has to be learned later.
-// Segments with IPv4 options and later fragments are not parsed: windows that acknowledge their bytes pass without a cap until the server's
-// next other segment.
-// of its own. All connections are followed, whether their server is managed or not, so that no number has to be learned again. Segments
-// with IPv4 options and later fragments are not seen: until the server's next other segment windows that acknowledge their bytes pass uncapped.
+// A register has one word of 32 bits for each slot, because 2^16 cells of two words do not fit in half a
+// stage. So v1model's cells of several words are several registers here. The numbers of all connections are
+// stored, whether their server is managed or not, so that no number has to be learned when management begins.
+// Segments with IPv4 options and fragments other than the first are not parsed. A client's window that
+// acknowledges the bytes of such a segment passes without a cap, until the server sends another segment that
+// is parsed.
 #ifndef SLUICE_TNA2_CAPS_P4
 #define SLUICE_TNA2_CAPS_P4
 
-// What a packet means for the caps of its connection.
+// The kind of a packet, which determines the operations on the registers of caps.
 enum bit<8> CapOp {
     none   = 0,
     ask    = 1,      // a SYN that begins the connection
-    agree  = 2,      // the SYN-ACK of that SYN
-    end    = 3,      // the SYN-ACK of a SYN in mid-connection
+    agree  = 2,      // the SYN-ACK that answers this SYN
+    end    = 3,      // the SYN-ACK that answers a SYN in an established connection
     client = 4,      // a segment of the client
     server = 5       // a segment of the server
 }
 
-typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // slot in the lower bits, way in the upper bit
+typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // slot in the lower bits, way in the highest bit
 
 #include "serial.p4"
 #include "cap_handshake.p4"
@@ -34,7 +34,7 @@ typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // slot in the lower bits
 #include "cap_offers.p4"
 #include "cap_window.p4"
 
-// Classifies the packet, and extracts the low bits of the number by which a SYN-ACK matches its SYN.
+// Classifies the packet, and extracts the low bits of the number that matches a SYN-ACK with its SYN.
 control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out CapOp op, out bit<16> asked_number) {
     @hidden
     action is(CapOp value) {
@@ -88,7 +88,8 @@ control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out 
     }
 }
 
-// The cap on the side that sends the packet, in bytes: the connection's own, or its server's. A handshake has no cap.
+// Selects the cap in bytes on the window of the packet's sender: the connection's individual cap, or its server's cap. There is
+// no cap during the handshake.
 control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, in bit<16> fingerprint, out bit<32> cap) {
     SendCap() send_cap;
     ReceiveCap() receive_cap;
@@ -133,7 +134,8 @@ control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, 
     }
 }
 
-// The bytes that the receiver of a window may still send. `remaining` includes `rest`, which rounds up to the window's unit.
+// Computes the number of bytes that the receiver of a window may still send. `remaining` includes `rest`, which rounds up to the
+// window's unit.
 control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t known, in compared_t result,
                 in bit<32> bytes, in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> remaining) {
     CapEffectServer() effect_server;
@@ -169,13 +171,13 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
         before = before - acknowledged;
     }
 
-    // Compares signed numbers, since the offered window may end before this acknowledgement.
+    // Compares signed numbers, because the window offered earlier may end before this acknowledgement.
     @hidden
     action larger() {
         remaining = (bit<32>)max((int<32>)before, (int<32>)rounded_most);
     }
 
-    // Not more than the window itself, so that a window within the cap passes unchanged.
+    // Bounds the result by the segment's own window, so that a window within the cap passes unchanged.
     @hidden
     action lesser() {
         remaining = min(remaining, rounded_bytes);
@@ -194,7 +196,7 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
     }
 }
 
-// Classifies the packet, and compares its numbers with the connection's stored numbers. Closing uses the result too.
+// Classifies the packet, and compares its numbers with the connection's stored numbers. The control Closing also uses the result.
 control CapNumbers(in headers_t hdr, in resources_egress_t all, in bit<32> number, out CapOp op, out bit<16> asked_number,
                    inout compared_t known, inout compared_t grows, inout compared_t result) {
     CapPacket() packet;

@@ -1,5 +1,5 @@
-// Closing: ends an idle connection of a server in good order, in the name of both ends (Azuma, Okamoto, Hasegawa & Murata, E-ATBT), on the
-// controller's order. v1model/closing.p4 does it in ingress, by a tickle that passes the pipeline.
+// Closing: on the controller's order, closes an idle connection of a server in the name of client and server (Azuma, Okamoto,
+// Hasegawa & Murata, E-ATBT). v1model/closing.p4 does the same in ingress, by a tickle that passes the pipeline.
 //
 //   reads  bridge.connection, resources, event, payload, claimed, state, server, clock, tcp, ipv4.src
 //          op, known, grows, acknowledged: of caps
@@ -14,14 +14,15 @@
 //       |                               |<---- ACK, numbers as known --|    CLOSED
 //       |<------ that ACK, with FIN ----|----- its copy, as a RST ---->|
 //
-// The numbers of the controller's ACK lie outside the server's window, so the server answers by an ACK with its own numbers (RFC 9293,
-// section 3.10.7.4). The switch sets the FIN flag in that answer, and forwards it to the client. A mirrored copy of it becomes the client's
-// RST (turn_round.p4) and recirculates; its number is exactly the one that the server expects (RFC 5961). Ingress translates and routes the
-// RST, sets the pin to closed and lowers the load.
+// The numbers of the controller's ACK are outside the server's window, so the server answers by an ACK with its own numbers (RFC
+// 9293, section 3.10.7.4). The switch sets the FIN flag in this answer, and forwards the answer to the client. A mirrored copy of
+// the answer becomes a RST in the client's name (turn_round.p4) and recirculates. The RST has exactly the sequence number that
+// the server expects (RFC 5961). Ingress translates and routes the RST, sets the state of the connection's slot to closed, and
+// subtracts 1 from the load.
 //
-// The controller identifies the idle period that it orders to end by its start time. Payload in either direction ends that period, and so
-// does another connection in the slot. The next idle period has another start time, until start times repeat after 9.8 hours. An order lasts
-// until the server's next segment.
+// The controller's order identifies an idle period by the period's start time. Payload in either direction, or another connection
+// in the slot, ends the period. The next idle period has another start time; start times repeat after 9.8 hours. An order is
+// valid until the server's next segment.
 #ifndef SLUICE_TNA2_CLOSING_P4
 #define SLUICE_TNA2_CLOSING_P4
 
@@ -50,7 +51,7 @@ control Closing(inout headers_t hdr, inout resources_egress_t all, in CapOp op, 
     @hidden
     action copy() {
         for_deparser.mirror_type = MIRROR_RESET;
-        for_deparser.mirror_io_select = 1;                // mirrors the packet as it leaves egress, not as it entered
+        for_deparser.mirror_io_select = 1;                // mirrors the packet as it leaves egress
         all.reset_session = RESET_SESSION;
         all.copy_mark = COPY_MARK;
     }
@@ -66,7 +67,7 @@ control Closing(inout headers_t hdr, inout resources_egress_t all, in CapOp op, 
     @hidden
     action refuse() {
         copy();
-        for_deparser.drop_ctl = 1;                        // drops the packet, not its copy
+        for_deparser.drop_ctl = 1;                        // drops the packet; its copy is sent
     }
 
     @hidden
@@ -77,8 +78,8 @@ control Closing(inout headers_t hdr, inout resources_egress_t all, in CapOp op, 
     @hidden
     action pass() { }
 
-    // On a closed connection, the server's segments and the client's payload are dropped and answered by a RST. The client's bare
-    // ACKs are dropped. The client's FIN and RST go on to the server, which answers the FIN by a RST.
+    // On a closed connection, the server's segments and the client's payload are dropped, and their sender gets a RST. The
+    // client's bare ACKs are dropped. The client's FIN and RST are forwarded to the server, which answers the FIN by a RST.
     @hidden
     table steps {
         key = {

@@ -1,41 +1,43 @@
-// The registers of closing, each with a cell for each slot: closing_state (whether the connection is idle, and since when), closing_peer (the
-// address of its client), closing_order (the port of its client, and the idle period that the controller orders to end). v1model has two
-// wider registers for these, and two more for the sequence numbers of both ends; here the cells of caps hold those numbers.
+// The registers of closing, with one cell for each slot: closing_state (whether the connection is idle, and since when),
+// closing_peer (the client's address), and closing_order (the client's port, and the idle period that the controller orders to
+// end). v1model has two wider registers instead, and two more for the sequence numbers of both ends; on Tofino 2 the registers of
+// caps store these numbers.
 //
-// The controller reads closing_state as a whole, two bytes a connection. For an idle connection it reads closing_peer and closing_order, and
-// writes closing_order back with the same port and the start of the idle period. If a SYN comes in between, the port of its connection is
-// overwritten, and the controller cannot close that connection.
+// The controller reads the whole register closing_state, two bytes for each connection. For an idle connection the controller
+// reads closing_peer and closing_order, and writes closing_order with the unchanged port and the start of the idle period. If a
+// SYN writes the cell between read and write, its port is overwritten, and the controller cannot close the SYN's connection.
 #ifndef SLUICE_TNA2_CLOSING_CELLS_P4
 #define SLUICE_TNA2_CLOSING_CELLS_P4
 
-// A cell of closing_state: the bit IDLE and the time since which the connection is idle (15 bits in units of 2^30 ns, which wrap after 9.8
-// hours), or one of the three other states.
-// one of the three other states.
+// A cell of closing_state: the bit IDLE and the start time of the idle period (15 bits in units
+// of 2^30 ns, which wrap after 9.8 hours), or one of the states NOT_IDLE, SERVER_SPOKE and
+// CLOSED.
 typedef bit<16> idle_since_t;
-const idle_since_t NOT_IDLE = 0;         // the last payload was the client's, or the server is still working on an answer
-const idle_since_t SERVER_SPOKE = 1;     // the last payload was the server's, and the client has not acknowledged all of it
+const idle_since_t NOT_IDLE = 0;         // the client sent the last payload, or the server is still preparing an answer
+const idle_since_t SERVER_SPOKE = 1;     // the server sent the last payload, and the client has not acknowledged all of it
 const idle_since_t CLOSED = 2;           // the switch has closed the connection
 const idle_since_t IDLE = 0x8000;
 
-// The comparison of a cell of closing_state before a packet. The stateful unit compares the cell with CLOSED first and with the
-// stamp second. It returns 1 (equal to neither), 2 (to CLOSED), 4 (to the stamp) or 8 (to both).
+// Result of comparing a cell of closing_state, before the packet changes it, with CLOSED and with the stamp. The stateful unit
+// returns 1 (the cell equals neither), 2 (equals CLOSED), 4 (equals the stamp) or 8 (equals both).
 const compared_t WAS_CLOSED = 2;
 const compared_t WAS_AS_ORDERED = 4;
-const compared_t IS_CLOSED = 8;          // equal to both: the stamp was CLOSED
+const compared_t IS_CLOSED = 8;          // the cell equals CLOSED and the stamp
 
-// An interim response (RFC 9110, section 15.2.1) as Apache, nginx, Node.js and Go send it: "HTTP/1.1 100 Continue", CR LF twice.
+// Length of the interim response that Apache, nginx, Node.js and Go send (RFC 9110, section 15.2.1): "HTTP/1.1 100 Continue" and
+// CR LF twice.
 const bit<16> CONTINUE_BYTES = 25;
 
 enum bit<8> ClosingOp {
     none        = 0,
-    start       = 1,   // the stamp is written: the connection begins
-    speak       = 2,   // the stamp is written, unless the cell is CLOSED
-    acknowledge = 3,   // the stamp is written if the cell is SERVER_SPOKE
-    close       = 4    // CLOSED is written if the cell equals the stamp
+    start       = 1,   // writes the stamp: the connection begins
+    speak       = 2,   // writes the stamp, unless the cell is CLOSED
+    acknowledge = 3,   // writes the stamp if the cell is SERVER_SPOKE
+    close       = 4    // writes CLOSED if the cell equals the stamp
 }
 
-// The client's port, which its SYN writes; and the start of the idle period that the controller orders to end, or 0. An order
-// applies to one segment of the server: its answer to the controller's tickle.
+// The client's port, written by the client's SYN, and the start of the idle period that the controller orders to end, or 0. An
+// order applies to one segment of the server: the answer to the controller's tickle (an ACK that the server must answer).
 struct closing_order_t {
     l4_port_t    client_port;
     idle_since_t since;
@@ -88,7 +90,7 @@ control ClosingOrder(in flow_index_t index, in CapOp op, in l4_port_t client_por
     }
 }
 
-// The client's address, which its SYN writes.
+// Stores the client's address when the client's SYN arrives.
 control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
     @name(".SluiceIngress.closing.closing_peer")
     @id(REGISTER_CLOSING_PEER)
@@ -110,15 +112,15 @@ control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
     }
 }
 
-// What a packet does to its connection's cell of closing_state:
+// Decides how a packet changes its connection's cell of closing_state:
 //
-//     payload or a FIN of the client's                                   NOT_IDLE; its keepalive with a byte counts as payload
-//     an ACK of the client's with window 0                               NOT_IDLE
-//     an ACK of the client's that acknowledges all                       idle from now on, if the cell is SERVER_SPOKE
-//     an ACK of the server's that acknowledges new data                  NOT_IDLE: an answer is to follow
-//     a segment of the server's of 25 bytes                              NOT_IDLE: it counts as `100 Continue`
-//     payload or a FIN of the server's, or an ACK beyond its right edge  SERVER_SPOKE; not a byte that does not move the edge (a keepalive)
-//     a bare ACK of the server's without new data                       CLOSED, if the cell equals the order and the pin is established
+//     payload or FIN from the client                                    NOT_IDLE; a keepalive with one byte counts as payload
+//     ACK from the client with window 0                                 NOT_IDLE
+//     ACK from the client that acknowledges all                         idle from now on, if the cell is SERVER_SPOKE
+//     ACK from the server that acknowledges new data                    NOT_IDLE: an answer will follow
+//     segment from the server of 25 bytes                               NOT_IDLE: the segment is treated as `100 Continue`
+//     payload or FIN from the server, or ACK beyond its right edge      SERVER_SPOKE; not one byte within the edge (a keepalive)
+//     bare ACK from the server without new data                         CLOSED, if cell and order are equal and the state is established
 control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in compared_t known, in compared_t grows,
                       in compared_t acknowledged, in idle_since_t now, in idle_since_t ordered, out ClosingOp closing_op,
                       out idle_since_t stamp) {
@@ -146,7 +148,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
         stamp = ordered;
     }
 
-    // Tests whether the connection is closed, and changes nothing.
+    // Tests whether the connection is closed, without a change of the cell.
     @hidden
     action look() {
         closing_op = ClosingOp.close;
@@ -159,7 +161,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
         stamp = NOT_IDLE;
     }
 
-    // A SYN that claims the slot begins a connection even if its TCP header is not parsed.
+    // A SYN that claims a slot begins a connection even if egress does not parse the SYN's TCP header.
     @hidden
     table packets {
         key = {
@@ -205,7 +207,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
     }
 }
 
-// Whether a connection is idle, and since when; or closed. `state_before`: the comparison of the cell before this packet.
+// Accesses a cell of closing_state. `state_before` is the result of comparing the cell before this packet.
 control ClosingState(in flow_index_t index, in ClosingOp closing_op, in idle_since_t stamp, inout compared_t state_before) {
     @name(".SluiceIngress.closing.closing_state")
     @id(REGISTER_CLOSING_STATE)

@@ -1,8 +1,8 @@
-// Content path: content switching of a packet after the connection table, before and after the translation of addresses.
+// Content path: applies content switching to a packet after the connection table, before and after the translation of addresses.
 //
 //   reads  content, held, pass, flow.dst, stable_choice, server_drop
 //          what splice and resplice read
-//   writes server: an agent in its turn, and after translation the pin's server again
+//   writes server: the agent while the agent translates, and after translation the pinned server again
 //          ipv4.dst, payload, preferred, next_pass, pin
 //          what splice and resplice write
 //   drops  what splice drops
@@ -12,11 +12,11 @@
 #include "splice.p4"
 #include "resplice.p4"
 
-// The content path's results for a packet, which later controls use.
+// Results of the content path for a packet, for later controls.
 struct spliced_t {
-    bit<32>     value;            // delta; of an order, whether the stored delta equals the order's
-    bit<1>      detour;           // an answer in the agent's turn: it goes to the agent, with its client as destination
-    server_id_t pin;              // the connection's pinned server, since the packet may go to an agent
+    bit<32>     value;            // delta; for a splice order: whether the stored delta equals the order's delta
+    bit<1>      detour;           // an answer while the agent translates: it goes to the agent, with the client as destination
+    server_id_t pin;              // the connection's pinned server; the packet itself may go to an agent
 }
 
 control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop, inout spliced_t spliced) {
@@ -37,8 +37,8 @@ control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place
     }
 }
 
-// Restores the pinned server, for which ledger and loads count. If the packet's agent is unknown, the packet passes once more, to
-// another agent.
+// Restores the pinned server, because ledger and loads are counted for this server. If the packet's agent is unknown, requests
+// another pass in which the packet goes to another agent.
 control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropReason server_drop) {
     @hidden
     action restore_pin() {
@@ -54,7 +54,7 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
     @hidden
     action neither() { }
 
-    // A table instead of a condition: p4c's assembly of a condition over several bytes fails with "Didn't cover all bytes".
+    // A table replaces a condition, because p4c's assembly of a condition over several bytes fails with "Didn't cover all bytes".
     @hidden
     @no_gateway_conversion
     table agent_gone {
@@ -78,7 +78,8 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
     }
 }
 
-// Restores an answer's own destination after forward. A packet to an agent does not count as a response to its client.
+// Restores an answer's destination, the client, after forward has used the agent's address. Sets the payload to 0, because a
+// packet to an agent is not part of a response to the client.
 control EndDetour(inout headers_t hdr, inout metadata_t meta, in spliced_t spliced) {
     @hidden
     action end_detour() {

@@ -1,5 +1,5 @@
-// Counted: decides whether a request is counted in this pass. A SYN that finds its pin is counted in its first pass, and not again in another
-// pass. Any other SYN is counted in its second pass.
+// Counted: decides whether a request is counted in this pass. A SYN whose connection is pinned is counted in its first pass, and
+// not again in another pass. Any other SYN is counted in its second pass.
 //
 //   reads  next.request, pass, decided.undecided, pinned
 //   writes counted

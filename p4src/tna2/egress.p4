@@ -1,5 +1,5 @@
-// Egress of Tofino 2: tags what ingress forwarded, counts it, and manages its server's TCP resources. Copies that closing has
-// mirrored become RSTs, and are not counted.
+// Egress of Tofino 2: tags and counts the packets that ingress forwarded, and manages their servers' TCP resources. Copies that
+// the control Closing has mirrored become RSTs, and are not counted.
 #ifndef SLUICE_TNA2_EGRESS_P4
 #define SLUICE_TNA2_EGRESS_P4
 
@@ -16,7 +16,7 @@ control SluiceEgress(inout headers_t hdr, inout resources_egress_t all, in egres
                      in egress_intrinsic_metadata_from_parser_t from_parser,
                      inout egress_intrinsic_metadata_for_deparser_t for_deparser,
                      inout egress_intrinsic_metadata_for_output_port_t for_port) {
-    // The names under which a controller finds these stages' objects on every target.
+    // A controller finds the tables and registers of these stages under the same names on every target.
     @name(".SluiceIngress.tag")
     Tag() tag;
     @name(".SluiceIngress.ledger")
@@ -59,7 +59,7 @@ control SluiceEgress(inout headers_t hdr, inout resources_egress_t all, in egres
             segment_number.apply(hdr, all.sluice, number);
             cap_numbers.apply(hdr, all, number, op, asked_number, known, grows, acknowledged);
             transfers.apply(all.sluice, all.bridge.connection, op, grows);
-            // Before caps, since closing reads the window as the client sent it.
+            // Closing precedes caps, because closing reads the window that the client sent.
             closing.apply(hdr, all, op, known, grows, acknowledged, for_deparser);
             caps.apply(hdr, all, number, op, asked_number, known, acknowledged);
         }

@@ -1,6 +1,6 @@
-// Egress parser: parses what Tofino 1's does (tna/parser.p4), and a TCP header after an IPv4 header without options, with the options of a
-// SYN or SYN-ACK that caps need. A mirrored copy has a mark in place of the bridge. Bytes after the TCP header stay in the packet: the parser
-// looks ahead at options in words of four bytes.
+// Egress parser: parses the headers that the egress parser of Tofino 1 (tna/parser.p4) parses, a TCP header after an IPv4 header
+// without options, and the options of a SYN or SYN-ACK that caps need. A mirrored copy has a mark instead of the bridge header.
+// Bytes after the TCP header are not extracted: the parser looks ahead at options in words of four bytes.
 //
 //     word 1           2                 3     4     5
 //     02 04 MSS                                                       no scale
@@ -9,11 +9,11 @@
 //     02 04 MSS        04 02 08 0a       ..    ..    01 03 03 scale   Linux
 //     02 04 MSS        01 01 08 0a       ..    ..    01 03 03 scale   Linux without SACK
 //
-// Other options are not parsed, and their connections have no caps. MD5 and AO, which come first, are among them.
+// Connections with other sequences of options have no caps. This includes the options MD5 and AO, which are first in the header.
 #ifndef SLUICE_TNA2_EGRESS_PARSER_P4
 #define SLUICE_TNA2_EGRESS_PARSER_P4
 
-// Matches a word with a window scale, which is at most 14 (RFC 7323, section 2.3).
+// Matches an option word that contains a window scale, at most 14 (RFC 7323, section 2.3).
 #define SCALE_WORD(next_) \
             0x01030300 &&& 0xfffffff8 : next_; \
             0x01030308 &&& 0xfffffffc : next_; \
@@ -23,7 +23,7 @@
 #define SACK_AND_TIMESTAMPS 0x0402080a
 #define TIMESTAMPS 0x0101080a
 
-// Matches the first word, an MSS, and goes to the given state.
+// Accepts only an MSS as the first option word, and continues in the given state.
 #define FIRST_WORD(next_) \
         bit<32> words = packet.lookahead<bit<32>>(); \
         transition select(words[31:16]) { \
@@ -31,11 +31,11 @@
             default : accept; \
         }
 
-// The word that ends the given number of bits after the header.
+// Declares `words`: the given number of bits after the TCP header. The last 32 bits are the word to be matched.
 #define WORD(bits_) \
         bit<bits_> words = packet.lookahead<bit<bits_>>();
 
-// Reads MSS and scale, if the word that ends the given number of bits after the header has the scale.
+// Reads the MSS from the first word, and the scale from the word that ends the given number of bits after the TCP header.
 #define SCALED(bits_) \
         bit<bits_> words = packet.lookahead<bit<bits_>>(); \
         meta.offered.mss = words[bits_ - 17:bits_ - 32]; \
@@ -44,7 +44,7 @@
 
 parser ResourcesParser(packet_in packet, out headers_t hdr, out resources_egress_t meta,
                        out egress_intrinsic_metadata_t intrinsic) {
-    Checksum() tcp_rest;          // the part of a checksum that does not come from the window and the other fields of its words
+    Checksum() tcp_rest;          // sum of the TCP checksum without the words that contain flags and window
 
     state start {
         packet.extract(intrinsic);
@@ -116,7 +116,7 @@ parser ResourcesParser(packet_in packet, out headers_t hdr, out resources_egress
     }
 
     state no_options {
-        meta.offered.mss = 536;                           // RFC 9293, section 3.7.1
+        meta.offered.mss = 536;                           // default MSS (RFC 9293, section 3.7.1)
         meta.offered.scale = NO_SCALE;
         transition accept;
     }

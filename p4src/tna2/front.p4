@@ -1,4 +1,5 @@
-// Front: the stages that keep no state. They run side by side, each reports drop reasons, and the judge decides.
+// Front: applies the stages that change no state. The stages run in parallel, and each reports drop reasons; the control Judge
+// decides.
 //
 //   reads  what intake, notes, measure, hop_limit, orders, flow, classify, local, ports, judge, agents and events read
 //          ipv4: whether it is valid
@@ -24,7 +25,7 @@ control Front(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intr
     HopLimit() hop_limit;
     ReadOrder() read_order;
     Flow() flow;
-    // The names under which a controller finds these stages' tables on every target.
+    // A controller finds the tables of these stages under the same names on every target.
     @name(".SluiceIngress.classify")
     Classify() classify;
     @name(".SluiceIngress.local")

@@ -1,5 +1,5 @@
-// sluice for Tofino 2 (T2NA). Ingress decides what happens to a packet and translates it; egress tags and counts what ingress
-// forwards, and manages servers' TCP resources.
+// sluice for Tofino 2 (T2NA). Ingress decides what happens to a packet and translates the packet; egress tags and counts the
+// packets that ingress forwards, and manages servers' TCP resources.
 #include <core.p4>
 #include <chip.p4>
 
@@ -102,8 +102,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
         verdict.apply(hdr, meta, all.verdict, for_deparser, for_tm);
 
-        // A SYN passes twice: the limits' results in its first pass apply in the second, so that no stage above waits for the
-        // meters.
+        // A SYN passes ingress twice. The first pass computes the limits' results, and the second pass applies the results, so
+        // that no stage above waits for the meters.
         if (meta.path == Path.to_service)                                   admission.apply(meta, all.next);
         destinations.apply(meta, all.next);
         note.apply(all.next, all.notes);
@@ -114,11 +114,11 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
 #undef meta
 }
 
-// An output of a stateful unit cannot lie in containers of two sizes: the assembler refuses it.
+// Fixes the container sizes, because the assembler refuses a stateful unit's output in containers of two sizes.
 @pa_container_size("ingress", "meta.sluice.evicted", 16)
 @pa_container_size("ingress", "meta.sluice.turn", 16)
 @pa_container_size("ingress", "meta.sluice.granted", 16)
-// A window needs a container of its own in order to be shifted.
+// A window can be shifted only if no other field is in its container.
 @pa_container_size("ingress", "hdr.tcp.window", 16)
 @pa_auto_init_metadata
 @pkginfo(name = "sluice", version = "0.1.0")

@@ -1,4 +1,5 @@
-// Orders: computes the cell's new value from a splice order, and checks that its sender is an agent of the service.
+// Orders: computes the splice-turn register's new value from a splice order, and checks that the sender is an agent of the
+// service.
 //
 //   reads  splice, agent, found.agent, drop
 //   writes turn, undecided
@@ -6,7 +7,8 @@
 #ifndef SLUICE_TNA2_ORDERS_P4
 #define SLUICE_TNA2_ORDERS_P4
 
-// Computes the cell's turn and shift; SignOrder adds the agent's number, once the sender's table entry is known.
+// Computes turn and shift of the new value. SignOrder adds the agent's number after the look-up of the sender in the table
+// `agents`.
 control ReadOrder(in headers_t hdr, inout metadata_t meta) {
     @hidden
     action read_order() {
@@ -43,7 +45,7 @@ control AgentCheck(in findings_t found, inout verdict_t verdict, inout decided_t
     @hidden
     action as_found() { }
 
-    // A table instead of a condition: p4c's assembly of a condition over two bytes fails with "Didn't cover all bytes".
+    // A table replaces a condition, because p4c's assembly of a condition over two bytes fails with "Didn't cover all bytes".
     @hidden
     @no_gateway_conversion
     table agent_check {

@@ -1,5 +1,6 @@
-// Renew stage with content switching: renews pins as renew.p4 does. In addition, an agent that resets its connection to a server
-// because the next request is for another group keeps the slot, and that group's choice fills it.
+// Renew stage with content switching: renews pins as renew.p4 does. In addition, when the next request on a connection is for
+// another group, the agent resets its connection to the server. The agent's next SYN then renews the pin for a server of the
+// other group.
 //
 //   reads  content, draining, event, pass, claimed, pinned, state, granted, decided, choice
 //   writes next_pass

@@ -1,5 +1,5 @@
-// Resplice: translates a spliced packet: the server's sequence numbers, in either direction, and the server's windows. The deparser computes
-// the checksum.
+// Resplice: translates the server's sequence numbers in a spliced packet of either direction, and the server's windows. The
+// deparser computes the checksum.
 //
 //   reads  path, content, held, turn, tcp
 //          value: delta, from the splice's cell
@@ -17,7 +17,7 @@ control Resplice(inout headers_t hdr, in metadata_t meta, in bit<32> value) {
         hdr.tcp.sequence = hdr.tcp.sequence + value;
     }
 
-    // Puts the server's sequence number in place of the number that the client uses.
+    // Replaces the acknowledgement number that the client uses by the server's number.
     @hidden
     action request() {
         hdr.tcp.acknowledgement = hdr.tcp.acknowledgement - value;

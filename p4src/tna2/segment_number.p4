@@ -1,4 +1,4 @@
-// Segment number: computes, for a server's packet, the sequence number after its data; for a client's packet, its acknowledgement.
+// Segment number: computes the sequence number after the data of a server's packet, or copies a client's acknowledgement number.
 //
 //   reads  path, event, payload, tcp
 //   writes number
@@ -19,7 +19,7 @@ control SegmentNumber(in headers_t hdr, in metadata_t meta, out bit<32> number) 
         begin = hdr.tcp.sequence;
     }
 
-    // SYN and FIN count as a byte.
+    // SYN and FIN each take one sequence number.
     @hidden
     action with_a_flag() {
         begin = hdr.tcp.sequence + 1;
@@ -30,7 +30,7 @@ control SegmentNumber(in headers_t hdr, in metadata_t meta, out bit<32> number) 
         number = begin + length;
     }
 
-    // Uses the hash units: fields that a plain action copies must lie in one group of containers, with all operands of either.
+    // Uses the hash units, because a plain copy would require both fields, and all operands of both, in one group of containers.
     @hidden
     action acknowledged() {
         @in_hash { number = hdr.tcp.acknowledgement; }

@@ -1,9 +1,9 @@
-// Splice stage of content connections (Chow, Wang & Prakash, section 3.1): decides whether the agent or the switch translates a
-// packet between client and server, and translates it if the switch does. As in v1model/splice.p4, but without guessed servers.
+// Splice: decides whether the agent or the switch translates a packet of a content connection between client and server (Chow,
+// Wang & Prakash, section 3.1). Unlike in v1model/splice.p4, no server is chosen before the request.
 //
 //   reads  place, path, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
-//   writes server: an agent, in its turn
+//   writes server: the agent, while the agent translates
 //          ipv4.dst: for forward
 //          value, detour
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
@@ -14,8 +14,8 @@
 
 #include "splice_values.p4"
 
-// In an agent's turn a client's packets go to the agent. A server's packets take a detour: they go to the agent with their client as
-// destination.
+// While the agent translates a connection, the client's packets go to the agent. The server's packets take a detour: they also go
+// to the agent, with the client as destination.
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout bit<32> value, inout bit<1> detour) {
     SpliceValue1() value_1;
     SpliceValue2() value_2;
@@ -25,7 +25,7 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
         meta.server = meta.turn;
     }
 
-    // For a client whose agent is no longer configured.
+    // Sends a client's packet to another agent, because the connection's agent is no longer configured.
     @hidden
     action to_other_agent() {
         meta.server = meta.preferred;
@@ -64,12 +64,13 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
     }
 }
 
-// Drops packets of an agent without a slot, or whose connection is spliced or belongs to another agent; and packets of a group's
-// servers other than the pinned one.
+// Drops an agent's packet whose connection has no slot, is spliced or belongs to another agent, and drops a packet from a server
+// other than the pinned server.
 control Unheard(in metadata_t meta, inout DropReason drop) {
     turn_t difference;
 
-    // The lower ten bits are the difference from this agent's number. A condition on a part of the field would split it instead.
+    // Computes the difference from this agent's number in the lower ten bits, because a condition on these bits of the turn would
+    // split the field.
     @hidden
     action compare() {
         difference = meta.turn ^ meta.agent;
@@ -117,7 +118,7 @@ control Unheard(in metadata_t meta, inout DropReason drop) {
     }
 }
 
-// Sends a splice order back to its sender, as the confirmation.
+// Sends a splice order back to its sender, with a status as confirmation.
 control Confirm(inout headers_t hdr, inout metadata_t meta, in bit<32> value, inout verdict_t verdict) {
     @hidden
     action answer(SpliceStatus status) {

@@ -1,9 +1,9 @@
-// The delta of a spliced connection's sequence numbers, or in its agent's turn the agent's address: a 32-bit cell for each slot.
+// Stores a 32-bit value for each slot: for a spliced connection the delta of its sequence numbers, otherwise its agent's address.
 #ifndef SLUICE_TNA2_SPLICE_VALUES_P4
 #define SLUICE_TNA2_SPLICE_VALUES_P4
 
-const bit<32> SAME = 2;                // result of comparing a cell with an order's delta: they are equal, as after the same
-                                       // order before
+const bit<32> SAME = 2;                // result of comparing a cell with an order's delta: they are equal, for example because
+                                       // the order is repeated
 
 control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta, inout bit<32> value,
                      inout bit<1> detour) {

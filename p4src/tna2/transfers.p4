@@ -1,20 +1,21 @@
-// Transfers: counts the segments of all plain connections, and the retransmissions among them.
+// Transfers: counts the segments that servers send on connections without content switching, and the retransmissions among them.
 //
 //   reads  payload, index
 //          op, grows: of caps
 //   writes the cells of transfer_sent and transfer_losses
 //
-// v1model/transfers.p4 measures a sample, including round trips. Here no 32-bit containers are left for those (docs/reference/targets.md). The
-// bytes in flight of a connection are cap_server less cap_acked_client.
+// v1model/transfers.p4 measures a sample of connections, including round-trip times. Tofino 2 has no 32-bit containers left for
+// round-trip times (docs/reference/targets.md). A connection's bytes in flight are the difference of the registers cap_server and
+// cap_acked_client.
 #ifndef SLUICE_TNA2_TRANSFERS_P4
 #define SLUICE_TNA2_TRANSFERS_P4
 
-// The kind of a server's segment.
+// The kind of a packet, for the counts of a server's segments.
 enum bit<8> Segment {
-    none  = 0,       // no payload; or one byte that does not move the right edge: a keepalive or a window probe
-    start = 1,       // no segment of a server: the connection begins
-    next  = 2,       // beyond the right edge
-    again = 3        // a retransmission
+    none  = 0,       // no payload, or one byte that does not move the right edge (a keepalive or a window probe)
+    start = 1,       // the client's SYN, which resets the counts
+    next  = 2,       // a server's segment beyond the right edge
+    again = 3        // a server's retransmission
 }
 
 control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, out Segment segment) {
@@ -47,7 +48,7 @@ control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, ou
     }
 }
 
-// In a control: declares the operations of a register of counts, one cell for each connection.
+// For use in a control: declares the operations on a register of counts, with one cell for each connection.
 #define TRANSFER_COUNT(register_) \
     RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) start = { \
         void apply(inout bit<32> cell) { \
@@ -70,7 +71,7 @@ control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, ou
     @hidden \
     action neither() { }
 
-// Number of segments with payload, retransmissions included.
+// Counts a server's segments with payload, including retransmissions.
 control TransferSent(in flow_index_t index, in Segment segment) {
     @name(".SluiceIngress.transfers.sent.transfer_sent")
     @id(REGISTER_TRANSFER_SENT)
@@ -95,7 +96,7 @@ control TransferSent(in flow_index_t index, in Segment segment) {
     }
 }
 
-// Number of retransmitted segments.
+// Counts a server's retransmitted segments.
 control TransferLosses(in flow_index_t index, in Segment segment) {
     @name(".SluiceIngress.transfers.losses.transfer_losses")
     @id(REGISTER_TRANSFER_LOSSES)

@@ -1,11 +1,11 @@
-// Turn round: turns the mirrored copy of a packet into a RST to its sender. The copy leaves by the port that recirculates, and passes ingress
-// as a packet of the other end.
+// Turn round: turns the mirrored copy of a packet into a RST to the packet's sender. The copy leaves by the port that
+// recirculates, and passes ingress as a packet from the other end of the connection.
 //
 //   reads  ipv4, tcp
 //   writes ethernet.dst, ipv4.src, ipv4.dst, tcp, segment_changed
 //
-// Swapped fields have the same sum, so the checksum changes by the flags only. Options and payload stay in the packet: a RST may have both
-// (RFC 9293, section 3.5.3).
+// Swapping fields does not change their sum, so only the changed flags change the checksum. Options and payload remain in the
+// packet, because a RST may contain options and payload (RFC 9293, section 3.5.3).
 #ifndef SLUICE_TNA2_TURN_ROUND_P4
 #define SLUICE_TNA2_TURN_ROUND_P4
 
@@ -26,8 +26,8 @@ control TurnRound(inout headers_t hdr, inout bit<1> segment_changed) {
         hdr.tcp.dst_port = src_port;
     }
 
-    // Uses the hash units, one word in each action: plain copies would need both numbers in one group of containers, and p4c
-    // finds none.
+    // Uses the hash units, with one word in each action, because plain copies would need both numbers in one group of containers,
+    // and p4c finds no such group.
     @hidden
     action keep_sequence() {
         @in_hash { sequence = hdr.tcp.sequence; }

@@ -1,5 +1,6 @@
-// A window shifted by a turn's shift, up or down: at most 65,535, and never 0 unless it was 0. An action shifts by a constant,
-// and a stage has room for 32 actions. So the first table shifts by 4, 8 or 12 bits, and the second by the remaining bits.
+// Shifts a window left or right by the shift in a splice turn. The result is at most 65,535, and 0 only if the window was 0. An
+// action shifts by a constant, and a stage has only 32 actions. So the first table shifts by 4, 8 or 12 bits, and the second by
+// the rest.
 #ifndef SLUICE_TNA2_WINDOWS_P4
 #define SLUICE_TNA2_WINDOWS_P4
 

@@ -1,4 +1,4 @@
-// Content path: empty. The twin has the stages of Tofino 1, which does not switch by content.
+// Content path: empty. The twin applies the stages of Tofino 1, which has no content switching.
 #ifndef SLUICE_TWIN_CONTENT_PATH_P4
 #define SLUICE_TWIN_CONTENT_PATH_P4
 

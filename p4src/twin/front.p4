@@ -1,5 +1,6 @@
-// Front: as on Tofino, all stages side by side. Each reports a drop reason, and one table (judge) selects among them. The twin is v1model's
-// program with this folder before v1model's on the include path (tools/p4.py). Packets can then show whether both programs agree.
+// Front: as on Tofino, applies all stages to each packet; each stage reports a drop reason, and one table (judge) selects a
+// reason. The twin is the v1model program with this folder before v1model's folder on the include path (tools/p4.py). Tests
+// compare the outputs of the twin and of the v1model program for the same packets.
 //
 //   reads  what intake, measure, hop_limit, events, flow, classify, local, ports, judge and answers read
 //          ipv4, ipv4_room: so that a packet longer than its frame is judged as on v1model
@@ -42,7 +43,7 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
         outcome.drop = DropReason.none;
 
         measure.apply(hdr, meta);
-        if (meta.ipv4_room < hdr.ipv4.total_length) {       // Tofino's ingress has no access to a frame's length
+        if (meta.ipv4_room < hdr.ipv4.total_length) {       // judge then drops the packet, as on v1model; Tofino forwards it
             meta.lengths.header_missing = 1;
         }
         if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, found.hop);

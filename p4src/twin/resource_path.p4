@@ -1,4 +1,4 @@
-// Resource path: empty. The twin has the stages of Tofino 1, which does not manage servers' TCP resources.
+// Resource path: empty. The twin applies the stages of Tofino 1, which does not manage servers' TCP resources.
 #ifndef SLUICE_TWIN_RESOURCE_PATH_P4
 #define SLUICE_TWIN_RESOURCE_PATH_P4
 

@@ -1,4 +1,5 @@
-// Agents: finds the agent behind the ingress port. Groups of a content service take packets from its agents only.
+// Agents: finds the agent behind the ingress port. A packet to a group of a content service is dropped unless the service's agent
+// sent it.
 //
 //   reads  ingress_port, connection
 //   writes agent, agent_address

@@ -1,4 +1,5 @@
-// Candidates: finds a server for a new connection whose client and port still hold a pin to a server that takes no new connections.
+// Candidates: selects a server for a new connection whose client and port are still pinned to a server that takes no new
+// connections.
 //
 //   client        switch                                  old server (draining)     candidate
 //     | SYN ------->| the pin names a draining server: claim a candidate                |
@@ -12,25 +13,26 @@
 //          the cells of candidate_*
 //   drops  admission_refused, no_server
 //
-// A connection whose pin names a server that the switch does not know is handled in the same way. The pin stays until the client has
-// proved that it opens a new connection, since any host can send a SYN with the client's address (RFC 5961). A SYN goes to the pinned
-// server if the pin names its candidate already, or if the SYN draws that server (an ejected server's share of probes).
+// A connection that is pinned to an unknown server is handled likewise. The pin is not changed until the client has proved that
+// it opens a new connection, because any host can send a SYN with the client's address (RFC 5961). A SYN goes to the pinned
+// server if this server is already the candidate, or if the SYN draws this server (an ejected server gets a share of SYNs as
+// probes).
 #ifndef SLUICE_V1MODEL_CANDIDATES_P4
 #define SLUICE_V1MODEL_CANDIDATES_P4
 
-// A candidate's connection, and the time until which its cell is kept.
+// The key of a candidate's cell: the connection's fingerprint, and the time at which the cell expires.
 typedef bit<(FINGERPRINT_BITS + 32)> candidate_key_t;
 #define CANDIDATE_FINGERPRINT FINGERPRINT_BITS + 31:32
 #define CANDIDATE_UNTIL 31:0
 typedef bit<49> candidate_pin_t;
 #define CANDIDATE_ANSWERED 48:48       // the candidate has sent its SYN-ACK
 #define CANDIDATE_SERVER 47:32
-#define CANDIDATE_NUMBER 31:0          // the acknowledgement number of the client's ACK of that SYN-ACK
+#define CANDIDATE_NUMBER 31:0          // acknowledgement number by which the client acknowledges the candidate's SYN-ACK
 
-// What a packet does to a candidate, as far as metadata shows it; at most one of three. `claims`: a SYN goes to the cell's
-// candidate, or to a new one. `answers`: a SYN-ACK that may be the candidate's, whose number is then stored. `acknowledges`: a
-// client's segment that may acknowledge that number, which then moves the pin. The input `begun`: the pinned connection's
-// handshake has not ended.
+// Decides from the metadata what a packet does to a candidate; at most one output is true. `claims`: a SYN goes to the cell's
+// candidate, or to a new candidate. `answers`: a SYN-ACK that may be from the candidate; its number is then stored.
+// `acknowledges`: a client's segment that may acknowledge the stored number; if it does, the pin moves. Input `begun`: the pinned
+// connection's handshake has not ended.
 control CandidateUse(in metadata_t meta, in decided_t decided, in bool begun, out bool claims, out bool answers, out bool acknowledges,
                      inout DropReason drop) {
     apply {
@@ -51,13 +53,13 @@ control CandidateUse(in metadata_t meta, in decided_t decided, in bool begun, ou
                 claims = true;
             }
         } else if (begun && meta.pinned == 1 && meta.pass == Pass.first) {
-            // The pinned server takes new connections again, but the client may acknowledge the candidate's SYN-ACK.
+            // The pinned server takes new connections again, but the client may still acknowledge the candidate's SYN-ACK.
             acknowledges = meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin;
         }
     }
 }
 
-// Handles a SYN: it goes to the candidate in its cell, or to the choice where the cell is free.
+// Sends a SYN to the candidate in the connection's cell, or to the choice if the cell is free.
 control CandidateClaim(register<candidate_key_t> candidate_key, register<candidate_pin_t> candidate_pin, inout metadata_t meta, in place_t place,
                        in bit<32> cell, in candidate_key_t key, in bool match, in bool begun, inout DropReason drop) {
     candidate_pin_t pin;
@@ -71,7 +73,7 @@ control CandidateClaim(register<candidate_key_t> candidate_key, register<candida
             candidate_pin.write(cell, 1w0 ++ meta.choice ++ 32w0);
             meta.preferred = meta.choice;
             if (begun) {
-                meta.moved = 1;           // the pinned server has received a SYN of that handshake
+                meta.moved = 1;           // the pinned server has received a SYN of the same handshake
             }
         } else {
             drop = DropReason.no_server;
@@ -82,7 +84,7 @@ control CandidateClaim(register<candidate_key_t> candidate_key, register<candida
     }
 }
 
-// Handles the candidate's SYN-ACK: stores the acknowledgement number of the client's ACK.
+// Handles the candidate's SYN-ACK: stores the acknowledgement number that the client's ACK will have.
 control CandidateAnswer(register<candidate_key_t> candidate_key, register<candidate_pin_t> candidate_pin, in headers_t hdr, inout metadata_t meta,
                         in place_t place, in bit<32> cell, in candidate_pin_t pin) {
     apply {

@@ -1,32 +1,33 @@
-// Cells of the caps, and the functions that update them. A cell has at most 63 bits, since Thrift carries signed 64-bit values.
+// Cells of the caps, and the functions that update the cells. A cell has at most 63 bits, because Thrift transmits signed 64-bit
+// values.
 #ifndef SLUICE_V1MODEL_CAP_CELLS_P4
 #define SLUICE_V1MODEL_CAP_CELLS_P4
 
-// Window scales and segment sizes that both ends announce in the handshake. All bits are 0 without a handshake, and for a
-// connection that has no caps.
+// Window scales and segment sizes that both ends announce in the handshake. All bits are 0 if the switch has not seen a
+// handshake, or if the connection has no caps.
 typedef bit<63> cap_agreed_t;
 #define AGREED_STATE 62:61
 const bit<2> CAP_ASKED  = 1;           // a SYN has passed
-const bit<2> CAP_AGREED = 2;           // its SYN-ACK has passed too
+const bit<2> CAP_AGREED = 2;           // the SYN-ACK of this SYN has passed as well
 
-// After a SYN: the low bits of its sequence number, its window, the size of four of its segments, and its scale as in options_t.
+// After a SYN: the low bits of its sequence number, its window, four times its MSS, and its scale as in options_t.
 #define ASKED_NUMBER 60:45
 #define ASKED_WINDOW 44:29
 #define ASKED_FLOOR 24:5
 #define ASKED_SCALE 4:0
 
-// After both: how many segments of the server in a row do not fit the stored numbers, and what each side announced about its
-// windows.
+// After SYN and SYN-ACK: the number of consecutive segments of the server that do not fit the stored numbers, and the window
+// parameters that each side announced.
 #define AGREED_MISFITS 60:48
 #define AGREED_CLIENT 47:24
 #define AGREED_SERVER 23:0
 typedef bit<24> window_facts_t;
-#define FACTS_FLOOR 23:4               // the least cap: four segments, of the smaller of both sides' segment sizes
+#define FACTS_FLOOR 23:4               // the least cap: four segments of the smaller of the two segment sizes
 #define FACTS_SCALE 3:0
 
-// Sequence numbers of one side. Windows are below 2^30, so that 31 bits suffice to compare its acknowledgements.
+// Sequence numbers of one side. 31 bits suffice to compare acknowledgements, because windows are below 2^30.
 typedef bit<63> cap_numbers_t;
-#define NUMBERS_NEXT 62:31             // right edge of what the side sent
+#define NUMBERS_NEXT 62:31             // right edge (end of the sequence numbers) of what the side sent
 #define NUMBERS_ACKED 30:0             // latest acknowledgement that the side sent
 
 // The window that one side was offered.
@@ -36,32 +37,33 @@ typedef bit<63> cap_offer_t;
 #define OFFER_EDGE 31:0                // right edge of the window
 const bit<31> NO_CAP = 0x7fffffff;
 
-// If so many segments of a server in a row do not fit the stored numbers, and no segment of its client does, then the connection
-// has sent data while the server's caps were off. (Segments in a client's name prove nothing: any host can send them.)
+// Number of consecutive segments of a server that do not fit the stored numbers, after which the switch learns the numbers again:
+// the connection sent data while the server had no caps. (A client's segments are not counted, because any host can forge them.)
 const bit<13> LEARN_AFTER = 16;
 
-// Bytes beyond the offered window that a receiver may accept, such as the byte of a window probe.
+// A segment may end this many bytes beyond the offered window, for example with the byte of a window probe: a receiver may accept
+// it.
 const bit<32> BEYOND_OFFER = 0x10000;
 
-// A cap that the controller set for one connection.
+// A cap that the controller sets for a single connection.
 typedef bit<(FINGERPRINT_BITS + 32)> own_cap_t;
 #define OWN_CAP_FINGERPRINT FINGERPRINT_BITS + 31:32
-#define OWN_CAP_BYTES 31:0             // 0: the connection has no cap of its own
+#define OWN_CAP_BYTES 31:0             // 0: the connection has no individual cap
 
-// The least cap: four segments.
+// Returns the least cap in bytes: four segments.
 bit<20> least_cap(in bit<16> mss) {
     return (bit<20>)mss << 2;
 }
 
-// How an acknowledgement relates to earlier ones.
+// Comparison of an acknowledgement with the connection's earlier acknowledgements.
 struct ack_t {
-    bit<1> known;                      // acknowledges only data that was sent
-    bit<1> old;                        // below an acknowledgement that has passed
-    bit<1> advances;                   // above all that have passed
+    bit<1> known;                      // the acknowledgement covers only data that was sent
+    bit<1> old;                        // the acknowledgement is below an earlier acknowledgement
+    bit<1> advances;                   // the acknowledgement is above all earlier acknowledgements
 }
 
-// Updates the numbers of a segment's sender: the right edge, by data within the offered window; the acknowledgement, if it
-// acknowledges data that the peer sent.
+// Updates the numbers of a segment's sender: the right edge, if the segment's data is within the offered window, and the
+// acknowledgement, if it covers only data that the peer sent.
 void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement, in bit<32> sent, inout cap_numbers_t own, out ack_t ack) {
     if (later(end, own[NUMBERS_NEXT]) && !later(end, offered + BEYOND_OFFER)) {
         own[NUMBERS_NEXT] = end;
@@ -82,15 +84,15 @@ void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement
     }
 }
 
-// Whether a segment's numbers do not fit the stored ones.
+// Returns whether a segment's numbers do not fit the stored numbers of its connection.
 bool is_misfit(in bit<32> end, in bit<32> acknowledgement, in cap_numbers_t own, in cap_numbers_t peer, in cap_offer_t bounding) {
     bit<32> most = bounding[OFFER_EDGE] + BEYOND_OFFER - own[NUMBERS_NEXT];
     bit<32> unacknowledged = peer[NUMBERS_NEXT] - acknowledgement;
     return end - own[NUMBERS_NEXT] + (1 << 30) > most + (1 << 30) || unacknowledged[31:30] != 0;
 }
 
-// Takes both sides' numbers from a server's segment. The windows offered before are unknown too, so both sides' next windows pass
-// unchanged.
+// Copies both sides' numbers from a server's segment. The windows offered earlier are unknown as well, so the next window of each
+// side passes unchanged.
 void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement, out cap_numbers_t own, out cap_numbers_t peer,
                  out cap_offer_t bounding) {
     own = end ++ acknowledgement[30:0];
@@ -98,7 +100,7 @@ void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement
     bounding = 31w0 ++ end;
 }
 
-// Raises a cap to the least cap; 0 stands for no cap.
+// Raises a cap to the least cap. The value 0 means no cap.
 void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     if (cap == 0 || cap > (bit<32>)NO_CAP) {
         cap = (bit<32>)NO_CAP;
@@ -107,7 +109,8 @@ void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     }
 }
 
-// Moves the edge that the peer was offered by a new window, as far as the cap allows. An old acknowledgement moves nothing.
+// Moves the right edge of the window that the peer was offered, by a new window within the cap. An old acknowledgement changes
+// nothing.
 void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
     bit<32> most = (bit<32>)window << scale;
     if (offer[OFFER_CAP] == 0 && ack.known == 1) {

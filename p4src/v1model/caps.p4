@@ -9,11 +9,11 @@
 //   writes tcp.window, respliced
 //          the cells of cap_*, the cells of send_cap and receive_cap
 //
-// The switch forwards a window that ends at the edge: an offered window never shrinks by more than 2^scale - 1 bytes, unless the endpoint
-// shrinks it. A changed cap takes effect with an acknowledgement that advances, so that duplicate ACKs stay duplicates. Caps begin with
-// the ACK that ends the handshake, the first segment whose scale is known. A SYN in mid-connection, which any host can send, changes
-// nothing; a SYN-ACK in answer to it ends the caps. If more data has passed unseen than fits the stored numbers, the switch takes the
-// numbers from the server's segments again.
+// The switch forwards a window that ends at the edge, so an offered window never shrinks by more than 2^scale - 1 bytes, unless
+// the endpoint shrinks it. A changed cap takes effect when an acknowledgement advances, so that duplicate ACKs remain equal.
+// Windows are capped from the ACK that ends the handshake, the first segment whose scale is known. A SYN in an established
+// connection, which any host can send, changes nothing; a SYN-ACK that answers this SYN ends the caps. If the stored numbers are
+// outdated, because data passed while the server had no caps, the switch learns the numbers again from the server's segments.
 #ifndef SLUICE_V1MODEL_CAPS_P4
 #define SLUICE_V1MODEL_CAPS_P4
 
@@ -39,19 +39,19 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
 
     bit<32> index;
     cap_agreed_t agreed;
-    window_facts_t facts;         // announced by the side that sends the packet
+    window_facts_t facts;         // the parameters that the packet's sender announced
     cap_numbers_t own;
     cap_numbers_t peer;
     cap_offer_t offer;
     own_cap_t own_cap;
     ack_t ack;
 
-    // Handles the SYN-ACK of the stored SYN. If one side announces no scale, neither side scales (RFC 7323, section 1.3). Only
-    // the server's segment decides whether the connection is signed: an end that signs accepts no unsigned answer. A SYN's option
-    // alone would be a way to evade the cap.
+    // Handles the SYN-ACK of the stored SYN. If one side announces no scale, the windows of both sides are unscaled (RFC 7323,
+    // section 1.3). Only the SYN-ACK decides whether the connection is signed, because an end that signs accepts no unsigned
+    // answer. If the SYN decided, a client could evade the cap by an option.
     #define CAPS_AGREE \
         if (meta.options.authenticated == 1 || (meta.state > PinState.answered && meta.next_state == PinState.answered)) { \
-            agreed = 0;                /* or the SYN-ACK of a SYN that was not stored */ \
+            agreed = 0;                /* no caps: signed, or the SYN was not stored */ \
         } else if (agreed[AGREED_STATE] == CAP_ASKED && agreed[ASKED_NUMBER] == (hdr.tcp.acknowledgement - 1)[15:0]) { \
             bit<4> client_scale = 0; \
             bit<4> server_scale = 0; \
@@ -73,8 +73,8 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             agreed = CAP_AGREED ++ 13w0 ++ floor ++ client_scale ++ floor ++ server_scale; \
         }
 
-    // Handles a segment: its sender's numbers, the peer's numbers, the offered window that bounds the segment, and the window
-    // that it offers.
+    // Handles a segment by the sender's numbers (own_side), the peer's numbers (peer_side), the offered window that bounds the
+    // segment (bounding), and the window that the segment offers (made).
     #define CAPS_SEGMENT(own_side, peer_side, bounding, made, caps, side, is_server) \
         facts = agreed[side]; \
         peer_side.read(peer, index); \
@@ -119,7 +119,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
         if (managed || meta.claimed == 1 || meta.pass == Pass.move) {
             index = flow_index(meta.way, place.slot_1, place.slot_2);
             if (meta.claimed == 1 || meta.pass == Pass.move || (meta.event == Event.syn && meta.state <= PinState.answered)) {
-                // From here on the slot belongs to another connection, or the pin names another server.
+                // The slot now belongs to another connection, or the pin now names another server.
                 agreed = 0;
                 if (managed && meta.event == Event.syn) {
                     agreed = CAP_ASKED ++ hdr.tcp.sequence[15:0] ++ hdr.tcp.window ++ 4w0 ++ least_cap(meta.options.mss) ++ meta.options.scale;
@@ -147,7 +147,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
                         bit<32> remaining = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);
                         remaining = remaining >> facts[FACTS_SCALE];
                         if (remaining < (bit<32>)hdr.tcp.window) {
-                            // At least 1 byte is left for a FIN.
+                            // The new window is at least 1: the edge is beyond the acknowledgement, because the window was open.
                             meta.respliced = meta.respliced + word_change(hdr.tcp.window, remaining[15:0]);
                             hdr.tcp.window = remaining[15:0];
                         }

@@ -1,5 +1,5 @@
-// v1model checksums: verifies and computes the IPv4 header's checksum, and adjusts the checksums of the transport and of ICMP errors by
-// what changed, since the switch does not read their payload: HC' = ~(~HC + ~m + m') (RFC 1624, eq. 3).
+// v1model checksums: verifies and computes the IPv4 header's checksum, and adjusts the checksums of TCP, UDP and ICMP errors by
+// the words that changed, because the switch does not read their payload: HC' = ~(~HC + ~m + m') (RFC 1624, eq. 3).
 //
 //   reads  ipv4, ipv4_options, tcp, udp, icmp, inner_ipv4, inner_transport, kept_options
 //          endpoint, endpoint_port, replaced, replaced_port, respliced, icmp_error: the words that changed
@@ -27,7 +27,7 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
               hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data },
             hdr.ipv4.checksum, HashAlgorithm.csum16);
-        // A SYN or SYN-ACK whose options were replaced.
+        // Computes the TCP checksum of a SYN or SYN-ACK whose options were replaced.
         update_checksum_with_payload(meta.rebuilt != 0,
             { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, meta.rebuilt,
               hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
@@ -35,7 +35,7 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.tcp.rst, hdr.tcp.syn, hdr.tcp.fin, hdr.tcp.window, hdr.tcp.urgent,
               hdr.kept_options.mss_lead, hdr.kept_options.mss, hdr.kept_options.sack, hdr.kept_options.scale_lead, hdr.kept_options.scale },
             hdr.tcp.checksum, HashAlgorithm.csum16);
-        // Segments that the switch itself makes: RSTs, and the repeated FIN with its timestamps.
+        // Computes the TCP checksum of a segment that the switch itself generates: a RST, or a repeated FIN with timestamps.
         update_checksum(meta.reset == 1,
             { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 10w0, hdr.tcp.data_offset, 2w0,
               hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
@@ -46,7 +46,7 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Adjusts a checksum by a sum of 16-bit words (below 2^24).
+// Returns a checksum adjusted by `change`, a sum of 16-bit words that is below 2^24.
 bit<16> adjusted(in bit<16> checksum, in bit<32> change) {
     bit<32> sum = (bit<32>)(~checksum) + change;
     sum = (sum & 0xffff) + (sum >> 16);
@@ -54,7 +54,7 @@ bit<16> adjusted(in bit<16> checksum, in bit<32> change) {
     return ~sum[15:0];
 }
 
-// Adjusts checksums after splice and translate, which put endpoint in the place of replaced.
+// Adjusts checksums after the stages splice and translate, which replace the address `replaced` by `endpoint`.
 control AdjustChecksums(inout headers_t hdr, in metadata_t meta) {
     apply {
         bit<32> address = word_change(meta.replaced[31:16], meta.endpoint[31:16])
@@ -63,10 +63,10 @@ control AdjustChecksums(inout headers_t hdr, in metadata_t meta) {
         if (hdr.tcp.isValid()) {
             hdr.tcp.checksum = adjusted(hdr.tcp.checksum, address + port + meta.respliced);
         } else if (hdr.udp.isValid()) {
-            if (hdr.udp.checksum != 0) {                     // 0: the sender computed no checksum
+            if (hdr.udp.checksum != 0) {                     // 0: the packet has no checksum
                 hdr.udp.checksum = adjusted(hdr.udp.checksum, address + port);
                 if (hdr.udp.checksum == 0) {
-                    hdr.udp.checksum = 0xffff;               // RFC 768
+                    hdr.udp.checksum = 0xffff;               // 0 would mean no checksum (RFC 768)
                 }
             }
         } else if (meta.icmp_error == 1) {

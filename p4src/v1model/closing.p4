@@ -1,4 +1,4 @@
-// Closing: ends an idle connection of a server in good order, in the name of both ends (Azuma, Okamoto, Hasegawa & Murata, E-ATBT).
+// Closing: closes an idle connection of a server in the name of client and server (Azuma, Okamoto, Hasegawa & Murata, E-ATBT).
 //
 //   reads  place, way, path, pass, event, payload, pinned, claimed, state, server, connection, now, tickle, tcp, kept_options
 //          flow, router_mac, ingress_port, ethernet.src: for a packet that goes back to its sender
@@ -7,19 +7,19 @@
 //          the cells of closing_*
 //   drops  closed, closed_reset, closed_again
 //
-// The controller starts with a tickle (a term of ctdb): an ACK with impossible numbers in the client's name, which a host answers with
-// its own numbers (RFC 9293, section 3.10.7.4). From that answer the switch makes a RST with exactly the number that the server expects
-// (RFC 5961). A clone of the answer becomes the server's FIN in a pass of its own, whose numbers and timestamps need no change. RST and
-// FIN may get lost. So the switch answers later packets of the server by a RST. It answers packets of a client that lacks the FIN by the
-// FIN again, in a pass of its own too, in which timestamps are parsed.
+// The controller first sends a tickle (a term of the software ctdb): an ACK with impossible numbers in the client's name, which a
+// host answers with its own numbers (RFC 9293, section 3.10.7.4). The switch turns the answer into a RST with exactly the number
+// that the server expects (RFC 5961). In a further pass, a clone of the answer becomes the server's FIN; its numbers and
+// timestamps need no change. RST and FIN may get lost. So the switch answers later packets of the server by a RST, and later
+// packets of a client that lacks the FIN by the FIN again. This repetition takes a further pass, in which timestamps are parsed.
 #ifndef SLUICE_V1MODEL_CLOSING_P4
 #define SLUICE_V1MODEL_CLOSING_P4
 
 #include <externs/count_registers.p4>
 #include "closing_cells.p4"
 
-// Sends the packet back to its sender, as an ACK of number `acknowledged`. Bytes after its header stay in the frame, as a trailer
-// that hosts ignore.
+// Turns the packet into an ACK to its sender with the acknowledgement number `acknowledged`. Bytes after the TCP header remain in
+// the frame, as a trailer that hosts ignore.
 control TurnRound(inout headers_t hdr, inout metadata_t meta, in bit<32> acknowledged, inout verdict_t verdict) {
     apply {
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -63,15 +63,15 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
     }
 }
 
-// Turns a client's ACK into the server's FIN again, or into the ACK after it. The timestamps are exchanged (RFC 7323, section
-// 3.2), since a host may drop a segment without them.
+// Turns a client's ACK into the repeated FIN of the server, or into an ACK if the client has acknowledged the FIN. The two
+// timestamps are exchanged (RFC 7323, section 3.2), because a host may drop a segment without timestamps.
 control SayAgain(inout headers_t hdr, inout metadata_t meta, in bit<32> client_number, in bit<1> lacks_fin, inout verdict_t verdict) {
     TurnRound() turn_round;
 
     apply {
         turn_round.apply(hdr, meta, client_number, verdict);
         hdr.tcp.fin = lacks_fin;
-        hdr.tcp.window = 0xffff;                          // with a closed window, the client's FIN would have to wait
+        hdr.tcp.window = 0xffff;                          // with a closed window, the client could not send its FIN
         if (hdr.kept_options.isValid()) {
             bit<32> echoed = hdr.kept_options.scale_lead ++ hdr.kept_options.scale;
             hdr.kept_options.scale_lead = hdr.kept_options.sack[31:8];
@@ -102,7 +102,7 @@ control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, in
             if (step == ClosingStep.probe) {
                 hdr.tickle.setInvalid();
             } else if (step == ClosingStep.end) {
-                meta.event = Event.none;              // the RST changes nothing in the server's load
+                meta.event = Event.none;              // the server's RST must not change the server's load
             } else if (step == ClosingStep.taken_back) {
                 COUNT(closing_taken_back, meta.server)
             } else if (step == ClosingStep.hold) {
@@ -121,7 +121,7 @@ control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, in
             } else if (step == ClosingStep.take) {
                 COUNT(closing_taken, meta.server)
                 meta.path = Path.done;
-                meta.pass = Pass.close;               // of the clone, which passes ingress again
+                meta.pass = Pass.close;               // pass of the clone, which passes ingress again
                 clone_preserving_field_list(CloneType.I2E, CLOSE_SESSION, 1);
                 reset_sender.apply(hdr, meta, verdict);
             }

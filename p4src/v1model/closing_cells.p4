@@ -1,4 +1,4 @@
-// The cells of closing: the sequence numbers and the state of a slot's connection, and whether the switch is closing it.
+// The registers of closing, with one cell for each slot: sequence numbers and state of the slot's connection.
 //
 //     client                         switch                          server
 //       | ACK of all that was sent ---->| idle: noted as a hint        |
@@ -8,68 +8,72 @@
 //       |                               |----- RST ------------------->|
 //       |<------------------- FIN ------|                              |
 //
-// Only the server's segments change the two stored numbers, since any host can send segments in the client's name. Any payload cancels
-// the status `probing`. A keepalive (the number before the next one, at most one byte) does not count as payload. Three more kinds of
-// connections are not idle. If the server acknowledges new data without an answer, it is still working. If the client's window is closed,
-// the server may have more to send. If the server's last answer is `100 Continue`, the client has more to send.
+// Only the server's segments change the two stored numbers, because any host can send segments in the client's name. Any payload
+// cancels the status `probing`. A keepalive (at most one byte, before the next sequence number) does not count as payload. A
+// connection is not idle in three further cases: the server has acknowledged new data without an answer, and is still preparing
+// the answer; the client's window is closed, so the server may have more data to send; or the server's last answer is `100
+// Continue`, so the client has more data to send.
 //
-// An idle connection looks like one whose server pauses within a response. The switch therefore counts pauses by server and length: those
-// that the server ended, and those that it did not end. From these counts the controller derives how long a connection must be idle.
+// The switch cannot distinguish an idle connection from a connection whose server pauses within a response. So the switch counts
+// pauses by server and length, both pauses that the server ended and others. The controller derives from these counts the time
+// for which a connection must be idle before it is closed.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 
 #include "flow_index.p4"
 
-// The connection's next sequence number of one side, and whether it is known: it is from the first answer on.
+// The next sequence number of one side of a connection, and whether the number is known. It is known from the server's first
+// segment on.
 typedef bit<33> closing_number_t;
 #define CLOSING_KNOWN 32:32
 #define CLOSING_NUMBER 31:0
 
 typedef bit<62> closing_state_t;
-#define CLOSING_STATUS 61:60           // a ClosingStatus
+#define CLOSING_STATUS 61:60           // state of the attempt to close the connection: a ClosingStatus
 #define CLOSING_SERVER_SPOKE 59:59     // the last payload came from the server
-#define CLOSING_ACKNOWLEDGED 58:58     // the client has acknowledged all of that payload
-#define CLOSING_LAST 57:26             // when that payload or its acknowledgement passed, in ticks
+#define CLOSING_ACKNOWLEDGED 58:58     // the client has acknowledged all of the last payload
+#define CLOSING_LAST 57:26             // time of the last payload or of its acknowledgement, in ticks
 #define CLOSING_REST 25:0
-#define CLOSING_PAUSE 25:22            // a PauseLength: how long the connection looked idle before the server's last payload
-#define CLOSING_SHORT 21:21            // the payload after that pause was shorter than any response
-#define CLOSING_PROBED 20:0            // when the last tickle passed, in ticks
+#define CLOSING_PAUSE 25:22            // a pause_length_t: how long the connection seemed idle before the server's last payload
+#define CLOSING_SHORT 21:21            // the payload after the pause was shorter than any response
+#define CLOSING_PROBED 20:0            // time of the last tickle, in ticks
 
-// The connection of a slot at the time when it became idle: 63 bits, since Thrift carries signed 64-bit values.
-typedef bit<63> closing_peer_t;        // client's address, its port, server
+// A slot's connection when it became idle: 63 bits, because Thrift transmits signed 64-bit values.
+typedef bit<63> closing_peer_t;        // the client's address and port, and the server
 
-// An idle connection: flow index, server (below SERVERS), and the low 31 bits of the time when it became idle. 63 bits in the
-// large build.
+// A hint that a connection is idle: flow index, server (below SERVERS), and the low 31 bits of the time when the connection
+// became idle. The hint has 63 bits in the large build.
 typedef bit<(CONNECTION_SLOT_BITS + 42)> closing_hint_t;
 
-// Class of a pause's length: 0, or n for a pause below 2^n ticks and not below half of that. The last class has all longer
-// pauses.
+// Class of a pause's length: 0, or n for a pause of 2^(n-1) ticks or more and below 2^n ticks. The last class, 15, also contains
+// all longer pauses.
 typedef bit<4> pause_length_t;
 
-// An interim response (RFC 9110, section 15.2.1) as Apache, nginx, Node.js and Go send it: "HTTP/1.1 100 Continue", CR LF twice.
+// Length of the interim response that Apache, nginx, Node.js and Go send (RFC 9110, section 15.2.1): "HTTP/1.1 100 Continue", CR
+// LF twice.
 const bit<16> CONTINUE_BYTES = 25;
 
-// Bytes of the shortest response. A server's last payload before it closes is no response but TLS's closing alert (RFC 8446,
-// section 6.1), which is shorter.
+// Bytes of the shortest payload that counts as a response. The closing alert of TLS, which a server sends before its FIN (RFC
+// 8446, section 6.1), is shorter.
 const bit<16> LEAST_RESPONSE = 64;
 
-typedef bit<2> closing_status_t;       // a ClosingStatus, as wide as in a cell
+typedef bit<2> closing_status_t;       // a ClosingStatus with the width that it has in a cell
 const closing_status_t CLOSING_OPEN    = 0;
 const closing_status_t CLOSING_PROBING = 1;
 const closing_status_t CLOSING_CLOSED  = 2;
 const closing_status_t CLOSING_RACED   = 3;
 
-// What the switch does with a packet.
+// What the switch does with a packet of a connection.
 enum bit<8> ClosingStep {
     nothing    = 0,
-    probe      = 1,  // a tickle: forwarded to the server
-    take       = 2,  // the answer to a tickle: becomes RST and FIN
-    hold       = 3,  // a packet of a closed connection: dropped
-    refuse     = 4,  // a packet of a closed connection: a RST goes back
-    refuse_first = 5, // the first such packet with payload of the client: a RST goes back
-    say_again  = 6,  // a packet of a closed connection: the server's FIN goes back, or an ACK
-    taken_back = 7,  // payload before the answer to a tickle: the attempt is cancelled
-    end        = 8   // a RST of the server, which no longer has the connection
+    probe      = 1,  // forwards a tickle to the server
+    take       = 2,  // turns the answer to a tickle into RST and FIN
+    hold       = 3,  // drops a packet of a closed connection
+    refuse     = 4,  // answers a packet of a closed connection by a RST
+    refuse_first = 5, // answers the client's first payload on a closed connection by a RST
+    say_again  = 6,  // answers a client's packet on a closed connection by the server's FIN, or by an ACK
+    taken_back = 7,  // cancels the attempt to close, because payload precedes the answer to a tickle
+    end        = 8   // forwards a RST of the server, which no longer has the connection
 }
 
 pause_length_t pause_length(in bit<32> ticks) {
@@ -99,13 +103,13 @@ pause_length_t pause_length(in bit<32> ticks) {
     return length;
 }
 
-// The state after a packet that shows that the connection is open and not idle.
+// Returns the state after a packet that shows that the connection is open and not idle.
 closing_state_t spoken(in bit<1> by_server, in ticks_t now, in closing_state_t state) {
     return CLOSING_OPEN ++ by_server ++ 1w0 ++ now ++ state[CLOSING_REST];
 }
 
-// Updates the next sequence numbers of both ends by a server's segment: a SYN-ACK sets both, any other segment but a RST advances
-// them.
+// Updates the next sequence numbers of both ends from a server's segment: a SYN-ACK sets both numbers, and any other segment
+// except a RST advances them.
 control ServerNumbers(register<closing_number_t> closing_server_next, register<closing_number_t> closing_client_next, in headers_t hdr,
                       in Event event, in bit<32> index, in bit<32> end, in closing_number_t server_next, in closing_number_t client_next) {
     apply {
@@ -123,8 +127,8 @@ control ServerNumbers(register<closing_number_t> closing_server_next, register<c
     }
 }
 
-// A bare ACK of the server. With both numbers as stored it is the answer to a tickle, and closes the connection. An ACK of new
-// data shows that the server is still working.
+// Handles a bare ACK of the server. If it has both stored numbers, it is the answer to a tickle, and closes the connection. If it
+// acknowledges new data, the server is still preparing an answer.
 control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool probing,
                   inout closing_state_t state, inout ClosingStep step) {
     apply {
@@ -138,7 +142,7 @@ control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t serv
     }
 }
 
-// The server's payload or FIN: measures the pause before new payload. A FIN ends the pause before the last payload, which is then
+// Handles payload or a FIN of the server: measures the pause before new payload. At a FIN, the pause before the last payload is
 // counted.
 control ServerPayload(in metadata_t meta, in bit<32> end, in closing_number_t server_next, in closing_state_t before,
                       inout closing_state_t state, inout bool pauses) {
@@ -163,7 +167,7 @@ control ServerPayload(in metadata_t meta, in bit<32> end, in closing_number_t se
     }
 }
 
-// A tickle: forwarded to the server if the connection is idle.
+// Decides on a tickle: it is forwarded to the server if the connection is idle.
 control Tickle(in headers_t hdr, in metadata_t meta, in closing_state_t before, inout closing_state_t state, inout ClosingStep step) {
     apply {
         if (before[CLOSING_STATUS] < CLOSING_CLOSED && before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1
@@ -175,8 +179,8 @@ control Tickle(in headers_t hdr, in metadata_t meta, in closing_state_t before, 
     }
 }
 
-// A client's segment on a closed connection. `client_number`: the client's next number; `lacks_fin`: the client has not
-// acknowledged the FIN.
+// Handles a client's segment on a closed connection. `client_number`: the client's next sequence number. `lacks_fin`: the client
+// has not acknowledged the FIN.
 control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool keepalive,
                     inout closing_state_t state, inout ClosingStep step, inout bit<32> client_number, inout bit<1> lacks_fin) {
     apply {
@@ -199,9 +203,9 @@ control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t se
     }
 }
 
-// A client's ACK without payload. The first one that acknowledges all of the server's last payload makes the connection idle, and
-// writes a hint for the controller. After an ACK that closes the window, the server may have more to send: the connection is not
-// idle.
+// Handles a client's ACK without payload. The first ACK that acknowledges all of the server's last payload begins the idle time,
+// and writes a hint for the controller. After an ACK that closes the window the connection is not idle, because the server may
+// have more data to send.
 control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t> closing_hint, in headers_t hdr, in metadata_t meta,
                   in bit<32> index, in closing_number_t server_next, inout closing_state_t state, inout bool pauses) {
     apply {
@@ -234,7 +238,8 @@ control PauseCount(in metadata_t meta, inout closing_state_t state) {
     }
 }
 
-// `client_number`: the client's next number, if `step` is say_again; `lacks_fin`: the client has not acknowledged the FIN.
+// Updates the registers of closing, and decides on the packet. If `step` is say_again, `client_number` is the client's next
+// sequence number. `lacks_fin`: the client has not acknowledged the FIN.
 control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out ClosingStep step, out bit<32> client_number,
                      out bit<1> lacks_fin) {
     @name(".SluiceIngress.closing.closing_server_next")
@@ -266,7 +271,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
     closing_number_t client_next;
     closing_state_t before;
     closing_state_t state;
-    bool pauses;                       // the pause before the server's last payload is over, and is to be counted
+    bool pauses;                       // the pause before the server's last payload must be counted
 
     apply {
         step = ClosingStep.nothing;
@@ -292,7 +297,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                 server_numbers.apply(closing_server_next, closing_client_next, hdr, meta.event, index, end, server_next, client_next);
                 if (meta.event == Event.syn_ack)                            state = spoken(0, meta.now, state);
                 else if (closed && meta.event == Event.reset)               step = ClosingStep.end;
-                else if (closed && (meta.payload != 0 || meta.event == Event.ack)) step = ClosingStep.refuse;    // the RST was late, or is lost
+                else if (closed && (meta.payload != 0 || meta.event == Event.ack)) step = ClosingStep.refuse;    // the RST is late or lost
                 else if (closed || meta.event == Event.reset)               { }
                 else if (meta.payload == 0 && meta.event == Event.ack)      server_ack.apply(hdr, meta, server_next, client_next, probing, state, step);
                 else if (meta.payload == CONTINUE_BYTES && meta.event == Event.ack && before[CLOSING_SERVER_SPOKE] == 0) {

@@ -1,14 +1,14 @@
-// Content path: content switching of a packet after the connection table, before and after the translation of addresses.
+// Content path: applies content switching to a packet after the connection table, before and after the translation of addresses.
 //
 //   reads  content, pass, next_pass, path, event, payload, vacant, generation, state, next_state, pinned, stable_choice, draining
 //          refused, drop, server_drop, splice.remember, spliced.pin
 //          what splice, options and remembered read
-//   writes server: the agent or the client's last server, and after translation the pin's server again
+//   writes server: the agent or the client's last server, and after translation the pinned server again
 //          preferred, next_pass, spliced
 //          what splice, options and remembered write
 //   drops  what splice drops
 //
-// After translation, the drop reason server_unknown is withdrawn if another agent takes the packet.
+// After translation, the drop reason server_unknown is cleared if the packet goes to another agent instead.
 #ifndef SLUICE_V1MODEL_CONTENT_PATH_P4
 #define SLUICE_V1MODEL_CONTENT_PATH_P4
 
@@ -17,14 +17,14 @@
 #include "options.p4"
 #include "remembered.p4"
 
-// The content path's results for a packet, which later controls use.
+// Results of the content path for a packet, for later controls.
 struct spliced_t {
-    server_id_t pin;              // the connection's pinned server, since the packet goes elsewhere
-    Remember    memory;           // what the content service remembers of the SYN's client
+    server_id_t pin;              // the connection's pinned server; the packet itself may go to an agent
+    Remember    memory;           // what the content service has stored about the SYN's client
 }
 
-// Looks up the last server of the SYN's client; other packets renew or end that memory. If no agent reads the service's requests
-// (UNREAD), its stable choice takes that server's place.
+// Looks up the last server of a SYN's client; other packets renew or delete this entry. If no agent reads the service's requests
+// (UNREAD), the stable choice replaces the last server.
 control Recollection(in headers_t hdr, inout metadata_t meta, in decided_t decided, inout Remember memory) {
     @name(".SluiceIngress.remembered")
     Remembered() remembered;
@@ -63,8 +63,9 @@ control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place
     }
 }
 
-// Restores the pinned server, for which ledger and loads count. If the packet's agent or remembered server is unknown, or that
-// remembered server drains, the packet passes once more, to another agent: all agents have the key of the cookies.
+// Restores the pinned server, because ledger and loads are counted for this server. If the packet's agent or remembered server is
+// unknown, or the remembered server is draining, requests a pass in which the packet goes to another agent. Any agent can take
+// over a connection, because all agents share the key of the SYN cookies.
 control BehindTranslation(inout metadata_t meta, in spliced_t spliced, inout DropReason server_drop) {
     apply {
         if (meta.server != spliced.pin || spliced.memory != Remember.nothing) {

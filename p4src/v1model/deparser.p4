@@ -1,4 +1,4 @@
-// v1model deparser: emits headers in the order of the wire; an invalid header is not sent.
+// v1model deparser: emits the valid headers in the order in which they are sent.
 #ifndef SLUICE_V1MODEL_DEPARSER_P4
 #define SLUICE_V1MODEL_DEPARSER_P4
 

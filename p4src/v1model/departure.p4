@@ -24,12 +24,13 @@ control Departure(inout headers_t hdr, inout metadata_t meta, inout verdict_t ou
     apply {
         if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
 
-        // In the agent's turn a server's answer is routed to the agent, but keeps the client as its destination.
+        // While the agent translates, a server's answer is routed to the agent, with the client as destination address.
         if (meta.agent_address != 0)                                        hdr.ipv4.dst = meta.agent_address;
         forward.apply(hdr, outcome);
         if (meta.agent_address != 0)                                        hdr.ipv4.dst = meta.flow.dst;
         if (outcome.drop == DropReason.none)                                tag.apply(hdr, outcome.egress_port);
-        // A packet that waits at the controller for its neighbour does not pass the pipeline again, so it is counted here.
+        // A packet for which the controller must resolve the next hop is counted here, because it does not pass the pipeline
+        // again.
         if (outcome.drop == DropReason.none || outcome.drop == DropReason.neighbour_unresolved) {
             if (hdr.guessed.isValid())                                      guessed.apply(hdr);
             ledger.apply(meta);

@@ -1,4 +1,4 @@
-// A connection's index in registers with a cell for each slot of both ways.
+// Computes a connection's index in registers that have one cell for each slot of both ways.
 #ifndef SLUICE_V1MODEL_FLOW_INDEX_P4
 #define SLUICE_V1MODEL_FLOW_INDEX_P4
 

@@ -1,4 +1,4 @@
-// Front: the stages that keep no state. They apply in turn, until one of them drops the packet.
+// Front: applies the stages that change no state, one after another, until a stage drops the packet.
 //
 //   reads  what intake, ports, measure, validate, events, flow, classify, local, answers, hop_limit and agents read
 //          splice: the connection of a splice order
@@ -8,8 +8,8 @@
 //   drops  what intake, ports, validate, classify, answers, hop_limit and agents drop
 //   punts  what answers and hop_limit punt
 //
-// An agent whose SYN a server has refused by a RST repeats the SYN, with the attempt's number, 1 to 3, as the packet's identification. All
-// other packets of agents have identification 0.
+// If a server refuses an agent's SYN by a RST, the agent repeats the SYN with the attempt's number, 1 to 3, as IPv4
+// identification. In all other packets of agents the identification is 0.
 #ifndef SLUICE_V1MODEL_FRONT_P4
 #define SLUICE_V1MODEL_FRONT_P4
 
@@ -17,7 +17,7 @@
 
 control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcome, in standard_metadata_t intrinsic) {
     Intake() intake;
-    // The names under which a controller finds these stages' tables on every target.
+    // A controller finds the tables of these stages under the same names on every target.
     @name(".SluiceIngress.ports")
     Ports() ports;
     Addressed() addressed;

@@ -1,13 +1,13 @@
-// Handshake: parses the options of a SYN or SYN-ACK, for content connections and for caps. The options stay in the packet.
+// Handshake: parses the options of a SYN or SYN-ACK, for content connections and for caps. The options remain in the packet.
 //
 //   writes options
 //
-// As in Linux, options after one of impossible length, or after the end-of-list option, are not parsed.
+// As in Linux, options after an option of impossible length, or after the end-of-list option, are not parsed.
 #ifndef SLUICE_V1MODEL_HANDSHAKE_P4
 #define SLUICE_V1MODEL_HANDSHAKE_P4
 
 parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t meta) {
-    bit<320> unparsed;                 // options not parsed yet, followed by zeros, which end the list
+    bit<320> unparsed;                 // options that are not yet parsed, followed by zeros, which end the list
 
     #define HANDSHAKE_WORDS(n, bits) \
         state words_##n { \
@@ -17,8 +17,8 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
 
     state start {
         meta.options.mss = 536;
-        transition select(data_offset) {                      // the length of Linux's SYN comes first, as does its first option
-                                                              // below: a target tests in order
+        transition select(data_offset) {                      // the length that Linux uses is first, because a target tests the
+                                                              // entries in order
             10 : words_5;
             6  : words_1;
             7  : words_2;
@@ -70,7 +70,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition option;
     }
 
-    // An MSS of 0 is ignored. The missing bytes of a truncated value are 0.
+    // Ignores an MSS of 0. In a truncated option, the missing bytes are 0.
     state mss {
         transition select(unparsed[303:288]) {
             0       : skip;
@@ -84,7 +84,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition option;
     }
 
-    // A scale above 14 counts as 14 (RFC 7323, section 2.3).
+    // A window scale above 14 is treated as 14 (RFC 7323, section 2.3).
     state scale {
         transition select(unparsed[303:296]) {
             0 .. 14 : small_scale;
@@ -120,7 +120,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition accept;
     }
 
-    // Shifts in two steps, since the target shifts by less than 256 bits.
+    // Skips an unknown option. The shift has two steps, because the target shifts by less than 256 bits.
     state skip {
         bit<8> half = unparsed[311:304] << 2;
         unparsed = unparsed << half;

@@ -1,4 +1,4 @@
-// Idle servers: each service's queue of idle servers, for new connections (Lu et al., Join-Idle-Queue, 2011).
+// Idle servers: maintains each service's queue of idle servers, for new connections (Lu et al., Join-Idle-Queue, 2011).
 //
 //                                   head        tail
 //     new connection <--- server 3 --- | 3 | 1 | 4 | <--- server 7 takes the ticket `tail`: its FIN ends its last open connection
@@ -7,12 +7,12 @@
 //          change: of the server's load
 //   writes more.idle, more.seeks
 //          the cells of idle_*
-//   keys   idle_members: service, and word of 32 servers -> those that may be taken; whether they are taken before any other
+//   keys   idle_members: service, and word of 32 servers -> the servers that may be selected; whether they are always preferred
 //
-// An entry is valid while its server has the entry's ticket, which the server's next connection takes away. A connection that finds an
-// invalid head, or one that may not be taken, removes it from the queue. Idle servers without an entry are found only by the draws. These
-// are all servers at first, those that a RST or the controller made idle, and those removed from the queue. A server gets no entry by a
-// RST, since servers whose program has ended send RSTs, and any host can forge them.
+// An entry is valid while its server has the entry's ticket; the server's next connection deletes the ticket. A connection that
+// finds an invalid head, or a head that may not be taken, removes the head from the queue. Idle servers without an entry are
+// selected only by the draws: at first all servers, later the servers that became idle by a RST or by the controller, and servers
+// removed from the queue. A RST adds no entry, because servers whose program has ended send RSTs, and any host can forge RSTs.
 #ifndef SLUICE_V1MODEL_IDLE_SERVERS_P4
 #define SLUICE_V1MODEL_IDLE_SERVERS_P4
 
@@ -23,7 +23,8 @@ typedef bit<32> idle_ends_t;
 #define IDLE_WORD 15:5
 #define IDLE_BIT 4:0
 
-// If `change` is 0, looks for an idle server; otherwise the load of the packet's server has just changed by `change`.
+// If `change` is 0, selects an idle server for a SYN; otherwise updates the queue after the load of the packet's server has
+// changed by `change`.
 control IdleServers(inout metadata_t meta, in bit<32> change) {
     @id(REGISTER_IDLE_ENDS)
     register<idle_ends_t>(SERVICES) idle_ends;
@@ -71,7 +72,7 @@ control IdleServers(inout metadata_t meta, in bit<32> change) {
         idle_ends.read(ends, service);
         idle_ticket_first.read(ticket, server);
         stale_idle.read(stale, server);
-        bit<32> open = meta.loads.load - stale;              // may wrap below 0
+        bit<32> open = meta.loads.load - stale;              // may wrap below 0 while counts lag
         bool idle = open == 0 || open[31:31] == 1;
         bool empty = ends[IDLE_HEAD] == ends[IDLE_TAIL];
         if (change == 0) {
@@ -86,7 +87,8 @@ control IdleServers(inout metadata_t meta, in bit<32> change) {
                     idle_ends.write(service, ends);
                 } else if (meta.more.seeks == 1 && idle
                            && (ticket == 0 || ticket[15:0] - ends[IDLE_HEAD] >= ends[IDLE_TAIL] - ends[IDLE_HEAD])) {
-                    meta.more.idle = meta.server;            // idle for longer than the servers in the queue
+                    meta.more.idle = meta.server;            // the first server drawn has been idle for longer than the queue's
+                                                             // servers
                 } else {
                     meta.more.idle = front;
                 }
@@ -105,7 +107,7 @@ control IdleServers(inout metadata_t meta, in bit<32> change) {
             idle_queue.write((service << IDLE_PLACE_BITS) + (bit<32>)ends[IDLE_PLACE], meta.server);
             ends[IDLE_TAIL] = ends[IDLE_TAIL] + 1;
             if (ends[IDLE_TAIL] - ends[IDLE_HEAD] > 1 << IDLE_PLACE_BITS) {
-                ends[IDLE_HEAD] = ends[IDLE_HEAD] + 1;       // the oldest entry makes room
+                ends[IDLE_HEAD] = ends[IDLE_HEAD] + 1;       // the oldest entry is overwritten
             }
             idle_ends.write(service, ends);
         }

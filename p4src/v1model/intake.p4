@@ -10,7 +10,7 @@
 
 control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict, in standard_metadata_t intrinsic) {
     apply {
-        if (meta.pass == Pass.first) {      // a resubmitted packet keeps port and time of its first pass
+        if (meta.pass == Pass.first) {      // a resubmitted packet retains port and time of its first pass
             meta.ingress_port = (bit<16>)intrinsic.ingress_port;
             meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
         }
@@ -50,8 +50,8 @@ control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdi
             } else {
                 verdict.drop = DropReason.cpu_header;
             }
-        } else if (intrinsic.parser_error != error.NoError && !hdr.tcp.isValid()) {   // validate drops a TCP header with missing
-                                                                                      // options
+        } else if (intrinsic.parser_error != error.NoError && !hdr.tcp.isValid()) {   // the stage validate drops a TCP header
+                                                                                      // whose options are missing
             verdict.drop = DropReason.truncated;
         } else if (intrinsic.checksum_error == 1) {
             verdict.drop = DropReason.ipv4_checksum;

@@ -1,4 +1,4 @@
-// Limits: samples, counts and limits packets that come from outside.
+// Limits: samples, counts and limits packets from outside.
 //
 //   reads  path, inside; what sampling, admission and destinations read
 //   writes inward

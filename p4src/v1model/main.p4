@@ -1,4 +1,4 @@
-// sluice for v1model (BMv2 and the embedded switch).
+// sluice for v1model: the program for BMv2 and for the project's own switch in Rust.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -42,7 +42,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     decided_t decided;
     verdict_t outcome;
     spliced_t spliced;
-    DropReason server_drop;       // translate's drop reason, which behind_translation may withdraw
+    DropReason server_drop;       // drop reason of translate, which behind_translation may clear
     bit<32> acknowledged_number;
 
     apply {

@@ -1,11 +1,11 @@
-// Moves: counts connections of which packets have visibly reached two servers.
+// Moves: counts connections that, as their packets show, have had two servers.
 //
 //   reads  path, event, pinned, moved, service; tcp
-//   writes the cells of moved and disowned (one a service)
+//   writes the cells of moved and disowned (one for each service)
 //
-// A host answers a segment of an unknown connection by a RST without ACK (RFC 9293, section 3.10.7.1); a program that aborts its own
-// connection sends a RST with ACK. So a RST without ACK, from a server to which the connection is not pinned, shows that the connection
-// has or had another server.
+// A host answers a segment of an unknown connection by a RST without the flag ACK (RFC 9293, section 3.10.7.1); a program that
+// aborts its own connection sends a RST with ACK. So a RST without ACK, from a server to which the connection is not pinned,
+// shows that the connection has or had another server.
 #ifndef SLUICE_V1MODEL_MOVES_P4
 #define SLUICE_V1MODEL_MOVES_P4
 

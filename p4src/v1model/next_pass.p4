@@ -1,4 +1,5 @@
-// Next pass: sends the packet through ingress once more. A SYN that claims a slot then does so for the preferred server.
+// Next pass: sends the packet through ingress once more. A SYN that claims a slot in the next pass claims it for the preferred
+// server.
 //
 //   reads  next_pass, content, choice, other, attempt, refused_by, loads.look
 //          what second_look reads
@@ -17,7 +18,8 @@ control NextPass(inout metadata_t meta) {
         if (meta.next_pass == Pass.claim && meta.content != Content.client) {
             meta.preferred = meta.choice;
             if (meta.attempt != 0) {
-                // A server that refuses connections has the least load, so an agent's further attempt does not compare loads.
+                // An agent's further attempt does not compare loads, because a server that refuses connections has the least
+                // load.
                 if (meta.choice == meta.refused_by && meta.other != 0)      meta.preferred = meta.other;
             } else if (meta.loads.look == 1) {
                 stale.apply(meta);

@@ -1,5 +1,5 @@
-// Options: replaces the options of a content connection's SYN or SYN-ACK by those in kept_options_h. No other option may be negotiated:
-// the agent or switch that later takes over the connection does not have its timestamps.
+// Options: replaces the options of a content connection's SYN or SYN-ACK by those in kept_options_h. No other option may be
+// negotiated, because the agent or switch that later takes over the connection could not continue, for example, its timestamps.
 //
 //   reads  options, payload, ipv4.ihl
 //   writes kept_options, tcp, ipv4.total_length, rebuilt
@@ -24,7 +24,7 @@ control RebuildOptions(inout headers_t hdr, inout metadata_t meta) {
         meta.rebuilt = 32 + meta.payload;
         hdr.ipv4.total_length = ((bit<16>)hdr.ipv4.ihl << 2) + meta.rebuilt;
         hdr.tcp.data_offset = 8;
-        // ECN may not be negotiated either (RFC 3168, section 6.1.1).
+        // The flags that negotiate ECN (RFC 3168, section 6.1.1) are cleared as well.
         hdr.tcp.ece = 0;
         hdr.tcp.cwr = 0;
     }

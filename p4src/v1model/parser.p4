@@ -1,5 +1,5 @@
-// v1model parser: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP; inside an ICMP error, the packet that
-// it reports. A packet from the controller has the header packet_out and an unparsed rest.
+// v1model parser: parses Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP, and the packet inside an ICMP
+// error. In a packet from the controller only the header packet_out is parsed, and a tickle with its packet.
 #ifndef SLUICE_V1MODEL_PARSER_P4
 #define SLUICE_V1MODEL_PARSER_P4
 
@@ -103,8 +103,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     }
 
 #if defined(CONTENT)
-    // Parses options that consist only of NOP, NOP and SACK, which is how hosts without timestamps arrange them. Other options
-    // stay unparsed.
+    // Parses options that are exactly NOP, NOP and SACK, the form in which hosts without timestamps send SACK. Other options are
+    // not parsed.
     state parse_tcp {
         packet.extract(hdr.tcp);
         transition select((bit<8>)meta.pass, hdr.tcp.syn, hdr.tcp.data_offset) {
@@ -128,8 +128,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         transition accept;
     }
 
-    // A server's answer on a closed connection, which is a clone, becomes its FIN: the checksum's sum rises by 1. A client's ACK
-    // arrives here by resubmission.
+    // Turns the clone of a server's answer on a closed connection into the server's FIN; the checksum's sum increases by 1. Any
+    // other packet in a pass `close` is a client's ACK, which was resubmitted.
     state parse_fin {
         transition select(intrinsic.instance_type, hdr.tcp.data_offset) {
             (RESUBMITTED, 0 .. 7) : accept;
@@ -157,8 +157,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     }
 #endif
 
-    // Handshake puts the options of content connections into metadata, and the packet loses all of its options. This is a state
-    // of its own, since a test of the pass within one common state costs every SYN 50 instructions.
+    // Handshake copies the options of content connections into metadata, and all options are removed from the packet. This is a
+    // separate state, because a test of the pass in state parse_handshake would cost every SYN 50 instructions.
     state parse_all_options {
         handshake.apply(packet, hdr.tcp.data_offset, meta);
         packet.advance(((bit<32>)hdr.tcp.data_offset - 5) << 5);

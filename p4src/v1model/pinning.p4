@@ -1,4 +1,4 @@
-// Pinning: finds the server of a packet's connection, by its slot or by a draw.
+// Pinning: determines the server of a packet's connection, from the connection's slot or by a draw.
 //
 //   reads  path, pass, event, content, preferred, choice, other
 //          what balance, places, connections and requests read
@@ -20,7 +20,7 @@ control Pinning(inout metadata_t meta, inout place_t place, inout decided_t deci
     apply {
         if (meta.path == Path.to_service && meta.pass != Pass.candidate) {
             balance.apply(meta);
-            // A SYN that has drawn no server, or two, claims no slot in its first pass.
+            // A SYN that has drawn no server or two servers, or is a content client's SYN, claims no slot in its first pass.
             if (meta.event == Event.syn && meta.pass == Pass.first) {
                 if (meta.choice != 0 && meta.content != Content.client)     decided.undecided = 1;
                 if (meta.choice == 0 || meta.other != 0 || meta.content == Content.client) decided.looks = 1;

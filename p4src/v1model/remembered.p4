@@ -1,26 +1,26 @@
-// Remembered: the last servers of a content service's clients. A SYN of a remembered client goes directly to its server (Chow, Wang &
-// Prakash, section 3: pre-allocation; section 5.2: STICKY_IP).
+// Remembered: stores the last server of each client of a content service. A SYN of a stored client goes directly to this server
+// (Chow, Wang & Prakash, section 3: pre-allocation; section 5.2: STICKY_IP).
 //
 //   reads  connection, path, event, generation, remember_time, now, server
 //          splice: the splice order
 //   writes preferred, remembered
 //          the cells of remembered_clients
 //
-// Agents write a memory by their splice orders. A memory from an earlier generation of rules does not match, except by chance: then it
-// belongs to exactly one other client address. Each handshake of the client with that server renews it; a server that refuses the client's
-// SYN ends it.
+// An agent's splice order writes a client's entry. An entry from an earlier generation of rules does not match its client, but
+// may match exactly one other client address by chance. Each handshake of the client with the stored server renews the entry. If
+// the server refuses the client's SYN, the entry is deleted.
 #ifndef SLUICE_V1MODEL_REMEMBERED_P4
 #define SLUICE_V1MODEL_REMEMBERED_P4
 
 typedef bit<(REMEMBERED_CLIENT_BITS)> remembered_slot_t;
 typedef bit<63> remembered_t;
 #define REMEMBERED_FINGERPRINT 62:47   // the bits of the hash above the slot's index, XORed with the generation
-#define REMEMBERED_KIND 46:46          // a Remember, less 1
+#define REMEMBERED_KIND 46:46          // a Remember, minus 1
 #define REMEMBERED_SERVER 45:30
-#define REMEMBERED_STAMP 29:0          // in ticks
+#define REMEMBERED_STAMP 29:0          // time of the last handshake, in ticks
 
-// For one service, CRC-32 is a bijection of the client's address: under the same rules no two of its clients are mistaken for
-// each other.
+// Looks up, writes, renews or deletes a client's entry. For one service, CRC-32 is a bijection of the client's address, so two
+// clients of a service are not mistaken for each other under the same generation of rules.
 control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembered) {
     @id(REGISTER_REMEMBERED_CLIENTS)
     register<remembered_t>(REMEMBERED_CLIENTS) remembered_clients;
@@ -43,7 +43,7 @@ control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembe
         } else {
             remembered_clients.read(cell, slot);
             if (meta.path == Path.from_server) {
-                // The generation is not known here, so another client of this server in the same cell is forgotten too.
+                // The generation is unknown here, so the entry of another client of this server in the same cell is also deleted.
                 if (cell[REMEMBERED_SERVER] == meta.server) {
                     remembered_clients.write(slot, 0);
                 }

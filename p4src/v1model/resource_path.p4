@@ -1,4 +1,4 @@
-// Resource path: manages the servers' TCP resources in a connection that has a slot.
+// Resource path: applies the stages that manage a server's TCP resources to a packet of a connection that has a slot.
 //
 //   reads  held, content, next_pass, claimed, pass, path, tickle, drop
 //          what resources, closing, transfers and caps read

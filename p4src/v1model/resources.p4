@@ -1,10 +1,10 @@
-// Resources: looks up how a server's TCP resources are managed (Matsuo et al., SABT; Azuma et al., E-ATBT).
+// Resources: looks up how the TCP resources of the packet's server are managed (Matsuo et al., SABT; Azuma et al., E-ATBT).
 //
 //   reads  server
 //   writes resources
-//   keys   resources: server -> what is done with its connections
+//   keys   resources: server -> how the switch manages its connections
 //
-// For connections of servers that are not managed, this look-up is the only cost of resource management.
+// For connections of servers that are not managed, this look-up is the only cost of resource management in the switch.
 #ifndef SLUICE_V1MODEL_RESOURCES_P4
 #define SLUICE_V1MODEL_RESOURCES_P4
 

@@ -1,5 +1,5 @@
-// The translation of a spliced packet: the server's sequence numbers, in either direction, and the windows of both sides.
-// `respliced` collects the change of the checksum's sum.
+// Translates a spliced packet: the server's sequence numbers, in packets of either direction, and the windows of both sides.
+// `respliced` accumulates the change of the checksum's sum.
 #ifndef SLUICE_V1MODEL_RESPLICE_P4
 #define SLUICE_V1MODEL_RESPLICE_P4
 
@@ -9,7 +9,7 @@ bit<32> number_change(in bit<32> old, in bit<32> new) {
     return word_change(old[31:16], new[31:16]) + word_change(old[15:0], new[15:0]);
 }
 
-// A window shifted up, at most 0xffff.
+// Returns a window shifted left, at most 0xffff.
 bit<16> window_up(in bit<16> window, in bit<4> shift) {
     bit<32> shifted = (bit<32>)window << shift;
     if (shifted > 0xffff) {
@@ -21,7 +21,7 @@ bit<16> window_up(in bit<16> window, in bit<4> shift) {
 control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice) {
     bit<32> before;
 
-    // Puts the server's sequence number in place of the number that the client uses.
+    // Replaces a sequence number that the client uses by the server's number.
     #define SPLICE_NUMBER(field) \
         before = field; \
         field = before - splice.value; \
@@ -69,7 +69,8 @@ control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice)
                 }
             }
         } else if (meta.content == Content.client && meta.icmp_error == 1 && hdr.inner_ipv4.protocol == PROTOCOL_TCP) {
-            // An ICMP error about a server's segment: Linux ignores an error about a sequence number that it has not sent.
+            // In an ICMP error about a server's segment, the number is translated as well, because Linux ignores an error about a
+            // sequence number that it has not sent.
             before = hdr.inner_transport.third ++ hdr.inner_transport.fourth;
             bit<32> number = before - splice.value;
             hdr.inner_transport.third = number[31:16];

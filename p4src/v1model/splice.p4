@@ -1,7 +1,8 @@
-// Splice: decides whether agent or switch translates a content connection, and translates for the switch (Chow, Wang & Prakash, section 3.1).
+// Splice: decides whether agent or switch translates a content connection, and does the switch's translation (Chow, Wang &
+// Prakash, section 3.1).
 //
-//              the agent's turn                                spliced
-//     client <--> agent <--> server             client <--> switch <--> server      (guessed: payload of the client's to an agent)
+//              the agent translates                            spliced: the switch translates
+//     client <--> agent <--> server             client <--> switch <--> server      (guessed: client's payload to an agent)
 //
 //              seq + delta                <-------------  seq          the windows << shift
 //              ack, SACK blocks           ------------->  - delta
@@ -9,25 +10,28 @@
 //   reads  place, path, pass, next_pass, way, content, event, payload, held, pinned, claimed, state, server, stable_choice
 //          agent, agent_address, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
-//   writes server: an agent, in its turn
+//   writes server: the agent, while the agent translates
 //          agent_address, options.mss, respliced, tcp, sack_blocks, inner_transport
 //          guessed, ethernet.type, vlan.type: of a guessed segment
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
 //          the cell of splice_cells
 //   drops  spliced, no_slot, unbound, syn_payload
 //
-// No payload of a client's SYN (TCP Fast Open) reaches a server: a server that accepts it without a cookie would answer before the rules
-// have read it. Agents drop such a payload, and the client repeats it (RFC 7413, section 4.1.2).
+// Payload of a client's SYN (TCP Fast Open) never reaches a server, because a server that accepts it without a cookie would
+// answer before the rules have read the payload. Agents drop the payload of a SYN, and the client repeats it (RFC 7413, section
+// 4.1.2).
 //
-// The server receives the client's own initial sequence number, so that the client's sequence numbers need no translation. A group's
-// server is the pinned one in either turn: the stages of the connection table see no agent.
+// The agent opens its connection to the server with the client's initial sequence number, so the client's sequence numbers need
+// no translation. The connection is pinned to the group's server also while the agent translates: the connection table contains
+// no agent.
 #ifndef SLUICE_V1MODEL_SPLICE_P4
 #define SLUICE_V1MODEL_SPLICE_P4
 
 #include "splice_cells.p4"
 #include "resplice.p4"
 
-// The largest MSS that a guessed server may announce to its clients: Ethernet's, less the header guessed_h on the way to an agent.
+// The largest MSS in a SYN-ACK of a guessed server, so that the header guessed_h fits in a frame to an agent: Ethernet's MSS
+// minus 14.
 const bit<16> GUESSED_MSS_LIMIT = 1446;
 
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop) {
@@ -76,15 +80,15 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
                 drop = DropReason.no_slot;
             }
         }
-        // Only packets of the pinned server of a group pass. A SYN-ACK on a closed pin answers an earlier SYN, since the agent
-        // has left that server: the agent could not distinguish it from the next server's SYN-ACK.
+        // Only packets of the pinned server of a group are forwarded. A SYN-ACK on a closed pin is dropped, because it answers an
+        // earlier SYN to a server that the agent has left, and the agent could not distinguish it from the next server's SYN-ACK.
         if (meta.content == Content.server && (meta.pinned == 0 || (meta.event == Event.syn_ack && meta.state == PinState.closed))) {
             drop = DropReason.unbound;
         }
     }
 }
 
-// Sends a splice order back to its sender, as the confirmation.
+// Sends a splice order with its status back to its sender, as the confirmation.
 control Confirm(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict) {
     apply {
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -94,7 +98,8 @@ control Confirm(inout headers_t hdr, inout metadata_t meta, inout verdict_t verd
     }
 }
 
-// Sets the EtherType for the header in front of a guessed connection's segment, which follows the VLAN tag if there is one.
+// Sets the EtherType that announces the header guessed_h. This header follows the VLAN tag, or the Ethernet header if there is no
+// tag.
 control Guessed(inout headers_t hdr) {
     apply {
         if (hdr.vlan.isValid()) {

@@ -1,5 +1,6 @@
-// The cell of a content connection's slot: its turn, agent, window shifts, and delta or the agent's address. For a guessed
-// connection: the client's initial sequence number, and the options of the handshake.
+// The cell of a content connection's slot. It contains turn, agent, window shifts, and delta or the agent's address. For a
+// guessed connection (whose server was chosen before a request), it contains the client's initial sequence number and the
+// handshake's options.
 #ifndef SLUICE_V1MODEL_SPLICE_CELLS_P4
 #define SLUICE_V1MODEL_SPLICE_CELLS_P4
 
@@ -11,18 +12,19 @@ typedef bit<62> splice_cell_t;
 #define SPLICE_AGENT 52:37
 #define SPLICE_SHIFT 36:32
 #define SPLICE_VALUE 31:0
-// Of a guessed connection: the options in its SYN and SYN-ACK.
+// Fields of a guessed connection's cell: the client's initial sequence number, and the options of SYN and SYN-ACK.
 #define GUESSED_CLIENT 59:28
-#define GUESSED_HAS_SPOKEN 17:17       // the server has sent data, or its FIN
-#define GUESSED_SERVER_SCALE 27:23     // as in options_t
+#define GUESSED_HAS_SPOKEN 17:17       // the server has sent data or a FIN
+#define GUESSED_SERVER_SCALE 27:23     // window scale + 1, as in options_t; 0: no scale
 #define GUESSED_CLIENT_SCALE 22:18
 #define GUESSED_SACK 16:16
 #define GUESSED_MSS 15:0
 
-// One register serves both ways of the connection table. An agent's SYN takes the cell of the slot that it claims; in an agent's
-// turn it takes the connection from another agent. The splice order of the connection's agent ends the agent's turn; the same
-// order again changes nothing. A guessed connection has no agent yet: any agent may splice it, or close its server's side. An
-// agent may also take it over, by an order that has the client's initial sequence number.
+// One register has the cells of both ways of the connection table. An agent's SYN writes the cell of the slot that it claims;
+// while another agent translates the connection, the SYN takes the connection over. A splice order of the connection's agent
+// transfers the connection to the switch; the repeated order changes nothing. A guessed connection has no agent yet: any agent
+// may splice it, or close its server's side. An agent may also take it over, by an order that contains the client's initial
+// sequence number.
 control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, out splice_t splice, inout DropReason drop) {
     @name(".SluiceIngress.splice.splice_cells")
     @id(REGISTER_SPLICE)

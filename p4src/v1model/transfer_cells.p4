@@ -1,15 +1,15 @@
-// Registers of a measured transfer, each with the control that updates it for one packet. docs/reference/resources.md
+// Registers of measured transfers, each with the control that updates a cell for one packet. docs/reference/resources.md
 #ifndef SLUICE_V1MODEL_TRANSFER_CELLS_P4
 #define SLUICE_V1MODEL_TRANSFER_CELLS_P4
 
-typedef bit<48> transfer_time_t;      // microseconds
-typedef bit<31> transfer_span_t;      // the low bits of a time in microseconds: 35 minutes
+typedef bit<48> transfer_time_t;      // a time in microseconds
+typedef bit<31> transfer_span_t;      // the low bits of a time in microseconds, which wrap after 35 minutes
 
-// How a packet affects its transfer.
+// The kind of a packet, which determines how it changes its transfer's cells.
 enum bit<8> TransferOp {
-    none    = 0,     // the packet's slot is free, or measures another transfer
-    start   = 1,     // the connection begins: with the first SYN-ACK, or with the ACK that moves the pin to a candidate
-    repeat  = 2,     // the SYN-ACK is repeated
+    none    = 0,     // the packet's slot is free, or belongs to another transfer
+    start   = 1,     // the connection begins, by the first SYN-ACK or by the ACK that moves the pin to a candidate
+    repeat  = 2,     // a repeated SYN-ACK
     sent    = 3,     // a segment of the server, with payload or FIN
     acked   = 4,     // a segment of the client, with an ACK
     other   = 5
@@ -18,41 +18,41 @@ enum bit<8> TransferOp {
 // The kind of a server's segment with payload, by its sequence number.
 enum bit<8> Segment {
     none    = 0,     // a bare FIN, a keepalive, a window probe, or no segment of the server
-    next    = 1,     // in order
-    ahead   = 2,     // behind a hole: the segments in the hole were lost, or are late, on the way to the switch
+    next    = 1,     // the segment begins at the right edge
+    ahead   = 2,     // the segment begins after a gap: segments between were lost or delayed before the switch
     again   = 3,     // a retransmission
-    late    = 4      // earlier than any retransmission: it fills a hole that has just opened, or the network has duplicated it
+    late    = 4      // too early for a retransmission: the segment fills a new gap, or the network has duplicated it
 }
 
 struct transfer_t {
     bit<32>         slot;
     TransferOp      op;
-    bit<32>         first;            // of a packet that starts the transfer: the number of the server's first byte
+    bit<32>         first;            // for op `start`: the sequence number of the server's first byte
     transfer_time_t now;
     Segment         segment;
-    bit<32>         edge_before;      // right edge of what the server had sent
-    bit<32>         edge;             // right edge of what the server has sent, with this packet
-    bit<1>          ends;             // the segment ends at `edge`
-    bit<32>         acked;            // highest acknowledgement, with this packet
-    bit<1>          moves;            // the ACK acknowledges data that was sent, or repeats `acked`
-    bit<1>          advances;         // the ACK is above all earlier ones
-    bit<1>          is_closed;        // the client's window was closed by its last ACK
-    transfer_time_t silence;          // time since the packet before, of either side
-    bit<1>          follows;          // the packet before was the server's last segment
-    transfer_span_t sample;           // a measured round trip; 0: none
-    bit<32>         least;            // least round trip so far; 0: none
+    bit<32>         edge_before;      // right edge of what the server had sent before this packet
+    bit<32>         edge;             // right edge of what the server has sent, including this packet
+    bit<1>          ends;             // the segment's end is the right edge `edge`
+    bit<32>         acked;            // the client's highest acknowledgement, including this packet
+    bit<1>          moves;            // the ACK acknowledges data in flight, or repeats the number `acked`
+    bit<1>          advances;         // the ACK is above all earlier ACKs
+    bit<1>          is_closed;        // the client's last ACK closed the window
+    transfer_time_t silence;          // microseconds since the previous packet of either side
+    bit<1>          follows;          // the previous packet was the server's last segment
+    transfer_span_t sample;           // a measured round-trip time in microseconds; 0: none
+    bit<32>         least;            // least round-trip time so far, in microseconds; 0: none
     bit<1>          is_probe;         // the segment is a tail-loss probe
     bit<1>          is_loss;          // the segment begins a loss event
 }
 
-// Ticks without a packet after which a slot is free: 30 s. Stamps of transfers without an answer, and of ended ones, are set
-// back, so that 4 s and 2 s are left.
+// Ticks (30 s) without a packet after which a slot is free. For a transfer that the client has not answered, or that has ended,
+// the written time is earlier by so many ticks that the slot is free after 4 s or 2 s.
 const bit<16> TRANSFER_OWNED = 458;
 const bit<16> TRANSFER_UNANSWERED = TRANSFER_OWNED - 61;
 const bit<16> TRANSFER_ENDED = TRANSFER_OWNED - 31;
 
-// The connection that owns a slot: the bits of its index above the slot, its fingerprint and server, and the time of its last
-// packet in ticks.
+// The connection to which a slot belongs: the bits of its index above the slot, its fingerprint and server, and the time of its
+// last packet in ticks.
 typedef bit<(FINGERPRINT_BITS + 10)> transfer_key_t;
 typedef bit<(FINGERPRINT_BITS + 36)> transfer_owner_t;
 #define TRANSFER_KEY FINGERPRINT_BITS + 35:26
@@ -82,7 +82,7 @@ control TransferOwner(in metadata_t meta, in transfer_key_t key, inout transfer_
     }
 }
 
-// The largest segment, and the right edge of what the server has sent. Numbers are compared as serial numbers (RFC 1982).
+// The largest segment of the server, and the right edge of what it has sent. Numbers are compared as serial numbers (RFC 1982).
 typedef bit<48> transfer_edge_t;
 #define TRANSFER_MSS 47:32
 #define TRANSFER_EDGE 31:0
@@ -126,7 +126,7 @@ control TransferEdge(in headers_t hdr, in metadata_t meta, inout transfer_t tran
     }
 }
 
-// The highest acknowledgement, and whether the client's window was closed with it. An ACK of data that is not in flight changes
+// The client's highest acknowledgement, and whether it closed the client's window. An ACK of data that is not in flight changes
 // nothing.
 typedef bit<33> transfer_acked_t;
 #define TRANSFER_CLOSED 32:32
@@ -160,8 +160,8 @@ control TransferAcked(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The time of the last packet of either side that was an ACK of data in flight or a segment, and whether that segment ended at
-// the right edge.
+// The time of the last packet that was a server's segment or a client's ACK of data in flight, and whether it was a segment that
+// ended at the right edge.
 typedef bit<49> transfer_activity_t;
 #define TRANSFER_AT_EDGE 48:48
 #define TRANSFER_TIME 47:0
@@ -179,8 +179,8 @@ control TransferActivity(inout transfer_t transfer) {
     }
 }
 
-// The segment that is being timed, at most one at a time: the ACK that is expected for it, and the time when it was sent (0: no
-// segment is timed). A retransmission ends the measurement (Karn & Partridge).
+// The segment whose round-trip time is being measured, at most one at a time: the acknowledgement number expected for it, and the
+// time when it was sent (0: no measurement). A retransmission ends the measurement (Karn & Partridge).
 typedef bit<63> transfer_probe_t;
 #define TRANSFER_EXPECTED 62:31
 #define TRANSFER_SENT_AT 30:0
@@ -191,7 +191,7 @@ control TransferProbe(inout transfer_t transfer) {
 
     apply {
         transfer_probe_t cell;
-        transfer_span_t now = transfer.now[30:0] | 1;    // off by at most a microsecond, since 0 stands for no segment
+        transfer_span_t now = transfer.now[30:0] | 1;    // never 0, which means no segment; the error is at most 1 us
         transfer_probe.read(cell, transfer.slot);
         if (transfer.op == TransferOp.start) {
             cell = transfer.first ++ (transfer_span_t)0;
@@ -210,7 +210,7 @@ control TransferProbe(inout transfer_t transfer) {
     }
 }
 
-// The least round trip in a period of 2^28 us (4.5 minutes), and the period's number. 0: no round trip was measured.
+// The least round-trip time in a period of 2^28 us (4.5 minutes), and the period's number. 0: no round-trip time was measured.
 typedef bit<48> transfer_least_t;
 #define TRANSFER_PERIOD 47:32
 #define TRANSFER_LEAST 31:0
@@ -233,7 +233,7 @@ control TransferLeast(inout transfer_t transfer) {
     }
 }
 
-// Sum of the measured round trips in microseconds, and their number.
+// Sum of the measured round-trip times in microseconds, and their number.
 typedef bit<63> transfer_rtt_t;
 #define TRANSFER_SUM 62:23
 #define TRANSFER_SAMPLES 22:0
@@ -253,11 +253,12 @@ control TransferRtt(in transfer_t transfer) {
     }
 }
 
-// Start and time of the oldest hole that is younger than the least round trip. A host retransmits what is missing only after the
-// receiver's ACKs, which take at least that round trip. A segment that fills the hole sooner was late, and is no loss.
+// Start and time of the oldest hole (gap in the server's sequence numbers) that is younger than the least round-trip time. A host
+// retransmits missing data only after the receiver's ACKs, which take at least this time. A segment that fills the hole sooner
+// was only late, and is not a loss.
 typedef bit<63> transfer_hole_t;
 #define TRANSFER_HOLE_START 62:31
-#define TRANSFER_HOLE_AT 30:0         // 0: none
+#define TRANSFER_HOLE_AT 30:0         // time when the hole opened; 0: no hole
 
 control TransferHole(in headers_t hdr, inout transfer_t transfer) {
     @id(REGISTER_TRANSFER_HOLE)
@@ -281,15 +282,15 @@ control TransferHole(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The recovery point: retransmissions below it belong to a loss event that was counted already. Acknowledged numbers are always
-// below it.
+// The recovery point: retransmissions below it belong to a loss event that was already counted. Acknowledged numbers are always
+// below the recovery point.
 //
-// A tail-loss probe is judged as in Linux, by a later ACK above the probe. The probe was superfluous if, before that, an ACK with
-// a longer header than the probe's arrives: it reports a duplicate (DSACK, RFC 2883), since with all data acknowledged there is
-// nothing else to report. So does an ACK that repeats itself. Otherwise the probe has repaired a loss.
+// As in Linux, a later ACK above a tail-loss probe (a repetition of the last segment) decides whether the probe has repaired a
+// loss. It has not if an ACK whose header is longer than the probe's arrives earlier: this ACK reports a duplicate (DSACK, RFC
+// 2883), because all data is acknowledged, so there is nothing else to report. A duplicate ACK means the same.
 typedef bit<36> transfer_recovery_t;
 #define TRANSFER_POINT 35:4
-#define TRANSFER_JUDGED 3:0           // the probe's data offset; 0: no probe waits for its judgement
+#define TRANSFER_JUDGED 3:0           // data offset of the probe that is not yet decided; 0: none
 
 control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
     @id(REGISTER_TRANSFER_RECOVERY)
@@ -305,7 +306,7 @@ control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
             cell = transfer.first ++ 4w0;
         } else if (transfer.segment == Segment.again) {
             if (!is_new || is_judged) {
-                transfer.is_probe = 0;    // one probe at a time, and none during a recovery (RFC 8985, section 7.3)
+                transfer.is_probe = 0;    // only one probe at a time, not during a recovery (RFC 8985, section 7.3)
             }
             if (transfer.is_probe == 1) {
                 cell = transfer.edge ++ hdr.tcp.data_offset;
@@ -340,8 +341,8 @@ typedef bit<63> transfer_losses_t;
 #define TRANSFER_PROBES 19:10
 #define TRANSFER_HOLES 9:0
 
-// Microseconds of silence that reveal a timeout: a retransmission is a timeout's if both sides were silent for more than this
-// plus an eighth of the least round trip. Linux waits for the round trip and at least 200 ms.
+// Microseconds of silence that indicate a timeout: a retransmission counts as a timeout if both sides were silent for longer than
+// this constant plus an eighth of the least round-trip time. Linux waits for the round-trip time plus at least 200 ms.
 const transfer_time_t TRANSFER_TIMEOUT = 150000;
 
 control TransferLosses(in transfer_t transfer) {
@@ -370,7 +371,7 @@ control TransferLosses(in transfer_t transfer) {
     }
 }
 
-// Bytes by which the right edge has moved, and the number of segments with payload, retransmissions included.
+// Number of bytes by which the right edge has moved, and number of segments with payload, including retransmissions.
 typedef bit<63> transfer_sent_t;
 #define TRANSFER_BYTES 62:28
 #define TRANSFER_SEGMENTS 27:0
@@ -390,7 +391,8 @@ control TransferSent(in transfer_t transfer) {
     }
 }
 
-// The largest flight in an interval of 2^20 us and in the one before, in units of 64 bytes, and the interval's number.
+// The largest amount of data in flight, in units of 64 bytes, in the current interval of 2^20 us and in the previous interval,
+// and the current interval's number.
 typedef bit<63> transfer_flight_t;
 #define TRANSFER_INTERVAL 62:48
 #define TRANSFER_FLIGHT_BEFORE 47:24

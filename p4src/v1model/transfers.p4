@@ -1,17 +1,19 @@
-// Transfers: measures a sample of the transfers from managed servers: round trips, losses, and bytes in flight.
+// Transfers: measures round-trip times, losses and bytes in flight, for a sample of the transfers from managed servers to
+// clients.
 //
 //   reads  place, way, path, pass, event, payload, pinned, state, next_state, server, resources, tcp
 //          now: the target's clock, in microseconds
 //   writes the cells of transfer_*
 //
-// Measured is the path from the switch to the client and back, for connections whose beginning has passed the switch. (Matsuo et al.,
-// SABT, section 2.2, measure in the server's kernel.) A slot has one transfer at a time: the start of a transfer overwrites every cell.
+// The switch measures the path from itself to the client and back, for connections whose beginning has passed the switch. (Matsuo
+// et al., SABT, section 2.2, measure in the server's kernel.) A slot has one transfer at a time: the start of a transfer
+// overwrites every cell.
 #ifndef SLUICE_V1MODEL_TRANSFERS_P4
 #define SLUICE_V1MODEL_TRANSFERS_P4
 
 #include "transfer_cells.p4"
 
-// Determines how the packet affects its transfer, as far as no cell is needed.
+// Determines the kind of a packet from headers and metadata, without access to a cell.
 control TransferPacket(in headers_t hdr, in metadata_t meta, in transfer_time_t now, out transfer_t transfer) {
     apply {
         transfer = { 0, TransferOp.other, 0, now, Segment.none, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
@@ -24,7 +26,7 @@ control TransferPacket(in headers_t hdr, in metadata_t meta, in transfer_time_t 
                 if (meta.state != PinState.answered && meta.next_state == PinState.answered) {
                     transfer.op = TransferOp.start;
                     transfer.first = hdr.tcp.sequence + 1;
-                    transfer.moves = 1;                       // the handshake gives the first round trip
+                    transfer.moves = 1;                       // the handshake is the first measured round trip
                 }
             } else if (meta.event != Event.reset && (meta.payload != 0 || hdr.tcp.fin == 1)) {
                 transfer.op = TransferOp.sent;
@@ -35,8 +37,8 @@ control TransferPacket(in headers_t hdr, in metadata_t meta, in transfer_time_t 
     }
 }
 
-// Classifies a segment of one byte before the edge: a keepalive, if all data is acknowledged; a window probe, if the window is
-// closed; otherwise a retransmission.
+// Classifies a segment of one byte just before the right edge: a keepalive if all data is acknowledged, a window probe if the
+// window is closed, otherwise a retransmission.
 control TransferByte(in metadata_t meta, inout transfer_t transfer) {
     apply {
         if (transfer.op == TransferOp.sent && transfer.segment == Segment.none && meta.payload == 1
@@ -46,10 +48,10 @@ control TransferByte(in metadata_t meta, inout transfer_t transfer) {
     }
 }
 
-// Classifies a repetition of the last segment. If it directly follows that segment, sooner than an ACK can return, the network
-// has duplicated it. Linux repeats the last segment after two round trips without an ACK, so that the receiver reports what is
-// missing (RFC 8985, section 7). A timeout repeats the first unacknowledged segment; if that is also the last one, its first
-// repetition counts as a probe.
+// Classifies a repetition of the last segment. If the repetition directly follows the segment, sooner than an ACK can return, the
+// network has duplicated the segment. Linux repeats the last segment after two round trips without an ACK, as a probe, so that
+// the receiver reports missing data (RFC 8985, section 7). At a timeout Linux repeats the first unacknowledged segment; if it is
+// also the last segment, its first repetition counts as a probe.
 control TransferTail(inout transfer_t transfer) {
     apply {
         if (transfer.segment == Segment.again && transfer.ends == 1 && transfer.edge == transfer.edge_before

@@ -1,4 +1,5 @@
-// v1model verdict: sends a packet, drops it or punts it to the controller, and reports the sender of an ARP. No other control does.
+// v1model verdict: the only control that sends or drops a packet, punts it to the controller, or reports the sender of an ARP
+// packet.
 //
 //   reads  verdict, ingress_port
 //          arp: after answers has put its sender into the target's fields
@@ -21,7 +22,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             punt_meter.apply(punt_reason, limited);
             if (limited == 1) {
                 verdict.punt = PuntReason.none;
-                if (punt_reason == PuntReason.arp) {          // an ARP reply has no other use
+                if (punt_reason == PuntReason.arp) {          // an ARP reply has no other use than the punt
                     verdict.drop = DropReason.punt_limited;
                 }
             }

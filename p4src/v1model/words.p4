@@ -1,4 +1,4 @@
-// The change of a one's complement sum when one 16-bit word replaces another (RFC 1624, eq. 3).
+// Computes the change of a one's complement sum when a 16-bit word is replaced by another word (RFC 1624, eq. 3).
 #ifndef SLUICE_V1MODEL_WORDS_P4
 #define SLUICE_V1MODEL_WORDS_P4
 

@@ -1,13 +1,14 @@
-// Answers: answers packets to the router itself (path local), or reports them to the controller.
+// Answers: answers packets that are addressed to the router itself (path local), or reports the packets to the controller.
 //
 //   reads  path, arp, icmp, ipv4.src, ethernet.src, ours, flow, router_mac, ingress_port
 //   writes arp, icmp, ipv4, ethernet: become those of the answer
 //          egress_port
 //   drops  arp_ignored, no_service
 //   punts  arp: an ARP reply to the router, from which the controller learns the neighbour
-//          sender: any other ARP, for a neighbour that requests an address of ours or has moved
+//          sender: any other ARP packet, whose sender requests a local address or may have moved
 //
-// The sender of an ARP, which a digest reports to the controller, is copied to the target's fields, whether the ARP is answered or not.
+// A digest reports the sender of an ARP packet to the controller. For the digest, the sender's addresses are copied to the fields
+// of the ARP packet's target, whether the switch answers the ARP packet or not.
 #ifndef SLUICE_TNA_ANSWERS_P4
 #define SLUICE_TNA_ANSWERS_P4
 
@@ -35,8 +36,8 @@ control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
         hdr.arp.sender = meta.flow.dst;
     }
 
-    // Type and code are one word of the checksum. The word decreases by 0x0800, so the checksum increases by 0x0800, with
-    // end-around carry.
+    // Type and code are one word of the checksum's sum. The answer's word is smaller by 0x0800, so the checksum increases by
+    // 0x0800, with end-around carry.
     @hidden
     action answer_echo(bit<16> added) {
         reflect();

@@ -1,14 +1,15 @@
-// Action selectors: draw a server from a service's members by a hash of the connection. Without members the result stays 0. The hardware
-// has no weights: a member of weight w is w times in its group. There are no even draws: a selector transforms its hash, so the points of a
-// sequence would not stay in order.
+// Action selectors: draw a server from a service's members by a hash of the connection. Without members the result stays 0. The
+// hardware has no weights: a member of weight w is w times in its group. On Tofino servers are not drawn evenly by a Weyl
+// sequence, because a selector transforms its hash, so the points of a sequence would not stay in order.
 #ifndef SLUICE_TNA_CHOICE_P4
 #define SLUICE_TNA_CHOICE_P4
 
 const bit<32> GROUP_SIZE = 1024;       // largest sum of the weights in a group
 
-// Draws by the weights that follow from R. A pass that renews a pin draws anew, with the ports exchanged. (Adding the pass to the
-// hashed fields would not do: CRCs are linear, so all connections that drew the same server would draw the same other server.
-// Exchanging the halves of an address would split every address into two fields.)
+// Draws a server by the weights that follow from the metric R. A pass that renews a pin (a connection's entry) draws by another
+// hash, with source and destination port exchanged. (The pass is not a hashed field, because CRCs are linear: all connections
+// that drew one server would draw the same second server. To exchange the halves of an address would split every address into two
+// fields.)
 control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t others, inout bit<16> point) {
     l4_port_t near_port;
     l4_port_t far_port;
@@ -54,8 +55,8 @@ control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t 
     }
 }
 
-// Draws the other server of a second look by the same weights, by a hash over another order of fields, from a group without the
-// first server.
+// Draws the second server of a second look, by the same weights and a hash over another order of fields, from a group that does
+// not contain the first server.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(PROFILE_OTHERS_BY_RATIO)
@@ -88,7 +89,7 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
     }
 }
 
-// Draws by the weights of capacity.
+// Draws a server by the weights that follow from the servers' capacities.
 control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(PROFILE_CAPACITIES)

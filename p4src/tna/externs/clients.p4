@@ -1,14 +1,14 @@
-// The memory of admitted clients. A stateful unit has two inputs of 32 bits, but fingerprint, time and oldest time are three. So
-// fingerprints and times are two registers, and the second depends on the first.
+// Stores which clients were admitted, and when. A stateful unit has two inputs of 32 bits, but an access needs three:
+// fingerprint, time and oldest time. So fingerprints and times are in two registers, and the second access depends on the first.
 #ifndef SLUICE_TNA_CLIENTS_P4
 #define SLUICE_TNA_CLIENTS_P4
 
 typedef bit<(32 - ADMITTED_CLIENT_BITS)> client_fingerprint_t;
 
-// A client that is not refused takes its cell, whichever client had it, so that the newest clients are remembered. A refused
-// client is known if the cell holds it with a time that is not before `oldest`; the time is then renewed. One CRC-32 gives cell
-// and fingerprint. For one destination it is a bijection of the client's address, so that no two clients of a destination are
-// mistaken for each other.
+// A client that is not refused overwrites the cell of its hash, so that the newest clients are stored. A refused client is known
+// if the cell contains this client with a time that is not before `oldest`; the time is then updated. One CRC-32 yields both cell
+// and fingerprint. For one destination the CRC is a bijection of the client's address, so that no two clients of a destination
+// are mistaken for each other.
 control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> remembers, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;

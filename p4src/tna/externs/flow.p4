@@ -1,12 +1,12 @@
-// Flow: finds a packet's 5-tuple. For an ICMP error to the sender of the packet inside it, that is the reversed 5-tuple of the packet
-// inside; for an ARP, only the destination, which is the ARP's target.
+// Flow: determines the packet's 5-tuple. For an ICMP error to the sender of the packet inside the error, this is the reversed
+// 5-tuple of the inner packet. For an ARP packet only the destination is set, to the packet's target address.
 //
 //   reads  arp, ipv4, tcp, udp
 //          icmp_error, inner_ipv4, inner_transport: of an ICMP error
 //   writes flow
 //
-// An ICMP error is meant for the sender of the packet inside (RFC 792). An error to another host belongs to none of our connections,
-// whatever it carries, and is handled like any other packet (RFC 5508, REQ-4 and REQ-5).
+// An ICMP error is addressed to the sender of the inner packet (RFC 792). An error to another host belongs to no connection of
+// the switch, whatever its inner packet is, and is handled like any other packet (RFC 5508, REQ-4 and REQ-5).
 #ifndef SLUICE_TNA_FLOW_P4
 #define SLUICE_TNA_FLOW_P4
 
@@ -47,7 +47,7 @@ control Flow(in headers_t hdr, inout metadata_t meta) {
     }
 
 #if defined(CONTENT)
-    // A frame that is not IPv4 must not be looked up by bytes that are not an IPv4 header.
+    // Sets no 5-tuple: a frame without an IPv4 header must not be looked up by undefined header fields.
     @hidden
     action nothing() { }
 
@@ -84,7 +84,7 @@ control Flow(in headers_t hdr, inout metadata_t meta) {
         const default_action = packet();
     }
 
-    // The comparison is the gateway of a table in the same stage, so that no other stage waits for it.
+    // The hardware compares the addresses in the gateway of the table in the same stage, so no other stage waits for the result.
     apply {
         if (meta.icmp_error == 1 && hdr.ipv4.dst == hdr.inner_ipv4.src) {
             reversed();

@@ -1,4 +1,4 @@
-// Decides which count of the ledger a packet raises: one table, instead of a branch for each count.
+// Decides which count of the ledger (SYNs to a server and its answers) a packet increments, by one table instead of branches.
 #ifndef SLUICE_TNA_LEDGER_ENTRIES_P4
 #define SLUICE_TNA_LEDGER_ENTRIES_P4
 

@@ -1,5 +1,5 @@
-// Lengths that headers give in units of four bytes. Uses the hash units: the two lengths stand in different halves of a byte, and
-// a plain computation would need its operands in the same bits.
+// Computes lengths in bytes, and how many bytes a packet lacks. Bytes uses the hash units, because the fields ihl and data_offset
+// are in different halves of a byte, and a plain computation requires its operands at the same bit positions.
 #ifndef SLUICE_TNA_LENGTHS_P4
 #define SLUICE_TNA_LENGTHS_P4
 
@@ -14,8 +14,8 @@ control Bytes(in bit<4> words, out bit<16> bytes) {
     }
 }
 
-// A 16-bit length as a number of 32 bits. Uses the hash units too: otherwise the summand of this number could not lie in 32-bit
-// containers.
+// Widens a 16-bit length to 32 bits. Widened uses the hash units, because otherwise the number to which the length is added could
+// not be in a 32-bit container.
 control Widened(in bit<16> bytes, out bit<32> number) {
     @hidden
     action widen() {
@@ -27,13 +27,13 @@ control Widened(in bit<16> bytes, out bit<32> number) {
     }
 }
 
-// Ingress has no access to a frame's length.
+// Does nothing: Tofino's ingress cannot compare a packet with the frame's length, because the length is unknown there.
 control FrameMissing(in headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-// Computes how many bytes are missing of the transport header, or of the length that it gives, and how long a segment's payload
-// is.
+// Computes how many bytes a packet lacks of its transport header or of the length in that header, and the length of a TCP
+// segment's payload.
 control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata_t meta) {
     @hidden
     action segment() {
@@ -75,7 +75,8 @@ control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata
             (true, _, _, 4, _, _)            : impossible();
             (true, _, _, _, _, _)            : segment();
             (_, true, _, _, 0 &&& 0xfff8, _) : impossible();
-            (_, true, _, _, _, 0)            : datagram();     // in a fragment, the length is that of the whole datagram
+            (_, true, _, _, _, 0)            : datagram();     // a fragment is not checked: its length field is that of the whole
+                                                               // datagram
             (_, _, true, _, _, _)            : message();
         }
         const default_action = neither();

@@ -1,12 +1,12 @@
-// The comparison of two servers' loads for their weights. Instead of multiplying, it subtracts logarithms.
+// Compares two servers' loads per weight. The hardware does not multiply, so the comparison subtracts logarithms.
 #ifndef SLUICE_TNA_LIGHTER_P4
 #define SLUICE_TNA_LIGHTER_P4
 
 #include "weights.p4"
 
-// 32 times the binary logarithm of `number` + 1, plus a summand, for numbers below 2^17, from the number's highest four bits.
-// Larger numbers give the largest value, negative ones the summand alone. (The table adds the summand, since each step of a
-// sequence costs a stage.)
+// Computes 32 times the binary logarithm of `number` + 1, plus a summand, from the number's highest four bits, for numbers below
+// 2^17. A larger number yields the largest value, a negative number only the summand. (The table itself adds the summand, because
+// a separate addition would cost a stage.)
 control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) {
     @hidden
     action is(bit<16> value) {
@@ -18,7 +18,7 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
         key = { number : ternary @name("number"); }
         actions = { is; }
         const entries = {
-            32w0x80000000 &&& 32w0x80000000 : is(0);    // negative
+            32w0x80000000 &&& 32w0x80000000 : is(0);    // a negative number
             32w0x00000 &&& 32w0xffffffff : is(0);
             32w0x00001 &&& 32w0xffffffff : is(32);
             32w0x00002 &&& 32w0xffffffff : is(51);
@@ -148,10 +148,10 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
     }
 }
 
-// Prefers the other server if, with one more connection, it has less load for its weight than the first server with one more. The
-// difference must be an eighth (5 / 32 in binary logarithms); otherwise the rounding of weights (86, 85, 85) would decide what
-// the draw should decide. A negative load is a count that lags for a moment, and is taken as 0. A server that refuses connections
-// is not preferred.
+// Prefers the second server drawn if its load per weight, with one more connection, would be less than that of the first server
+// with one more connection. The difference must be an eighth (5 / 32 in binary logarithms), because the rounding of weights (86,
+// 85, 85) must not decide between equal servers. A negative load occurs while counts lag, and is treated as 0. A server that
+// refuses connections is not preferred.
 control Lighter(inout metadata_t meta) {
     Logarithm() of_load;
     WeightLogarithm() of_weight;

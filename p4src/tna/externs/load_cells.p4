@@ -1,14 +1,15 @@
-// The registers of the second look, with a cell for each server. Open connections (32 bits) have two copies, since one pass reads the loads
-// of two servers, and a register is accessed once. So have the connections among them that ended unseen. Whether a server refuses (8 bits)
-// has one copy, for the other server.
+// The registers of the second look, with one cell for each server. Each number of open connections (32 bits) is stored in two
+// registers, because one pass reads the loads of two servers, and can access a register only once. Each number of connections
+// whose end the switch did not see is also stored in two registers. One register stores whether a server refuses connections (8
+// bits), read only for the second server drawn.
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 
 #include "lighter.p4"
 
-// Reads the loads of the choice and of the other server, less the connections that ended unseen (both wrap), or changes the load of the
-// packet's server in both copies. (A renewed pin to an ejected server subtracts its connection in the first pass, since the request for the
-// second pass comes too late for these tables.)
+// Reads the loads of the two servers drawn, minus the connections whose end the switch did not see (both counts wrap), or changes
+// the load of the packet's server in both registers. (A SYN that renews its pin subtracts the connection with the ejected server
+// in the first pass, on the conditions of the control Renew, which follows too late for these tables.)
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     server_id_t at;
 
@@ -183,7 +184,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         accept_again.execute(at);
     }
 
-    // A RST in answer to a SYN has an acknowledgement (RFC 9293, section 3.10.7.1).
+    // A RST that answers a SYN has the flag ACK (RFC 9293, section 3.10.7.1); the table ignores RSTs without it.
     @hidden
     table refusing {
         key = {
@@ -203,7 +204,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         const default_action = neither();
     }
 
-    // A table has one index for all its actions. Only packets without a slot read loads.
+    // A table uses one index in all its actions, so the index is selected first: only packets without a slot read the other load.
     apply {
         if (meta.held == 0) {
             at = meta.loads.other;
@@ -216,7 +217,8 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
     }
 }
 
-// Connections that are counted in the loads but ended unseen. Written by the controller, the same value in both copies.
+// Reads the number of connections that are counted in the loads, but whose end the switch did not see. The controller writes each
+// server's number into both registers.
 control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stale, out bit<32> other_stale) {
     @id(REGISTER_STALE_FIRST)
     Register<bit<32>, server_id_t>(SERVERS, 0) stale_first;

@@ -1,4 +1,5 @@
-// Token buckets. An unconfigured bucket is always green. Green and yellow are admitted, RED is refused.
+// Token buckets. A bucket that is not configured always returns green. Green and yellow packets are admitted, RED ones are
+// refused.
 #ifndef SLUICE_TNA_METERS_P4
 #define SLUICE_TNA_METERS_P4
 
@@ -22,7 +23,7 @@ control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Limits the new connections of clients that were admitted before, once the destination's limit is exceeded.
+// Limits the new connections of clients that the destination admitted before, when the destination's limit is exceeded.
 control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     @id(METER_RETURNING_LIMIT)
     Meter<destination_id_t>(DESTINATIONS, MeterType_t.PACKETS) returning_limit;
@@ -32,8 +33,8 @@ control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Limits the packets to the controller, by their PuntReason. (The output is the colour: deriving a field of two values from it
-// would cost a stage.)
+// Limits the packets to the controller, by their PuntReason. (The output is the colour, because a separate action that turns the
+// colour into one bit would cost a stage.)
 control PuntMeter(in PuntReason reason, out bit<8> colour) {
     @id(METER_PUNT_LIMIT)
     Meter<bit<8>>(REASONS, MeterType_t.PACKETS) punt_limit;

@@ -1,17 +1,17 @@
-// The cells of the connection table that hold servers and states: four registers, each with one RegisterAction a packet. Each has
-// one table instead of a branch for each operation, since a pipe has room for 192 tables.
+// The four registers of the connection table that store servers and states; a packet executes at most one RegisterAction of each.
+// One table selects the RegisterAction of a register, instead of a branch for each operation, because a pipe has only 192 tables.
 #ifndef SLUICE_TNA_PIN_CELLS_P4
 #define SLUICE_TNA_PIN_CELLS_P4
 
-// The content of the slot of a packet's connection.
+// What a packet finds in the connection table.
 struct pin_t {
-    bit<8>      way;               // the way that has the slot, 1 or 2
-    server_id_t server;            // of an answer: the server that the connection is pinned to
-    PinState    state_before;      // of a claimed slot: the state of the connection that had it before
+    bit<8>      way;               // the way of the connection's slot, 1 or 2
+    server_id_t server;            // for an answer: the server to which the connection is pinned
+    PinState    state_before;      // for a claimed slot: the last state of the slot's previous connection
 }
 
-// A server cell: takes the choice when a SYN claims the slot; gives a request its server; gives an answer the pinned server for
-// comparison.
+// Accesses a slot's server: writes the choice when a SYN claims the slot, reads a request's server into meta.server, or reads the
+// pinned server into pin.server, for comparison with the sender of an answer.
 control PinServer1(in pin_slot_t slot, in look_t lookup, in compared_t result, inout metadata_t meta, inout pin_t pin) {
     @id(REGISTER_PIN_SERVER_1)
     Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_1;
@@ -172,8 +172,8 @@ control PinServer2(in pin_slot_t slot, in look_t lookup, in compared_t result, i
     }
 }
 
-// A state cell: goes to `next` from state `expected`, or with `or_later` from any state not below it; in a claimed slot from
-// every state. Returns the state before.
+// Accesses a slot's state: writes place.step.next if the state equals place.step.expected (with `or_later`: if the state is not
+// below it), and always in a claimed slot. Returns the previous state.
 control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
     @id(REGISTER_PIN_STATE_1)
     Register<bit<8>, pin_slot_t>(CONNECTION_SLOTS, 0) pin_state_1;
@@ -211,7 +211,7 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
         meta.state = (PinState)leap.execute(slot);
     }
 
-    // The state in a claimed slot belongs to an earlier connection.
+    // Writes a claimed slot's state, and returns the last state of the slot's previous connection.
     @hidden
     action do_begin() {
         pin.state_before = (PinState)set.execute(slot);
@@ -277,7 +277,7 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
         meta.state = (PinState)leap.execute(slot);
     }
 
-    // The state in a claimed slot belongs to an earlier connection.
+    // Writes a claimed slot's state, and returns the last state of the slot's previous connection.
     @hidden
     action do_begin() {
         pin.state_before = (PinState)set.execute(slot);

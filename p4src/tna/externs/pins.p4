@@ -1,21 +1,23 @@
-// The keys of the connection table: two registers, each with one RegisterAction a packet, of at most two comparisons and two
-// inputs. A stateful unit has two inputs of 32 bits. A claim gets the oldest time that is still alive, and writes the sum of that
-// and a constant. The operations touch and close get the time that they write.
+// The two registers of the connection table that store keys: a connection's fingerprint and time. A packet executes one
+// RegisterAction of each register. A stateful unit has two comparisons and two inputs of 32 bits: here fingerprint and time. For
+// the operation claim the time is that of the oldest valid key, and the unit writes this time plus a constant. For touch and
+// close it is the time to write.
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
 
-typedef bit<32> fingerprint_t;       // 32 bits wide, since stateful units have inputs of whole words
+typedef bit<32> fingerprint_t;       // 32 bits wide, because the inputs of stateful units are whole words
 
-// Computes the slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (CRCs are linear, so a salted CRC
-// would collide in way 2 exactly where it collides in way 1. The selectors use three more orders.) Tofino 1 hashes the packet's
-// own fields, since copies of addresses would find no containers. A table computes at most 32 bits of hashes.
+// Computes the slot in each way and the fingerprint: CRC-32 of the connection's fields in three orders. (With one order and a
+// salt for each way, two connections that collide in way 1 would also collide in way 2, because CRCs are linear. The selectors
+// use three further orders.) Tofino 1 hashes the packet's fields directly, because it lacks containers for copies of addresses. A
+// table computes at most 32 bits of hashes.
 control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_1;
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_2;
     Hash<fingerprint_t>(HashAlgorithm_t.CRC32) request_fingerprint;
 #if defined(CONTENT)
 
-    // Four directions would need sixteen hash units, so the connection's fields are collected before they are hashed.
+    // Hashes the fields in meta.connection, because separate hashes for four kinds of packets would need sixteen hash units.
     @hidden
     action slots() {
         slot_1 = request_1.get({ meta.connection.client, meta.connection.service, meta.connection.client_port,
@@ -74,21 +76,21 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
 #endif
 }
 
-// A key cell.
+// A key of the connection table.
 struct pin_key_t {
     bit<32> fingerprint;
-    bit<32> stamp;                   // time at which the slot expires, less the idle time
+    bit<32> stamp;                   // time at which the slot expires, minus the idle time
 }
 
-// The result of a stateful unit's two comparisons: one bit of four is set. (The comparisons are written out in every
-// RegisterAction, since p4c's Tofino back end accepts no local variables of type bool there.)
+// The result of a stateful unit's two comparisons: one of four bits is set. (Every RegisterAction repeats the comparisons,
+// because p4c's back end for Tofino accepts no local variables of type bool there.)
 typedef bit<8> compared_t;
 const compared_t ONLY_FIRST  = 2;
 const compared_t ONLY_SECOND = 4;
 const compared_t BOTH        = 8;
 
-// How to interpret the result of an operation on a key. The first comparison of every operation is that of the fingerprints, the second
-// that of the times: the key's time is older than the oldest that is alive, or than the one that is written.
+// How to interpret the result of an operation on a key. Every operation first compares the fingerprints, and then the times: the
+// second comparison is true if the key's time is before that of the oldest valid key, or before the time to be written.
 //
 //              fingerprint only   older only    both
 //     any      found              -             found
@@ -98,7 +100,7 @@ const compared_t BOTH        = 8;
 typedef bit<8> look_t;
 const look_t LOOK_ANY   = 0;
 const look_t LOOK_LIVE  = 1;
-const look_t LOOK_CLAIM = 2;           // a SYN claims a slot in one way, and looks it up in the other
+const look_t LOOK_CLAIM = 2;           // a SYN claims a slot in one way, and looks up its connection in the other way
 const look_t LOOK_RENEW = 3;
 
 control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,

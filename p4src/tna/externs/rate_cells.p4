@@ -1,18 +1,19 @@
-// Cells of the response rates. A stateful unit has one output, so the fingerprint and time of a slot's response and the step of
-// its last packet are two registers. It has no shift either: its math unit multiplies a cell by one constant fraction. Three
-// quarters of the window are kept after up to seven steps; after more steps, only the packet itself.
+// Registers of the response rates. A stateful unit has one output, so two registers store the fingerprint and time of a slot's
+// response and the step of the last packet. A stateful unit cannot shift; its math unit multiplies a cell by one constant
+// fraction. So the window's bytes are multiplied by 3/4 after one to seven steps; after more steps only the packet itself counts.
 #ifndef SLUICE_TNA_RATE_CELLS_P4
 #define SLUICE_TNA_RATE_CELLS_P4
 
-// The outputs of two stateful units, from which the operation on the bytes follows.
+// The outputs of two stateful units, which determine the operation on the window's bytes.
 struct rate_left_t {
-    compared_t owner;         // of rate_flow: whether the slot belongs to this response, and whether it is free
-    compared_t steps;         // of rate_last: whether no step, and whether eight steps have passed since the last packet
+    compared_t owner;         // from rate_flow: whether the slot belongs to this response, and whether the slot is free
+    compared_t steps;         // from rate_last: whether the last packet was in this step, and whether eight steps have passed
+                              // since
 }
 
-// One CRC-32, over an order of fields that no other hash uses; the protocol is always TCP. The low bits are the slot. All 32 bits
-// are the fingerprint, since stateful units have inputs of whole bytes. Responses are sampled by the fingerprint, so that every
-// slot is used whatever the share.
+// Computes a response's slot and fingerprint: one CRC-32 over an order of fields that no other hash uses (the protocol is always
+// TCP). The low bits are the slot. All 32 bits are the fingerprint, because the inputs of stateful units are whole bytes. The
+// sample of responses is selected by the fingerprint's high bits, so that every slot is used whatever the sampled share is.
 control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     Hash<rate_key_t>(HashAlgorithm_t.CRC32) hash_key;
 
@@ -22,8 +23,8 @@ control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     }
 }
 
-// The response that has a slot, and the time of its last packet. A slot is free if that time is 32 steps before `now`, which is a
-// constant of the register. A second register has the step of the last packet.
+// The response that occupies a slot, and the time of its last packet. A slot is free if this time is more than 32 steps
+// (RATE_SLOT_TICKS, a constant of the register) before `now`. A second register stores the step of the last packet.
 struct rate_flow_t {
     bit<32> fingerprint;
     bit<32> last;
@@ -74,8 +75,8 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t step
     }
 }
 
-// The bytes in a response's window. The output of the math unit can be added to a cell, but not to an input. So the bytes of a
-// later step's first packet wait in the second word, until the next step that follows.
+// The bytes in a response's window. The unit adds the math unit's output only to a word of the cell, not to an input. So the size
+// of the first packet of a step is stored in the word `first`, and is added at the first packet of the next step.
 struct rate_bytes_t {
     bit<32> bytes;
     bit<32> first;

@@ -1,5 +1,5 @@
 // Writes translated addresses and ports into the headers, also of the packet inside an ICMP error. The destination address of a
-// request is written by translate's table instead.
+// request is already written by the table of the stage translate.
 #ifndef SLUICE_TNA_REWRITE_P4
 #define SLUICE_TNA_REWRITE_P4
 
@@ -38,7 +38,7 @@ control Rewrite(inout headers_t hdr, inout metadata_t meta) {
         hdr.inner_transport.dst_port = meta.endpoint_port;
     }
 
-    // An ICMP error that the server itself sends, not a router on the way.
+    // For an ICMP error that is sent by the server itself, not by a router between server and switch.
     @hidden
     action answer_own_error() {
         answer_error();

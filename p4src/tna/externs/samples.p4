@@ -1,4 +1,4 @@
-// Random numbers, and the ring of sampled destinations.
+// Draws random numbers, and writes sampled destinations into a ring.
 #ifndef SLUICE_TNA_SAMPLES_P4
 #define SLUICE_TNA_SAMPLES_P4
 
@@ -10,7 +10,7 @@ control Draw(in bit<32> share, out bit<16> drawn) {
     }
 }
 
-// `sample_next` counts all samples; its low bits are the place of the next sample.
+// Writes a destination into the ring. `sample_next` counts all samples; its low bits are the next sample's index in the ring.
 control SampleRing(in bit<32> sampled, in ipv4_t destination) {
     bit<32> place;
 

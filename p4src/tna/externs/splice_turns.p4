@@ -1,4 +1,5 @@
-// The turns of content connections: empty on Tofino 1, which does not switch by content (tna2/externs/splice_turns.p4).
+// Empty controls: Tofino 1 has no content switching. Tofino 2's version (tna2/externs/splice_turns.p4) stores which device
+// translates a content connection.
 #ifndef SLUICE_TNA_SPLICE_TURNS_P4
 #define SLUICE_TNA_SPLICE_TURNS_P4
 

@@ -1,38 +1,39 @@
-// The operation of a packet on its slot: on the key, and on the state. A SYN after a handshake's last ACK opens a new connection: clients
-// abandon connections without notice (Linux delays a FIN while data is unacknowledged), and use their ports again.
+// Determines the operation of a packet on its slot's key and state. A SYN after a handshake's last ACK opens a new connection,
+// because clients abandon connections without notice (Linux delays a FIN while data is unacknowledged) and reuse their ports.
 //
-// This is one table, since conditions would need a table for each leaf. (It reads the payload's length itself, since the event `payload` is
-// known only a stage later.) v1model's key contains the state, here it does not. So a client's payload keeps the slot. A server's bare ACK
-// does not, since a connection's last segment may be such an ACK. A server's FIN leaves the slot the linger time, whichever side closed first.
+// This is one table, because conditions would need a table for each case. (The table reads the payload's length, because the
+// event `payload` is set only a stage later.) Unlike on v1model, the key does not contain the state. So payload of either side
+// renews the slot's time. A bare ACK does not, because it may be the connection's last segment. After a server's FIN the slot
+// expires after the linger time, also if the client closes later.
 #ifndef SLUICE_TNA_STEPS_P4
 #define SLUICE_TNA_STEPS_P4
 
 // The operation of a packet on a key of the connection table.
 enum bit<8> KeyOp {
-    look      = 0,   // packets in mid-connection: finds a matching key, however old
-    look_live = 1,   // a SYN that may not claim a slot, or not yet: finds a matching key that has not expired
-    claim     = 2,   // a SYN: finds a matching key that has not expired, or takes a vacant slot
-    renew     = 3,   // the second pass of a SYN whose server takes no new connections: takes its own slot again
-    touch     = 4,   // writes the later of the matching key's time and this packet's
-    close     = 5    // writes this packet's time into a matching key
+    look      = 0,   // a packet other than a SYN: finds a matching key of any age
+    look_live = 1,   // a SYN that may not claim a slot in this pass: finds a matching key that has not expired
+    claim     = 2,   // a SYN: finds a matching key that has not expired, or claims a vacant slot
+    renew     = 3,   // second pass of a SYN whose server takes no new connections: claims the connection's slot again
+    touch     = 4,   // writes the packet's time into a matching key, if the key's time is earlier
+    close     = 5    // writes the packet's time into a matching key
 }
 
 struct step_t {
     KeyOp    op;
-    ticks_t  time;                // the time that a key is compared with (a stateful unit has no input for a second one)
-    PinState expected;            // the state steps to `next` if it is `expected`,
+    ticks_t  time;                // the time that a key's time is compared with (a stateful unit has no input for a second time)
+    PinState expected;            // the state becomes `next` if it equals `expected`
     PinState next;
-    bit<1>   or_later;            // or, if this is 1, not below `expected`
+    bit<1>   or_later;            // 1: the state also becomes `next` if it is above `expected`
 }
 
 control Steps(in metadata_t meta, in decided_t decided, in times_t times, out step_t step) {
-    ticks_t pending;              // how far before now the written time lies: the idle time less the time for which the slot is
-                                  // to be kept
+    ticks_t pending;              // ticks that the written time is before `now`: the idle time minus the state's time-out (below:
+                                  // likewise)
     ticks_t answered;
     ticks_t linger;
     ticks_t age;
 
-    // One step in each action, so that a stateful unit gets fields, not sums.
+    // Computes the differences in separate actions, because the inputs of a stateful unit must be fields, not sums.
     @hidden
     action ages() {
         pending = times.idle - times.pending;
@@ -57,12 +58,12 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
     table by_event {
         key = {
             meta.event      : ternary @name("event");
-            meta.server     : ternary @name("server");      // 0: from a client
+            meta.server     : ternary @name("server");      // 0: the packet is from a client
             meta.payload    : ternary @name("payload");
             decided.refused : ternary @name("refused");
             decided.looks   : ternary @name("looks");
             meta.pass       : ternary @name("pass");
-            meta.preferred  : ternary @name("preferred");   // 0: there is no server to claim a slot for
+            meta.preferred  : ternary @name("preferred");   // 0: no server was drawn, so no slot is claimed
         }
         actions = { steps; }
         const entries = {

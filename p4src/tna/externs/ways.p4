@@ -1,11 +1,11 @@
-// The two ways of the connection table, and how packets use them.
+// The two ways (hash arrays) of the connection table, and how packets access the ways.
 #ifndef SLUICE_TNA_WAYS_P4
 #define SLUICE_TNA_WAYS_P4
 
 #include "pin_cells.p4"
 #include <externs/splice_turns.p4>
 
-// Finds the way that a SYN may claim in its second pass.
+// Finds the way (1 or 2) in which a SYN may claim a slot in its second pass; 0: no slot is vacant.
 control Vacancy(in look_t lookup_1, in compared_t result_1, in look_t lookup_2, in compared_t result_2, inout bit<8> vacant) {
     @hidden
     action is(bit<8> way) {
@@ -35,14 +35,14 @@ control Vacancy(in look_t lookup_1, in compared_t result_1, in look_t lookup_2, 
     }
 }
 
-// Finds a packet's connection in one of two ways or claims a slot for it, reads or writes its pin, and steps its state. A request
-// goes to the server that its connection is pinned to. Without a pin it goes to the stable choice; a SYN that passes once more
-// goes to its choice.
+// Finds a packet's connection in one of two ways or claims a slot for it, reads or writes the slot's server, and updates the
+// state. A request goes to the server to which its connection is pinned. Without a pin, a request goes to the stable choice, but
+// a SYN that will pass once more goes to its choice.
 //
-// Both ways are accessed side by side, since the operation on each is known beforehand. In its first pass a SYN only looks, and
-// keeps which way was vacant. In its second pass it claims that way and looks in the other. (If another SYN has claimed that slot
-// in between, the slot stays with that SYN, and this connection goes without a pin.) If both ways hold the connection, way 1
-// counts.
+// Both ways are accessed in parallel, because the operation on each way is known beforehand. In its first pass a SYN only looks
+// up its connection, and stores which way was vacant. In the second pass the SYN claims a slot in this way, and looks up its
+// connection in the other way. (If another SYN has claimed the slot meanwhile, this SYN's connection gets no pin.) If both ways
+// contain the connection, way 1 is used.
 control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     PinKey1() key_1;
     PinKey2() key_2;

@@ -1,9 +1,9 @@
-// Logarithms of weights, for the comparison of loads.
+// Computes logarithms of weights, for the comparison of servers' loads per weight.
 #ifndef SLUICE_TNA_WEIGHTS_P4
 #define SLUICE_TNA_WEIGHTS_P4
 
-// 32 times the binary logarithm of a weight, plus a summand, from the weight's highest four bits. A weight of 0 gives the summand
-// alone.
+// Computes 32 times the binary logarithm of a weight, plus a summand, from the weight's highest four bits. A weight of 0 yields
+// only the summand.
 control WeightLogarithm(in weight_t weight, in bit<16> summand, out bit<16> logarithm) {
     @hidden
     action is(bit<16> value) {

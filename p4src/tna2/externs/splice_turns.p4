@@ -1,22 +1,23 @@
-// The turns of content connections: a 16-bit cell for each slot; each way has a register of its own, in the stage of its server cells.
+// Stores the turn of each content connection, i.e. which device translates it: a 16-bit cell for each slot, in one register for
+// each way.
 //
-//     bit 15  1: the switch's ("spliced"); 0: its agent's
-//     14..10  the shift of the server's windows, a signed number
-//       9..0  the agent: a server, whose number is below SERVERS
+//     bit 15  1: the switch translates the connection ("spliced"); 0: its agent does
+//     14..10  the left shift of the server's windows, a signed number
+//       9..0  the agent's number: that of a server, below SERVERS
 //
-// In an agent's turn the cell equals the agent's number: a client's packets go to that server.
+// While the agent translates, the cell equals the agent's number, so it is also the server to which the client's packets go.
 //
-//     begin   for an agent's SYN that has claimed the slot: writes the agent
-//     ask     for an agent's other SYNs: in an agent's turn, gives the connection to this agent
-//     order   for the splice order of the connection's agent: ends its turn. The same order again finds its own value
+//     begin   for an agent's SYN that has claimed the slot: writes the agent's number
+//     ask     for any other SYN of an agent: writes the agent's number, unless the connection is spliced
+//     order   for a splice order of the connection's agent: writes the order's value. For a repeated order: reports that value
 #ifndef SLUICE_TNA2_SPLICE_TURNS_P4
 #define SLUICE_TNA2_SPLICE_TURNS_P4
 
-// The cell's results for an agent.
-const granted_t GRANTED = 2;           // the agent has the connection, or its splice is carried out
+// Results of an agent's access to the cell.
+const granted_t GRANTED = 2;           // the connection now belongs to the agent, or the order is carried out
 const granted_t GRANTED_BEFORE = 4;    // the cell already has the order's value
 
-// An agent of another content service than the packet's has no slot.
+// Returns whether a packet may have a slot: an agent of another content service may not.
 bool may_have_slot(in Content content, in server_id_t agent) {
     return content != Content.agent || agent != 0;
 }

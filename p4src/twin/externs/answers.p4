@@ -1,2 +1,2 @@
-// Answers: Tofino's control.
+// Answers: the twin uses Tofino's control.
 #include "../../tna/externs/answers.p4"

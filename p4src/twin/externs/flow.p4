@@ -1,2 +1,2 @@
-// Flow: Tofino's control.
+// Flow: the twin uses Tofino's control.
 #include "../../tna/externs/flow.p4"

@@ -1,4 +1,4 @@
-// Lengths: Tofino's controls. v1model's program can also remove a header's IPv4 options, and so can the twin.
+// Lengths: the twin uses Tofino's controls. Unlike Tofino, the twin removes IPv4 options from a header, like the v1model program.
 #ifndef SLUICE_TWIN_LENGTHS_P4
 #define SLUICE_TWIN_LENGTHS_P4
 

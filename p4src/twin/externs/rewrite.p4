@@ -1,4 +1,4 @@
-// Tofino's rewrite of translated headers, and the fields that v1model's checksums need besides.
+// Rewrites translated headers by Tofino's control, and also sets the fields that the checksums of the v1model program need.
 #ifndef SLUICE_TWIN_REWRITE_P4
 #define SLUICE_TWIN_REWRITE_P4
 

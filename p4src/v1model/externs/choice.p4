@@ -1,15 +1,16 @@
-// Action selectors: draw a server from a service's weighted members, by a hash of the connection or evenly. Without members the result
-// stays 0.
+// Action selectors: draw a server from a service's weighted members, by a hash of the connection or evenly. If a group has no
+// members, the result stays 0.
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
-// A draw computes a position in a group, hence `identity`: the connection's hash, or a point of the unit interval times the group's size.
-// Members of a group lie in the order in which they were written, all places of a server side by side.
+// The program computes a position in the group, so the selectors use the algorithm `identity`. The position is the connection's
+// hash, or a point of the unit interval times the group's size. Members of a group are in the order in which they were written,
+// so all places of a server are adjacent.
 
-// Draws by the weights that follow from R.
+// Draws a server by the weights that follow from the metric R.
 //
-// Even draws: each service has a Weyl sequence, the multiples of the golden ratio modulo 1. The next point lies in the largest gap between
-// the earlier points, so that a server's turns are about as far apart as its weight implies.
+// Even draws: each service has a Weyl sequence, the multiples of the golden ratio modulo 1. The next point is in the largest gap
+// between the earlier points, so that the draws of a server are spaced about as evenly as its weight permits.
 control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t others, inout bit<16> point) {
     const bit<32> GOLDEN = 0x9e3779b9;      // 2^32 times the fraction of the golden ratio
 
@@ -45,7 +46,7 @@ control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t 
                 hash(draw, HashAlgorithm.crc32, 32w0,
                      { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
                      64w0x100000000);
-                // So each bit differs in two of an agent's three further attempts.
+                // The factor changes each bit of the hash in two of an agent's three further attempts.
                 draw = draw ^ ((bit<32>)meta.attempt * 0x55555555);
             } else {
                 draw_point.read(last, (bit<32>)meta.service);
@@ -58,12 +59,13 @@ control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t 
     }
 }
 
-// Draws the other server of a second look, by the same weights: by a hash over another order of fields, or by the next point of the
-// sequence. A small pool has a group for each server, without that server (the group's number is the server's). A large pool has one group
-// of all servers (its number is SERVERS or more).
+// Draws the second server of a second look by the same weights, by a hash over another order of fields or by the next point of
+// the sequence. A small pool has one group for each server: it contains all other servers, and its number is the server's. A
+// large pool has one group of all servers, whose number is SERVERS or more.
 //
-// For a service with three or four looks, one draw selects all further servers: a member also names the servers that lie half a group, or
-// one and two thirds of a group, further on. Each server still has its share of places, and no server is looked at twice.
+// For a service that compares three or four servers, one draw selects all further servers: a member also contains the servers
+// that are half a group, or one third and two thirds of a group, after it. Each server still has its share of places, and no
+// server is drawn twice.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     bit<32> draw = 0;
 
@@ -113,7 +115,7 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
     }
 }
 
-// Draws by the weights of capacity.
+// Draws a server by the weights that follow from the servers' capacities.
 control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
     @id(PROFILE_CAPACITIES)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) capacities;

@@ -1,17 +1,17 @@
-// The memory of admitted clients: one read-modify-write with at most two comparisons.
+// Stores which clients were admitted, and when, by one read-modify-write with at most two comparisons.
 #ifndef SLUICE_V1MODEL_CLIENTS_P4
 #define SLUICE_V1MODEL_CLIENTS_P4
 
-// A client of a destination: fingerprint in the upper bits, time of its last admitted SYN in the lower bits.
+// A cell for a client of a destination: fingerprint in the upper bits, time of the client's last admitted SYN in the lower bits.
 typedef bit<(32 - ADMITTED_CLIENT_BITS)> client_fingerprint_t;
 typedef bit<(64 - ADMITTED_CLIENT_BITS)> admitted_client_t;
 #define CLIENT_FINGERPRINT 63 - ADMITTED_CLIENT_BITS:32
 #define CLIENT_STAMP 31:0
 
-// A client that is not refused takes its cell, whichever client had it, so that the newest clients are remembered. A refused
-// client is known if the cell holds it with a time that is not before `oldest`; the time is then renewed. One CRC-32 gives cell
-// and fingerprint. For one destination it is a bijection of the client's address, so that no two clients of a destination are
-// mistaken for each other.
+// A client that is not refused overwrites the cell of its hash, so that the newest clients are stored. A refused client is known
+// if the cell contains this client with a time that is not before `oldest`; the time is then updated. One CRC-32 yields both cell
+// and fingerprint. For one destination the CRC is a bijection of the client's address, so that no two clients of a destination
+// are mistaken for each other.
 control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> remembers, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     @id(REGISTER_ADMITTED_CLIENTS)

@@ -1,19 +1,19 @@
-// Counters that operators read; no algorithm depends on them.
+// Counters for operators; no algorithm depends on these counters.
 #ifndef SLUICE_V1MODEL_COUNTERS_P4
 #define SLUICE_V1MODEL_COUNTERS_P4
 
-// Counters with a cell for each service.
+// Counters with one cell for each service.
 control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     @id(COUNTER_OFFERED)
     counter(SERVICES, CounterType.packets) offered;       // SYNs
     @id(COUNTER_REFUSED)
     counter(SERVICES, CounterType.packets) refused;       // SYNs that admission refused
     @id(COUNTER_CLAIMED)
-    counter(SERVICES, CounterType.packets) claimed;       // connections that were pinned
+    counter(SERVICES, CounterType.packets) claimed;       // connections that got a slot
     @id(COUNTER_UNPINNED_NEW)
     counter(SERVICES, CounterType.packets) unpinned_new;  // SYNs that found both ways of the connection table taken
     @id(COUNTER_UNPINNED_MID)
-    counter(SERVICES, CounterType.packets) unpinned_mid;  // any other packet without a pin
+    counter(SERVICES, CounterType.packets) unpinned_mid;  // other packets without a pin
 
     apply {
         bit<32> service = (bit<32>)meta.service;
@@ -36,8 +36,8 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     }
 }
 
-// Counters of the whole switch: each packet counts once in `verdicts`, and once more in `punts` or `punts_limited` if a stage
-// gave a reason to punt it.
+// Counters of the whole switch. Each packet is counted in `verdicts`; a packet that a stage has a reason to punt is also counted
+// in `punts` or `punts_limited`.
 control VerdictCounters(in verdict_t verdict, in PuntReason punt_reason) {
     @id(COUNTER_VERDICTS)
     counter(REASONS, CounterType.packets_and_bytes) verdicts;

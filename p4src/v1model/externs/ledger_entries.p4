@@ -1,4 +1,4 @@
-// Decides which count of the ledger a packet raises, by conditions.
+// Decides which count of the ledger (SYNs to a server and its answers) a packet increments, by conditions.
 #ifndef SLUICE_V1MODEL_LEDGER_ENTRIES_P4
 #define SLUICE_V1MODEL_LEDGER_ENTRIES_P4
 

@@ -1,8 +1,8 @@
-// Lengths that headers give in units of four bytes.
+// Computes lengths in bytes from header fields in units of four bytes, and how many bytes a packet lacks.
 #ifndef SLUICE_V1MODEL_LENGTHS_P4
 #define SLUICE_V1MODEL_LENGTHS_P4
 
-// Whether the switch can remove a header's IPv4 options (refusal).
+// true, because the switch can remove IPv4 options from a header (used in the stage refusal).
 const bool TAKES_OPTIONS_OFF = true;
 
 control Bytes(in bit<4> words, out bit<16> bytes) {
@@ -11,7 +11,7 @@ control Bytes(in bit<4> words, out bit<16> bytes) {
     }
 }
 
-// A 16-bit length as a number of 32 bits.
+// Widens a 16-bit length to 32 bits.
 control Widened(in bit<16> bytes, out bit<32> number) {
     apply {
         number = (bit<32>)bytes;
@@ -29,8 +29,8 @@ control FrameMissing(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Computes how many bytes are missing of the transport header, or of the length that it gives, and how long a segment's payload
-// is.
+// Computes how many bytes a packet lacks of its transport header or of the length in that header, and the length of a TCP
+// segment's payload.
 control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata_t meta) {
     @hidden
     action open_segment() {
@@ -58,7 +58,7 @@ control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata
         } else if (hdr.udp.isValid()) {
             if (hdr.udp.length < 8) {
                 meta.lengths.transport_missing = 0xffff;
-            } else if (hdr.ipv4.more_fragments == 0) {    // in a fragment, the length is that of the whole datagram
+            } else if (hdr.ipv4.more_fragments == 0) {    // a fragment has the whole datagram's length
                 open_datagram();
             }
         } else if (hdr.icmp.isValid()) {

@@ -1,13 +1,14 @@
-// The registers of the second look, with a cell for each server. Open connections (32 bits) have four copies, since one pass
-// reads the loads of up to four servers, and a register is accessed once. So have the connections among them that ended unseen.
-// Whether a server refuses (8 bits) has three copies: for the first server drawn it does not matter.
+// The registers of the second look, with one cell for each server. Each number of open connections (32 bits) is stored in four
+// registers, because one pass reads the loads of up to four servers, and can access a register only once. Each number of
+// connections whose end the switch did not see is also stored in several registers. Whether a server refuses connections (8 bits)
+// is stored in three registers, because it is irrelevant for the first server drawn.
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
 #include "../idle_servers.p4"
 
-// Whether servers refuse connections: a server's RST in answer to a SYN writes 1, its SYN-ACK writes 0. Read for the servers that
-// a SYN has drawn.
+// Stores whether servers refuse connections: a server's RST that answers a SYN writes 1, and the server's SYN-ACK writes 0. For a
+// SYN, reads the cells of the servers drawn.
 control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t other, in server_id_t third, in server_id_t fourth) {
     @name(".SluiceIngress.second_look.cells.refusing_other")
     @id(REGISTER_REFUSING_OTHER)
@@ -25,7 +26,7 @@ control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t ot
             refusing_third.read(meta.more.third_refuses, (bit<32>)third);
             refusing_fourth.read(meta.more.fourth_refuses, (bit<32>)fourth);
         } else if (meta.path == Path.from_server && (meta.state == PinState.pending || meta.state == PinState.reopening)) {
-            // A RST in answer to a SYN has an acknowledgement (RFC 9293, section 3.10.7.1).
+            // A RST that answers a SYN has the flag ACK (RFC 9293, section 3.10.7.1).
             if (meta.event == Event.reset && hdr.tcp.ack == 1) {
                 refusing_other.write((bit<32>)meta.server, 1);
                 refusing_third.write((bit<32>)meta.server, 1);
@@ -39,8 +40,8 @@ control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t ot
     }
 }
 
-// Reads the loads of the choice and of the other servers, or changes the load of the packet's server in all copies. A server's
-// load is the number of slots that name it and are open, whatever happens to the packet.
+// Reads the loads of all servers drawn, or changes the load of the packet's server in all registers. A server's load is the
+// number of slots that contain the server and are in an open state, whether or not the packet is dropped.
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     @id(REGISTER_LOAD_FIRST)
     register<bit<32>>(SERVERS) load_first;
@@ -61,7 +62,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         bool was_open = meta.state < PinState.server_closing;
         meta.loads.look = 0;
         if (meta.pinned == 0) {
-            meta.loads.look = 1;            // the SYN passes once more
+            meta.loads.look = 1;            // the SYN will pass once more
             other = meta.loads.other;
             third = meta.more.third;
             fourth = meta.more.fourth;
@@ -71,7 +72,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
             change = was_open ? 32w0xffffffff : 1;
         }
         if (meta.next_pass == Pass.move) {
-            change = was_open ? 32w0xffffffff : 0;        // the pin leaves this server
+            change = was_open ? 32w0xffffffff : 0;        // the next pass moves the pin to another server
         }
         if (meta.loads.look == 1 || change != 0) {
             load_first.read(meta.loads.load, (bit<32>)meta.server);
@@ -94,7 +95,8 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
     }
 }
 
-// Connections that are counted in the loads but ended unseen. Written by the controller, the same value in all copies.
+// Reads the number of connections that are counted in the loads, but whose end the switch did not see. The controller writes each
+// server's number into all registers.
 control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stale, out bit<32> other_stale) {
     @id(REGISTER_STALE_FIRST)
     register<bit<32>>(SERVERS) stale_first;
@@ -107,13 +109,14 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
     }
 }
 
-// Prefers the other server if, with one more connection, it has less load for its weight than the first server with one more. The
-// difference must be an eighth; otherwise the rounding of weights (86, 85, 85) would decide what the draw should decide. (Tofino,
-// which cannot multiply, subtracts logarithms from a table.) A negative load is a count that lags for a moment, and is taken as
-// 0. A server that refuses connections is not preferred.
+// Prefers the second server drawn if its load per weight, with one more connection, would be less than that of the first server
+// with one more connection. The difference must be an eighth, because the rounding of weights (86, 85, 85) must not decide
+// between equal servers. (Tofino cannot multiply, and subtracts logarithms instead.) A negative load occurs while counts lag, and
+// is treated as 0. A server that refuses connections is not preferred.
 //
-// If the lighter of the two has an open connection, or if `seeks` is set, an idle server is taken instead. If there is no idle
-// server, a third and a fourth server are compared with the lightest so far, as long as that has an open connection.
+// If the server preferred so far has an open connection, or if `seeks` is set, an idle server is preferred instead. If there is
+// no idle server, a third and a fourth server are compared with the preferred server, while the preferred server has an open
+// connection.
 control Lighter(inout metadata_t meta) {
     @id(REGISTER_STALE_THIRD)
     register<bit<32>>(SERVERS) stale_third;
@@ -135,7 +138,7 @@ control Lighter(inout metadata_t meta) {
         }
 
     apply {
-        bit<32> first = meta.loads.load - meta.loads.stale;             // both wrap
+        bit<32> first = meta.loads.load - meta.loads.stale;             // both counts wrap
         bit<32> second = meta.loads.other_load - meta.loads.other_stale;
         if (first[31:31] == 1) {
             first = 0;

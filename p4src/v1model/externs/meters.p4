@@ -1,8 +1,9 @@
-// Token buckets. An unconfigured bucket is always green. Green and yellow are admitted, red is refused.
+// Token buckets. A bucket that is not configured always returns green. Green and yellow packets are admitted, red ones are
+// refused.
 #ifndef SLUICE_V1MODEL_METERS_P4
 #define SLUICE_V1MODEL_METERS_P4
 
-const bit<8> REFUSED = 2;              // red, as the meter returns it
+const bit<8> REFUSED = 2;              // the value that a meter returns for red
 
 // Limits the new connections to each service.
 control AdmissionMeter(in service_id_t service, out bit<8> refused) {
@@ -28,7 +29,7 @@ control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Limits the new connections of clients that were admitted before, once the destination's limit is exceeded.
+// Limits the new connections of clients that the destination admitted before, when the destination's limit is exceeded.
 control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     @id(METER_RETURNING_LIMIT)
     meter(DESTINATIONS, MeterType.packets) returning_limit;

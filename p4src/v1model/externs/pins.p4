@@ -1,18 +1,19 @@
-// Operations of packets on a key cell of the connection table: fingerprint, state, and the time of the last packet that counted.
+// Operations of packets on a key of the connection table: fingerprint, state, and the time from which the slot's time-out counts.
 #ifndef SLUICE_V1MODEL_PINS_P4
 #define SLUICE_V1MODEL_PINS_P4
 
-// The bits of a key: 63 in all, since Thrift carries signed 64-bit values.
+// The fields of a key, which has 63 bits, because Thrift transmits signed 64-bit values.
 const int FINGERPRINT_BITS = 27;
 typedef bit<(FINGERPRINT_BITS)> fingerprint_t;
 typedef bit<(FINGERPRINT_BITS + 36)> pin_key_t;
 #define KEY_FINGERPRINT FINGERPRINT_BITS + 35:36
-#define KEY_STATE 35:32                // a PinState
+#define KEY_STATE 35:32                // the connection's PinState
 #define KEY_STAMP 31:0
 #define KEY_STATE_AND_STAMP 35:0
 
-// Computes the slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (CRCs are linear, so a salted CRC
-// would collide in way 2 exactly where it collides in way 1. The selectors use three more orders.)
+// Computes the slot in each way and the fingerprint: CRC-32 of the connection's fields in three orders. (With one order and a
+// salt for each way, two connections that collide in way 1 would also collide in way 2, because CRCs are linear. The selectors
+// use further orders.)
 control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     apply {
         hash(slot_1, HashAlgorithm.crc32, (pin_slot_t)0,
@@ -27,7 +28,7 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
     }
 }
 
-typedef bit<4> pin_state_t;          // a PinState, as wide as in a key
+typedef bit<4> pin_state_t;          // a PinState with the width that it has in a key
 
 const pin_state_t PENDING        = 0;
 const pin_state_t ANSWERED       = 1;
@@ -39,15 +40,16 @@ const pin_state_t CLIENT_RESET   = 6;
 const pin_state_t CLOSED         = 7;
 const pin_state_t RESET          = 8;
 
-// The result of a packet's operation on its slot.
+// The result of a packet's operation on a slot of the connection table.
 struct found_t {
-    bit<1>      hit;              // the slot holds the packet's connection
-    bit<1>      vacant;           // no connection has a right to the slot any more: a SYN may claim it
-    pin_state_t before;           // the slot's state before; of a vacant slot, the state of its last connection
+    bit<1>      hit;              // the slot belongs to the packet's connection
+    bit<1>      vacant;           // the slot belongs to no connection any more: a SYN may claim the slot
+    pin_state_t before;           // the slot's state before the packet; for a vacant slot, the last state of its previous
+                                  // connection
     pin_state_t after;
 }
 
-// Ticks for which a slot is kept in a state.
+// Returns the time-out in ticks of a slot in a state.
 ticks_t lifetime(in pin_state_t state, in times_t times) {
     ticks_t time = times.idle;
     if (state == PENDING) {
@@ -62,10 +64,11 @@ ticks_t lifetime(in pin_state_t state, in times_t times) {
     return time;
 }
 
-// A SYN keeps a live connection, but does not extend its time, since any host can send SYNs. With `claims` it takes a vacant
-// slot. On a content connection a SYN changes no state; if the connection has begun to end, its slot is vacant, since its client
-// has proved to an agent that it opens a new one. A client's own SYN claims nothing. It frees the slot of an earlier connection
-// with the same ports that has ended on both sides or expired, so that the client's next packets go to an agent.
+// Applies a SYN to a slot. A SYN does not renew the time of a live connection, because any host can send SYNs. With `claims`, a
+// SYN claims a vacant slot. On a content connection a SYN changes no state; if the connection has begun to end, its slot is
+// vacant, because its client has proved to an agent that the client opens a new connection. A content client's SYN claims no
+// slot. It frees the slot of an earlier connection with the same ports that has ended on both sides or expired, so that the
+// client's next packets go to an agent.
 void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t outcome) {
     bool match = cell[KEY_FINGERPRINT] == fingerprint;
     outcome.hit = 0;
@@ -94,10 +97,11 @@ void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint
     }
 }
 
-// Any other packet of the client. Only the ACK that ends a handshake keeps the slot: only the server can check the sequence
-// numbers of other packets, and its answer keeps the slot. A FIN shortens nothing; after a RST the slot is kept as long as for a
-// half-closed connection. An agent's RST ends its connection to the server for good. Packets that the server has sent before do
-// not revive the slot; otherwise the agent's next SYN would go to that server, whatever the SYN's group.
+// Applies any other packet of a client to a slot. Only the ACK that ends a handshake renews the slot's time: only the server can
+// check the sequence numbers of later packets, and the server's answers renew the time. A FIN does not shorten the time-out;
+// after a RST the time-out is that of a half-closed connection. An agent's RST closes its connection to the server finally: late
+// packets of the server do not reopen the slot, because otherwise the agent's next SYN would go to this server, whatever the
+// SYN's group.
 void step_request(in Event event, in Content content, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
     outcome.hit = 0;
     outcome.vacant = 0;
@@ -128,9 +132,9 @@ void step_request(in Event event, in Content content, in fingerprint_t fingerpri
     }
 }
 
-// A packet of the server that the slot names (`own`), or of another server, which changes nothing. Packets of the pinned server
-// keep the slot, and undo states that other hosts caused in the client's name. In a pass `close` the switch has ended the
-// connection at both ends.
+// Applies a server's packet to a slot. A packet of the slot's server (`own`) renews the slot's time, and reverts states that
+// other hosts caused in the client's name. A packet of another server changes nothing. In a pass `close` the switch has closed
+// the connection at both ends.
 void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
     outcome.hit = 0;
     outcome.vacant = 0;
@@ -161,7 +165,7 @@ void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t f
     }
 }
 
-// The client's ACK after which the pin names the server that answered the client's new SYN.
+// Applies the client's ACK that moves the pin to the server that answered the client's new SYN.
 void step_move(in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
     outcome.hit = 0;
     outcome.vacant = 0;

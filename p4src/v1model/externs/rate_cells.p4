@@ -1,22 +1,23 @@
-// Cells of the response rates: two registers, each with one read-modify-write of at most two comparisons.
+// The two registers of the response rates; a packet does one read-modify-write with at most two comparisons on each.
 #ifndef SLUICE_V1MODEL_RATE_CELLS_P4
 #define SLUICE_V1MODEL_RATE_CELLS_P4
 
-// The fraction of a response's window that a packet keeps, by the steps that have passed since the last packet.
+// The factor by which a packet multiplies the bytes in a response's window, by the steps that have passed since the last packet.
 enum bit<8> RateOp {
-    none            = 0, // the slot belongs to another response: nothing is counted
-    start           = 1, // a new response: the window holds only the packet's bytes
-    keep            = 2, // 0 steps: all
-    seven_eighths   = 3, // 1 step
-    three_quarters  = 4, // 2 or 3 steps
-    nine_sixteenths = 5, // 4 to 7 steps
-    three_eighths   = 6, // 8 to 15 steps
-    quarter         = 7  // 16 to 31 steps
+    none            = 0, // the slot belongs to another response: the packet is not counted
+    start           = 1, // a new response: the window contains only the packet's bytes
+    keep            = 2, // 0 steps: factor 1
+    seven_eighths   = 3, // 1 step: factor 7/8
+    three_quarters  = 4, // 2 or 3 steps: factor 3/4
+    nine_sixteenths = 5, // 4 to 7 steps: factor 9/16
+    three_eighths   = 6, // 8 to 15 steps: factor 3/8
+    quarter         = 7  // 16 to 31 steps: factor 1/4
 }
 typedef RateOp rate_left_t;
 
-// One CRC-32, over an order of fields that no other hash uses. Its low bits are the slot, the other bits the fingerprint.
-// Responses are sampled by the fingerprint, so that every slot is used whatever the share.
+// Computes a response's slot and fingerprint: one CRC-32 over an order of fields that no other hash uses. Its low bits are the
+// slot, the other bits the fingerprint. The sample of responses is selected by the fingerprint, so that every slot is used
+// whatever the sampled share is.
 control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     apply {
         if (meta.path == Path.routed) {
@@ -32,13 +33,14 @@ control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     }
 }
 
-// The response that has a slot: fingerprint in the upper bits, time of its last packet in the lower bits.
+// The response that occupies a slot: fingerprint in the upper bits, time of the response's last packet in the lower bits.
 typedef bit<(64 - RATE_FLOW_BITS)> rate_flow_t;
 #define RATE_FLOW_FINGERPRINT 63 - RATE_FLOW_BITS:32
 #define RATE_FLOW_TIME 31:0
 
-// A slot is free if that time is more than 32 steps before `now`, or was never written. Here no time is after `now`, so that 32
-// bits distinguish times of 50 days. `step_mask`: a mask of the time bits that count whole steps.
+// Decides how a packet changes its response's window. A slot is free if its time is more than 32 steps before `now`, or was never
+// written. No stored time is after `now`, so 32 bits distinguish times of 50 days. `step_mask` selects the time bits that count
+// whole steps.
 control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t step_mask, in rate_time_t eight_steps, out rate_left_t update) {
     @id(REGISTER_RATE_FLOW)
     register<rate_flow_t>(RATE_FLOWS) rate_flow;
@@ -49,7 +51,7 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t step
         rate_fingerprint_t fingerprint = flow_key[31:RATE_FLOW_BITS];
         rate_flow.read(cell, (bit<32>)slot);
         rate_time_t last = cell[RATE_FLOW_TIME];
-        // A step is a power of two, so the bits of the elapsed time from 2, 4, 8 or 16 steps on show whether so many steps have
+        // A step is a power of two, so the upper bits of the elapsed time show whether 2, 4, 8 or 16 steps have
         // passed.
         rate_time_t passed = (now & step_mask) - (last & step_mask);
         update = RateOp.none;
@@ -77,7 +79,7 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t step
     }
 }
 
-// The bytes in a response's window.
+// Updates the number of bytes in a response's window.
 control RateBytes(in rate_key_t flow_key, in rate_left_t update, in bit<16> size) {
     @id(REGISTER_RATE_BYTES)
     register<bit<32>>(RATE_FLOWS) rate_bytes;

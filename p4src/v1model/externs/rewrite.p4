@@ -1,5 +1,5 @@
 // Writes translated addresses and ports into the headers, also of the packet inside an ICMP error. The destination address of a
-// request is written by translate's table instead.
+// request is already written by the table of the stage translate.
 #ifndef SLUICE_V1MODEL_REWRITE_P4
 #define SLUICE_V1MODEL_REWRITE_P4
 

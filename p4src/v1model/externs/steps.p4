@@ -1,4 +1,4 @@
-// Parameters of a packet's operation on its slot: the times, and whether the packet is a SYN that may claim a slot in this pass.
+// Computes the parameters of a packet's operation on its slot: the time-outs, and whether a SYN may claim a slot in this pass.
 #ifndef SLUICE_V1MODEL_STEPS_P4
 #define SLUICE_V1MODEL_STEPS_P4
 

@@ -1,8 +1,9 @@
-// The two ways of the connection table, and how packets use them.
+// The two ways (hash arrays) of the connection table, and how packets access the ways.
 #ifndef SLUICE_V1MODEL_WAYS_P4
 #define SLUICE_V1MODEL_WAYS_P4
 
-// Looks up a server's packet in one way. The slot's server is read first, since only packets of that server change the key.
+// Looks up a server's packet in one way. The slot's server is read first, because only packets of the slot's server change the
+// key.
 control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_server, in metadata_t meta, in place_t place, in pin_slot_t slot,
                      inout server_id_t pin, inout found_t outcome) {
     pin_key_t before;
@@ -23,7 +24,7 @@ control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_serv
     }
 }
 
-// Looks up a SYN to a service in one way; with `claims` the SYN takes a vacant slot.
+// Looks up a SYN to a service in one way; with `claims`, the SYN claims a vacant slot.
 control SynLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, in bit<1> claims,
                   inout pin_key_t before, inout found_t outcome) {
     pin_key_t key;
@@ -38,8 +39,8 @@ control SynLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t pl
     }
 }
 
-// Writes the SYN's choice as the server of the slot that it claims. `evicted`: the server of the connection that the slot held
-// before.
+// Writes the SYN's choice as the server of the slot that the SYN claims. `evicted` is the server of the slot's previous
+// connection.
 control ClaimedPin(register<server_id_t> pin_server, inout metadata_t meta, in pin_slot_t slot, inout bit<1> claimed) {
     apply {
         pin_server.read(meta.evicted, (bit<32>)slot);
@@ -48,7 +49,7 @@ control ClaimedPin(register<server_id_t> pin_server, inout metadata_t meta, in p
     }
 }
 
-// For a further attempt of an agent whose connection held the slot: reads the server that has refused it.
+// For a further attempt of an agent: reads the server that has refused the connection, if the slot belonged to this connection.
 control RefusedPin(register<server_id_t> pin_server, inout metadata_t meta, in place_t place, in pin_slot_t slot, in pin_key_t before) {
     apply {
         if (meta.attempt != 0 && before[KEY_FINGERPRINT] == place.fingerprint) {
@@ -57,8 +58,8 @@ control RefusedPin(register<server_id_t> pin_server, inout metadata_t meta, in p
     }
 }
 
-// Looks up a SYN in way 2. The SYN claims a slot there only in its second pass, if the first found way 1 taken and way 2 vacant.
-// `vacant`: the slot is vacant and was not claimed.
+// Looks up a SYN in way 2. The SYN claims a slot there only in its second pass, if its first pass found way 1 taken and way 2
+// vacant. `vacant`: the slot is vacant and was not claimed.
 control SynInWay2(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
                   inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, inout bool vacant, inout found_t outcome) {
     SynLookup() lookup;
@@ -82,8 +83,8 @@ control SynInWay2(register<pin_key_t> pin_key, register<server_id_t> pin_server,
     }
 }
 
-// Looks up a SYN in way 1 if way 2 does not hold its connection, and claims a vacant slot there if the step `claims`. `vacant_2`:
-// the slot in way 2 is vacant, so that the SYN may claim it in a second pass.
+// Looks up a SYN in way 1 if its connection is not in way 2, and claims a vacant slot there if place.step.claims is 1.
+// `vacant_2`: the slot in way 2 is vacant, so that the SYN may claim it in a second pass.
 control SynInWay1(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
                   inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, in bool vacant_2, inout found_t outcome) {
     SynLookup() lookup;
@@ -105,7 +106,7 @@ control SynInWay1(register<pin_key_t> pin_key, register<server_id_t> pin_server,
     }
 }
 
-// Looks up any other packet to a service in one way.
+// Looks up a packet to a service, other than a SYN, in one way.
 control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, inout found_t outcome) {
     pin_key_t before;
     pin_key_t key;
@@ -124,7 +125,7 @@ control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_
     }
 }
 
-// Reads the server of a connection whose slot a request has found. A pass `move` moves the pin to the preferred server.
+// Reads the server from the slot of a request's connection. A pass `move` writes the preferred server into the slot first.
 control RequestPin(register<server_id_t> pin_server, in metadata_t meta, in pin_slot_t slot, inout server_id_t pin) {
     apply {
         pin_server.read(pin, (bit<32>)slot);
@@ -135,22 +136,22 @@ control RequestPin(register<server_id_t> pin_server, in metadata_t meta, in pin_
     }
 }
 
-// Completes a SYN's claim of a slot for its choice. A SYN that takes its own connection's slot anew before the handshake has
-// ended moves that connection.
+// Completes a SYN's claim of a slot for its choice. If the SYN claims the slot of its own connection again before the handshake
+// has ended, the connection has moved to another server.
 control Claim(inout metadata_t meta, in place_t place, in pin_key_t before, in pin_state_t state_before, inout server_id_t pin) {
     apply {
         pin = meta.choice;
         meta.claimed = 1;
         if (state_before >= SERVER_CLOSING) {
-            meta.evicted = 0;         // the connection before had ended
+            meta.evicted = 0;         // the previous connection had ended
         } else if (before[KEY_FINGERPRINT] == place.fingerprint && meta.evicted != 0 && meta.evicted != meta.choice
                    && (state_before <= ANSWERED || state_before == REOPENING)) {
-            meta.moved = 1;           // the handshake with the earlier server had not ended
+            meta.moved = 1;           // the handshake with the previous server had not ended
         }
     }
 }
 
-// Writes the lookup's result for later stages: the connection's state, its server, and whether the connection is pinned to that
+// Writes the look-up's result for later stages: the connection's state and server, and whether the connection is pinned to this
 // server.
 control LookupResult(inout metadata_t meta, in found_t outcome, in bit<1> claimed, in bit<1> undecided, in server_id_t pin) {
     apply {
@@ -174,12 +175,13 @@ control LookupResult(inout metadata_t meta, in found_t outcome, in bit<1> claime
     }
 }
 
-// Finds a packet's connection in one of two ways or claims a slot for it, reads or writes its pin, and steps its state. A request
-// goes to the server that its connection is pinned to. Without a pin it goes to the stable choice; a SYN that passes once more
-// goes to its choice.
+// Finds a packet's connection in one of two ways or claims a slot for it, reads or writes the slot's server, and updates the
+// state. A request goes to the server to which its connection is pinned. Without a pin, a request goes to the stable choice, but
+// a SYN that will pass once more goes to its choice.
 //
-// A SYN looks in way 2 before it claims way 1, since its connection may be there while way 1 has become vacant. That look
-// accesses way 2, so a SYN that finds way 1 taken and way 2 vacant claims way 2 in a second pass.
+// A SYN is looked up in way 2 before it claims a slot in way 1, because its connection may be in way 2 while way 1 has become
+// vacant. A pass accesses way 2 only once, so a SYN that finds way 1 taken and way 2 vacant claims its slot in way 2 in a second
+// pass.
 control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     @name(".SluiceIngress.connections.key_1.pin_key_1")
     @id(REGISTER_PIN_KEY_1)
@@ -205,7 +207,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     Claim() claim;
     LookupResult() result;
 
-    pin_key_t before;                // the key cell before a SYN changed it
+    pin_key_t before;                // the key before a SYN changed it
     server_id_t pin;
     bit<1> claimed;
     bool vacant_2;                   // the slot in way 2 is vacant and not claimed: a SYN may claim it in its second pass
@@ -217,7 +219,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
         claimed = 0;
 
         if (meta.path == Path.from_server) {
-            if (meta.event != Event.syn) {        // a server does not open connections of its service by SYNs
+            if (meta.event != Event.syn) {        // a SYN of a server opens no connection of its service
                 answer_1.apply(pin_key_1, pin_server_1, meta, place, place.slot_1, pin, outcome);
                 if (outcome.hit == 0) {
                     meta.way = 1;

@@ -1,7 +1,8 @@
-// Groups of every hash algorithm, for `python -m tools.differential --selectors`: made member by member, and one-shot.
+// Tables with an action selector for every hash algorithm, for `python -m tools.differential --selectors`. Each algorithm has one
+// table whose groups are written member by member, and one table that is programmed one-shot.
 //
-// A frame names a table and a group; the hash is of the rest of its header but for `unused`, so that it is of 51 bits. The member
-// that is chosen sends it by its port.
+// A frame contains the number of a table and of a group. The selector hashes the 51 bits of `source`, `kind` and `port`. The
+// selected member sends the frame by the member's port.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,5 @@
-// Registers of several widths, counters, meters, hashes, random numbers, digests, checksums, value sets, varbit.
+// Test program for registers of several widths, counters, meters, hashes, random numbers, digests, checksums, value sets and
+// varbit.
 #include <core.p4>
 #include <v1model.p4>
 

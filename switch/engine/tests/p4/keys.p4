@@ -1,8 +1,9 @@
-// Keys out of headers that are not valid, and under masks of the program's own.
+// Test program for table keys whose header may be invalid, and for keys that the program itself masks.
 #include <core.p4>
 #include <v1model.p4>
 
-/// Bit 0: the key comes with the packet. Bit 1: it is removed. Bit 2: its fields are written, valid or not.
+/// Bit 0: the packet contains the header `key`. Bit 1: ingress sets it invalid. Bit 2: ingress then writes its fields, valid or
+/// not.
 header ask_h { bit<8> what; }
 header key_h {
     bit<8>  small;

@@ -1,4 +1,4 @@
-// What a parser can do: lookahead, advance, masks over several fields, stack.last and lastIndex, errors.
+// Test program for parsers: lookahead, advance, masks over several fields, stack.last and lastIndex, and errors.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -40,7 +40,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             default : accept;
         }
     }
-    /// The last item's flags say whether there is another one.
+    /// Extracts items as long as the highest flag of the latest item is set.
     state items {
         packet.extract(hdr.kind);
         meta.way = 1;
@@ -54,7 +54,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             default       : accept;
         }
     }
-    /// Jumps over bytes, their number a constant and out of the packet.
+    /// Skips a constant number of bytes, and then a number of half-bytes that the packet contains.
     state skip {
         packet.extract(hdr.kind);
         packet.advance(16);
@@ -63,13 +63,14 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
         meta.ahead = (bit<72>)packet.lookahead<bit<16>>();
         transition accept;
     }
-    /// More bits than fit a word, not at whole bytes.
+    /// Looks ahead at 68 bits: more than a machine word, and not a whole number of bytes.
     state peek {
         meta.way = 3;
         meta.ahead = (bit<72>)packet.lookahead<bit<68>>();
         transition accept;
     }
-    /// Looks ahead at whole bytes: here at nine, more than a machine word; in the next state at seven, a length that no integer type has.
+    /// Looks ahead at nine bytes, more than a machine word. The next state looks ahead at seven bytes, the width of no integer
+    /// type.
     state bytes {
         packet.extract(hdr.kind);
         meta.way = 7;

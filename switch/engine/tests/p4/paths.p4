@@ -1,4 +1,4 @@
-// Where packets go: multicast, clones, resubmission, recirculation, truncation, drops.
+// Test program for the paths of packets through the switch: multicast, clones, resubmission, recirculation, truncation and drops.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// What egress is told of the queues, in the packets themselves.
+// Test program for queues: egress copies the queue metadata (time-stamps and depths) into each packet.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// Action profile with and without selector; two tables share the selector.
+// Test program for an action selector and for an action profile without selector, each used by one table.
 #include <core.p4>
 #include <v1model.p4>
 

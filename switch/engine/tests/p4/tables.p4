@@ -1,4 +1,4 @@
-// Every match kind, priorities, constant entries, direct counter and meter, idle time.
+// Test program for tables: every match kind, priorities, constant entries, direct counter and meter, and idle timeouts.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// A v1model program with one of each P4Runtime entity, for the tests of the server.
+// A v1model program that has each kind of P4Runtime entity, for the tests of the P4Runtime server.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,8 +1,8 @@
-// A small switch for the gateway's tests, with the features that sluice's own program lacks: ternary and range keys with priorities,
-// direct counters and meters, idle timeouts, an action selector, a parser value set, multicast, mirroring, a register, a digest,
-// and packets from and to a controller.
+// A small switch program for the gateway's tests, with features that sluice's own program lacks: ternary and range keys with
+// priorities, direct counters and meters, idle timeouts, an action selector, a parser value set, multicast, mirroring, a
+// register, a digest, and packets from and to a controller.
 //
-// `make -C switch/tofino/tests/campus` compiles it, with p4c-barefoot and bfas on PATH.
+// `make -C switch/tofino/tests/campus` compiles the program; p4c-barefoot and bfas must be on PATH.
 #include <core.p4>
 #include <tna.p4>
 
@@ -11,10 +11,10 @@ typedef bit<48> mac_t;
 typedef bit<32> ipv4_t;
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
-// The lowest bit of a port's metadata is set for the CPU port, whose frames begin with the packet-out header.
+// Value of the lowest bit of a port's metadata for the CPU port, whose frames begin with the packet-out header.
 const bit<1> FROM_CPU = 1;
-const bit<3> NEW_HOST = 1;      // digest_type
-const bit<3> MIRRORED = 1;      // mirror_type
+const bit<3> NEW_HOST = 1;      // value of digest_type for a new host
+const bit<3> MIRRORED = 1;      // value of mirror_type for a mirrored frame
 const bit<8> RED = 3;
 
 @controller_header("packet_in")
@@ -50,7 +50,7 @@ header ipv4_h {
     ipv4_t  destination;
 }
 
-// The bridge header of every frame between the pipelines; mirrored frames need a header there.
+// Bridge header in front of every frame between ingress and egress, because a mirrored frame must have a header there.
 header internal_h {
     bit<8> type;
 }
@@ -79,7 +79,7 @@ struct egress_headers_t { }
 struct egress_metadata_t { internal_h internal; }
 
 parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t intrinsic) {
-    // EtherTypes that are parsed as IPv4, in addition to 0x0800.
+    // Further EtherTypes of frames that are parsed as IPv4, in addition to 0x0800.
     value_set<bit<16>>(4) ipv4_types;
 
     state start {
@@ -120,13 +120,13 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 in ingress_intrinsic_metadata_from_parser_t from_parser,
                 inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
                 inout ingress_intrinsic_metadata_for_tm_t for_tm) {
-    // Received frames, by ingress port.
+    // Number of received frames of each ingress port.
     Register<bit<32>, port_t>(512) arrivals;
     RegisterAction<bit<32>, port_t, bit<32>>(arrivals) arrive = {
         void apply(inout bit<32> count) { count = count + 1; }
     };
 
-    // Known source addresses. Idle ones are reported by the idle timeout, new ones by a digest.
+    // Known source addresses. An idle timeout reports an idle address, and a digest reports a new address.
     action known() { }
     action learn() { for_deparser.digest_type = NEW_HOST; }
     table hosts {
@@ -137,7 +137,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         idle_timeout = true;
     }
 
-    // The access rules.
+    // Access rules for IPv4 packets.
     DirectCounter<bit<32>>(CounterType_t.PACKETS_AND_BYTES) acl_hits;
     action permit() { acl_hits.count(); }
     action deny() { acl_hits.count(); for_deparser.drop_ctl = 1; }
@@ -151,7 +151,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 512;
     }
 
-    // The rate limits of hosts.
+    // Rate limits of hosts, by source address.
     DirectMeter(MeterType_t.BYTES) rate;
     action limited() { meta.colour = (bit<8>)rate.execute(); }
     table limits {
@@ -162,7 +162,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 256;
     }
 
-    // Routes of IPv4: each flow goes to one port of a group.
+    // IPv4 routes: each flow is sent to one port of a group.
     Hash<bit<14>>(HashAlgorithm_t.CRC16) hash;
     ActionProfile(64) ports;
     ActionSelector(ports, hash, SelectorMode_t.FAIR, 16, 16) uplinks;
@@ -175,7 +175,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 256;
     }
 
-    // Ports of all other frames, by destination address.
+    // Egress ports of all other frames, by destination address.
     action flood(bit<16> group) { for_tm.mcast_grp_a = group; }
     action forward(port_t port) { for_tm.ucast_egress_port = port; }
     table stations {
@@ -209,7 +209,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
 control IngressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
                         in ingress_intrinsic_metadata_for_deparser_t for_deparser) {
     Digest<new_host_t>(NEW_HOST) new_host;
-    Mirror() mirror;  // p4c at 34b86e9 refuses Mirror(MIRRORED) with "Inconsistent mirror selectors"
+    Mirror() mirror;  // without the type MIRRORED: p4c at commit 34b86e9 rejects it with "Inconsistent mirror selectors"
 
     apply {
         if (for_deparser.digest_type == NEW_HOST) { new_host.pack({hdr.ethernet.source, meta.ingress_port}); }
