@@ -1,6 +1,6 @@
 # sluice: every command a newcomer needs. `make help` lists them.
 #
-# Set-up is done by whatever target needs it, once: Debian packages, a virtual environment in .venv, the switch in switch/target.
+# Set-up is done by whatever target needs it, once: Debian packages, a virtual environment in .venv, the Rust programs in target.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -11,7 +11,7 @@ PYTHON  ?= python3
 SWITCH  ?= embedded
 BIN     := .venv/bin
 STAMPS  := .venv/stamps
-SWITCHD := switch/target/release/sluice-switch
+SWITCHD := target/release/sluice-switch
 P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
@@ -62,7 +62,7 @@ test: ## set-up, then every check and every test
 
 # What set-up has built of others is not built again (where cargo knows build-dir: 1.91), and the switch is not replaced.
 test-switch: $(SWITCHD) ## tests of the embedded switch
-	cd switch && CARGO_BUILD_BUILD_DIR=target CARGO_TARGET_DIR=target/tests \
+	CARGO_BUILD_BUILD_DIR=target CARGO_TARGET_DIR=target/tests \
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
 test-python: test-simulation test-controller ## tests of the simulation, the experiments, the controller and the tools
@@ -74,7 +74,7 @@ test-simulation: $(STAMPS)/python
 	$(PYTEST) sim experiments
 
 test-controller: setup $(STAMPS)/checkers
-	cd switch && cargo build --release --quiet --package sluice-tofino --example stand_in_driver
+	cargo build --release --quiet --package sluice-tofino --example stand_in_driver
 	$(PYTEST) controller tools
 
 ptf: setup root ## packet tests of the pipeline
@@ -107,14 +107,14 @@ lint-python: $(STAMPS)/python
 
 # By the release profile, whose build scripts and macros are there already; behind the build, for cargo runs once at a time.
 lint-switch: $(SWITCHD) $(STAMPS)/python
-	$(BIN)/python -m tools.rust_imports switch
-	cd switch && cargo fmt --check
-	cd switch && cargo clippy --release --quiet --workspace --all-targets -- -D warnings
+	$(BIN)/python -m tools.rust_imports .
+	cargo fmt --check
+	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 
 format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	cd switch && cargo fmt
+	cargo fmt
 
 p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino or tofino2: p4src/tna (docs/reference/targets.md)
 ifneq ($(filter tofino tofino2,$(TARGET)),)
@@ -139,12 +139,12 @@ p4-check: $(STAMPS)/python ## sources, artefacts and names agree, both targets t
 	$(BIN)/python -m tools.p4_tofino check
 
 bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop; QUICK=1: two minutes
-	cd switch && cargo build --release --quiet --examples
+	cargo build --release --quiet --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
 experiments: setup root ## the papers' figures and today's alternatives: some 19 hours; FIG=... one of them, QUICK=1: under 112 min (docs/results/README.md)
 	@tools/install_packages.sh experiments/packages.txt
-	cd switch && cargo build --release --quiet --examples
+	cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)
 
 dist: $(STAMPS)/python $(SWITCHD) ## wheels in dist/: the controller's, and one with sluice-switch, sluice-agent and sluice-tofino inside
@@ -170,8 +170,8 @@ $(STAMPS)/checkers: tools/tests/packages.txt
 	@tools/install_packages.sh $^
 	@mkdir -p $(STAMPS) && touch $@
 
-$(SWITCHD): $(shell find switch -path switch/target -prune -o -type f -print) | check-cargo
-	cd switch && cargo build --release --quiet
+$(SWITCHD): $(shell find Cargo.toml Cargo.lock .cargo agent crates gateway switch -type f) | check-cargo
+	cargo build --release --quiet
 	@touch $@
 
 .PHONY: check-cargo
@@ -184,4 +184,4 @@ root:
 	  || { echo "This makes network namespaces and needs root: run it with sudo" >&2; exit 1; }
 
 clean: ## remove what set-up and runs left here
-	rm -rf .venv dist results switch/target
+	rm -rf .venv dist results target

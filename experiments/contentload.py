@@ -1,4 +1,4 @@
-"""The load generator of content switching's figures, `first_byte` (switch/agent/examples): its arguments and its
+"""The load generator of content switching's figures, `first_byte` (agent/examples): its arguments and its
 output."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from topo.plan.statistics import percentile
 from topo.testbed import REPOSITORY
 from topo.testbed.errors import SetupError
 
-EXAMPLES = REPOSITORY / "switch/target/release/examples"
+EXAMPLES = REPOSITORY / "target/release/examples"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Requests:
 
 
 def example(name: str) -> str:
-    """Return the path of an example program of switch/.
+    """Return the path of an example program of the Rust crates.
 
     Raises SetupError with the remedy if it is not built.
     """
     path = EXAMPLES / name
     if not path.is_file():
-        raise SetupError(f"{path} is not there: cargo build --release --examples in switch/, or make experiments")
+        raise SetupError(f"{path} is not there: cargo build --release --examples, or make experiments")
     return str(path)
 
 

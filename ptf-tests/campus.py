@@ -31,7 +31,7 @@ from harness.frames import IP, UDP, Ether, octets  # noqa: E402
 from topo.testbed import namespaces  # noqa: E402
 from topo.testbed.errors import SetupError  # noqa: E402
 
-CAMPUS = ROOT / "switch/tofino/tests/campus"
+CAMPUS = ROOT / "gateway/tests/campus"
 LOGS = ROOT / "results/ptf/campus"
 PORTS = [1, 2, 3]
 FLOOD = 1

@@ -1,4 +1,4 @@
-"""Writes seeds for the fuzz targets of switch/fuzz: programs, packets, P4Runtime requests, and seeds kept in git."""
+"""Writes seeds for the fuzz targets of fuzz/: programs, packets, P4Runtime requests, and seeds kept in git."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from google.protobuf import text_format
 from tools.differential.frames import Frames
 from topo.testbed import REPOSITORY as ROOT
 
-CORPUS = ROOT / "switch/fuzz/corpus"
-KEPT = ROOT / "switch/fuzz/seeds"
+CORPUS = ROOT / "fuzz/corpus"
+KEPT = ROOT / "fuzz/seeds"
 """Folder of the seeds in git: those of the targets of rules and agent, which tests run as well."""
-P4_FOLDERS = ("switch/engine/tests/p4", "switch/p4runtime/tests/p4")
-EVERYTHING = ROOT / "switch/p4runtime/tests/p4/everything.p4info.txtpb"
+P4_FOLDERS = ("switch/engine/tests/p4", "crates/p4runtime/tests/p4")
+EVERYTHING = ROOT / "crates/p4runtime/tests/p4/everything.p4info.txtpb"
 SEEDS = 200
 PACKETS = 8
 """Packets in each script."""
 PACKET = 0
-"""The byte that begins a packet in a script; see switch/fuzz/src/lib.rs."""
+"""The byte that begins a packet in a script; see fuzz/src/lib.rs."""
 WRITE, READ, PIPELINE, STREAM = 0, 1, 2, 3
 """First bytes of inputs of the fuzz target `p4runtime`, by kind of request."""
 

@@ -1,4 +1,4 @@
-"""Generates the descriptors of the agent's control messages (controller/sluice/agents) from switch/agent/proto.
+"""Generates the descriptors of the agent's control messages (controller/sluice/agents) from agent/proto.
 
 `--check` compares instead of writing and exits 1 when they differ. Needs `protoc`.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from google.protobuf import descriptor_pb2, text_format
 from sluice.agents.messages import DESCRIPTORS
 
-PROTO = Path(__file__).resolve().parent.parent / "switch/agent/proto/agent.proto"
+PROTO = Path(__file__).resolve().parent.parent / "agent/proto/agent.proto"
 
 
 def descriptors() -> str:

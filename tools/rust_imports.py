@@ -1,8 +1,9 @@
-"""Refuses circles of imports among the Rust files of a crate: `python -m tools.rust_imports switch`, in `make lint`.
+"""Refuses circles of imports among the Rust files of a crate: `python -m tools.rust_imports .`, in `make lint`.
 
 Files are in a circle when each imports, by way of others, all the rest: a strongly connected component of the imports.
 A circle may have up to `LARGEST` files; of a larger one the tool prints the files and the imports, and exits with
-status 1. It reads `*/src/lib.rs` and `*/src/main.rs` below the given folder, each with the files that belong to it.
+status 1. It reads `src/lib.rs` and `src/main.rs` of each member of the workspace in the given folder, each with the
+files that belong to it.
 
 What counts as an import of a file: a path in a `use` declaration, or in the code, to an item that the file defines.
 Paths begin with `crate`, `super`, `self`, a child module, or a module that the file has in scope by `use`.
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -193,10 +195,17 @@ def circles(files: dict[Names, File], edges: dict[tuple[Names, Names], set[str]]
     return sorted((sorted(group) for group in groups.values() if len(group) > 1), key=len, reverse=True)
 
 
+def root_files(folder: Path) -> list[Path]:
+    """Return the root files of the crates that the workspace's Cargo.toml lists as members."""
+    members = tomllib.loads((folder / "Cargo.toml").read_text())["workspace"]["members"]
+    paths = (folder / member / "src" / f"{name}.rs" for member in members for name in ("lib", "main"))
+    return sorted(path for path in paths if path.is_file())
+
+
 def report(folder: Path, everything: bool = False) -> tuple[list[str], int]:
     """Return lines about the too large circles (or all) with their imports, and the number of too large circles."""
     lines, refused = list[str](), 0
-    for root in sorted(path for name in ("lib", "main") for path in folder.glob(f"*/src/{name}.rs")):
+    for root in root_files(folder):
         files = crate_files(root)
         edges = imports(files)
         names = {module: str(file.path.relative_to(folder)) for module, file in files.items()}
@@ -212,7 +221,7 @@ def report(folder: Path, everything: bool = False) -> tuple[list[str], int]:
 def main() -> None:
     """Print the report; exit with status 1 when a circle is too large."""
     parser = argparse.ArgumentParser(description="Refuse circles of imports among the Rust files of a crate.")
-    parser.add_argument("folder", type=Path, help="the folder of the crates")
+    parser.add_argument("folder", type=Path, help="the folder of the workspace's Cargo.toml")
     parser.add_argument("--all", action="store_true", help=f"print circles of up to {LARGEST} files too")
     options = parser.parse_args()
     lines, refused = report(options.folder, options.all)

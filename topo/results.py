@@ -13,8 +13,11 @@ from pathlib import Path
 from topo.testbed import REPOSITORY
 from topo.testbed.nodes import KERNEL, SWITCHES
 
-PROGRAM = ("controller", "experiments", "p4src", "sim", "switch", "topo")
-"""Folders of the program whose version counts; `docs` is its output."""
+PROGRAM = (
+    *("agent", "crates", "gateway", "switch", "Cargo.lock", "Cargo.toml"),
+    *("controller", "experiments", "p4src", "sim", "topo"),
+)
+"""Files and folders of the program whose version counts; `docs` is its output."""
 PACKAGES = ("controller/sluice", "topo")
 PIPELINE = "p4src/build/sluice.json"
 

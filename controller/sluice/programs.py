@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_BUILT = Path(__file__).resolve().parents[2] / "switch/target/release"
+_BUILT = Path(__file__).resolve().parents[2] / "target/release"
 _WHERE = "beside `sluice`, in a checkout, or on the PATH"
 
 

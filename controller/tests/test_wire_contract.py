@@ -15,7 +15,7 @@ from finsy.proto import p4r
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FileDescriptor
 
-BINARY = Path(__file__).resolve().parents[2] / "switch" / "target" / "release" / "sluice-switch"
+BINARY = Path(__file__).resolve().parents[2] / "target/release/sluice-switch"
 PACKAGES = ("p4.v1", "p4.config.v1", "google.rpc")
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")

@@ -10,7 +10,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
-RELEASE = "switch/target/release"
+RELEASE = "target/release"
 PROGRAMS = ("sluice-switch", "sluice-agent", "sluice-tofino")
 
 

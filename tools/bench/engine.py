@@ -12,7 +12,7 @@ from pathlib import Path
 from topo.testbed.errors import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "switch/target/release/examples/bench"
+EXAMPLE = ROOT / "target/release/examples/bench"
 PROGRAM = ROOT / "p4src/build/sluice.json"
 PHASES = 4
 """The example's phases, with equal numbers of packets: data, answers, both in turn, new connections."""

@@ -1,4 +1,4 @@
-"""Runs the load generator, switch/ports/examples/packet_load, in the load host on the first core."""
+"""Runs the load generator, crates/ports/examples/packet_load, in the load host on the first core."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topo.testbed.interrupts import held_back
 from topo.testbed.processes import command_in
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "switch/target/release/examples"
+EXAMPLES = ROOT / "target/release/examples"
 FCS_LENGTH = 4
 HEADERS = 54
 SPARE_TIME_S = 30.0

@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("--selectors", SELECTORS, "groups of all hash algorithms in place of sluice"),
     ):
         which.add_argument(flag, dest="subject", action="store_const", const=subject, help=text)
-    parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
+    parser.add_argument("--switch", type=Path, help="the embedded switch [target/release/sluice-switch]")
     parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
     parser.add_argument("--results", type=Path, help="the report [results/differential/PROGRAM.json]")
     options = parser.parse_args(arguments)

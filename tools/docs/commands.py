@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from tools.docs.markdown import ROOT
 
-SWITCH = "switch/target/release/sluice-switch"
+SWITCH = "target/release/sluice-switch"
 OTHERS = {"curl", "sort", "uniq"}
 """Programs of the machine, whose flags are not looked at."""
 PREFIXES = ("sudo", "env")

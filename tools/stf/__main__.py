@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.stf", description=__doc__)
     parser.add_argument("folder", type=Path, help="X.stf with X.json and X.p4info.txtpb, or with X.p4 and p4c on PATH")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only tests whose name contains one of these")
-    parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
+    parser.add_argument("--switch", type=Path, help="the embedded switch [target/release/sluice-switch]")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, help="tests at a time")
     options = parser.parse_args(arguments)
     tests = sorted(options.folder.glob("*.stf"))

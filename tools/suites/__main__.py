@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="a clone of the suite's repository; nothing in it is changed")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these exercises, folders or pipelines")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
+    which.add_argument("--switch", type=Path, help="the embedded switch [target/release/sluice-switch]")
     which.add_argument("--bmv2", action="store_true", help="the simple_switch_grpc of PATH in its place")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the copy there, with the scripts' logs")
     parser.add_argument("--json", action="store_true", help="print JSON at the end in place of lines")

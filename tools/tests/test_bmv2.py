@@ -27,7 +27,7 @@ WAIT_S = 60.0
 
 PROGRAMS = [
     ROOT / "p4src/build/sluice.json",
-    ROOT / "switch/p4runtime/tests/p4/everything.json",
+    ROOT / "crates/p4runtime/tests/p4/everything.json",
     *(ROOT / "switch/engine/tests/p4" / f"{name}.json" for name in ("arrays", "paths", "selector", "tables")),
 ]
 

@@ -112,8 +112,7 @@ def test_the_example_runs_without_the_repository(commands: Path, world: World, t
 
 def test_what_is_not_built_is_named(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "deploy/wheel", tmp_path / "deploy/wheel")
-    (tmp_path / "switch").mkdir()
-    shutil.copy(ROOT / "switch/Cargo.toml", tmp_path / "switch")
+    shutil.copy(ROOT / "Cargo.toml", tmp_path)
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path]
     done = subprocess.run([*command, tmp_path / "deploy/wheel"], capture_output=True, text=True, check=False)
     assert done.returncode != 0

@@ -219,7 +219,7 @@ def checkout(tmp_path: Path) -> Path:
 def test_it_says_what_is_missing_and_how_to_get_it(world: World, checkout: Path) -> None:
     assert world.run(checkout) == (1, "two-veths: .venv/bin/sluice is missing: make setup\n")
     script(checkout / ".venv/bin/sluice", "")
-    switch = "switch/target/release/sluice-switch"
+    switch = "target/release/sluice-switch"
     assert world.run(checkout) == (1, f"two-veths: {switch} is not built: make setup\n")
     script(checkout / switch, "")
     path = checkout / "path"
@@ -242,7 +242,7 @@ exec {shutil.which("setpriv")} "$@"
 @pytest.mark.root
 @as_root
 def test_a_run_that_was_killed_as_it_started_a_process_leaves_none(world: World, checkout: Path) -> None:
-    for program in ("switch/target/release/sluice-switch", ".venv/bin/python3", ".venv/bin/sluice"):
+    for program in ("target/release/sluice-switch", ".venv/bin/python3", ".venv/bin/sluice"):
         script(checkout / program, "exec sleep 600")
     script(checkout / "late/setpriv", LATE)
     process = world.start(checkout, first=checkout / "late")
@@ -273,7 +273,7 @@ def test_it_says_that_it_needs_root() -> None:
     ids=["at its start", "later"],
 )
 def test_a_switch_that_ends_is_a_failure_with_its_log(world: World, checkout: Path, switch: str, message: str) -> None:
-    script(checkout / "switch/target/release/sluice-switch", switch)
+    script(checkout / "target/release/sluice-switch", switch)
     script(checkout / ".venv/bin/python3", "echo Serving HTTP; exec sleep 600")
     script(checkout / ".venv/bin/sluice", "echo sluice: ready; exec sleep 600")
     status, output = world.run(checkout)

@@ -1,4 +1,4 @@
-"""No Python function has more than 60 lines. (clippy checks the switch's, with reasons at exempt functions.)"""
+"""No Python function has more than 60 lines. (clippy checks Rust's, with reasons at exempt functions.)"""
 
 from __future__ import annotations
 

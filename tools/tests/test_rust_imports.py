@@ -13,7 +13,8 @@ from topo.testbed import REPOSITORY
 
 
 def crate(folder: Path, files: dict[str, str]) -> Path:
-    """Write a crate's files; return the root file."""
+    """Write a workspace with one crate of these files; return the crate's root file."""
+    (folder / "Cargo.toml").write_text('[workspace]\nmembers = ["switch/engine"]\n')
     for name, text in files.items():
         path = folder / "switch/engine/src" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,13 +36,16 @@ def test_a_circle_of_four_files_is_refused_by_name(tmp_path: Path, size: int, st
     names = ["program", "table", "layout", "native"][:size]
     files = {f"{name}.rs": RING.replace("{next}", names[(at + 1) % size]) for at, name in enumerate(names)}
     crate(tmp_path, {"lib.rs": "".join(f"mod {name};\n" for name in names), **files})
-    command = [sys.executable, "-m", "tools.rust_imports", str(tmp_path / "switch")]
+    command = [sys.executable, "-m", "tools.rust_imports", str(tmp_path)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     if status:
-        listed = ", ".join(f"engine/src/{name}.rs" for name in sorted(names))
+        listed = ", ".join(f"switch/engine/src/{name}.rs" for name in sorted(names))
         assert done.stdout.startswith(f"a circle of 4 files: {listed}\n")
-        assert "  engine/src/native.rs imports of engine/src/program.rs: crate::program::Item\n" in done.stdout
+        assert (
+            "  switch/engine/src/native.rs imports of switch/engine/src/program.rs: crate::program::Item\n"
+            in done.stdout
+        )
     else:
         assert not done.stdout
 

@@ -72,8 +72,8 @@ def test_the_example_applies_and_its_targets_agree(copy: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="packet tests make network namespaces and need root")
 @pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
 def test_the_example_compiles_and_passes_its_packet_test(copy: Path) -> None:
-    (copy / "switch/target/release").mkdir(parents=True)
-    (copy / "switch/target/release/sluice-switch").symlink_to(EMBEDDED)
+    (copy / "target/release").mkdir(parents=True)
+    (copy / "target/release/sluice-switch").symlink_to(EMBEDDED)
     run(copy, "-c", COMPILE)
     run(copy, "-m", "tools.gen_names")
     run(copy, "ptf-tests/run.py", "--switch", "embedded", "resets")

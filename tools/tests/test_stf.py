@@ -222,7 +222,7 @@ expect 2
 @pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
 def test_counters_are_checked_where_the_test_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for suffix in ("json", "p4info.txtpb"):
-        (tmp_path / f"counting.{suffix}").symlink_to(ROOT / f"switch/p4runtime/tests/p4/everything.{suffix}")
+        (tmp_path / f"counting.{suffix}").symlink_to(ROOT / f"crates/p4runtime/tests/p4/everything.{suffix}")
     test = tmp_path / "counting.stf"
     test.write_text(COUNTING)
     assert main([str(tmp_path)]) == 0, capsys.readouterr().out

@@ -21,7 +21,7 @@ from tools.tests.test_bench_interrupt import processes_of
 from topo.testbed.switches.embedded import BINARY as EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "switch/p4runtime/tests/p4/everything.json"
+PROGRAM = ROOT / "crates/p4runtime/tests/p4/everything.json"
 P4INFO = PROGRAM.with_suffix(".p4info.txtpb")
 OTHER_P4INFO = ROOT / "switch/engine/tests/p4/arrays.p4info.txtpb"
 WITHIN_S = 60.0

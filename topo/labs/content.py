@@ -15,7 +15,7 @@ from topo.testbed.errors import SetupError
 from topo.testbed.network import READY_S
 from topo.testbed.processes import Process
 
-AGENT = REPOSITORY / "switch/target/release/sluice-agent"
+AGENT = REPOSITORY / "target/release/sluice-agent"
 BALANCE = Balance("production", 2.0, 10.0)
 
 HINT = """\

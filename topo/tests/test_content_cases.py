@@ -1,6 +1,6 @@
 """Cases that go wrong elsewhere, with real hosts, switch, controller and agents; every byte is compared.
 
-What a host cannot be made to send is tested segment by segment in `switch/agent/tests/suite`. `FULL=1` in the
+What a host cannot be made to send is tested segment by segment in `agent/tests/suite`. `FULL=1` in the
 environment: 10,000 requests on 100 connections, instead of 1,000 on 20.
 """
 

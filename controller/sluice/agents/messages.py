@@ -1,4 +1,4 @@
-"""Messages between controller and agent (switch/agent/proto/agent.proto), as plain data.
+"""Messages between controller and agent (agent/proto/agent.proto), as plain data.
 
 Message classes are made from descriptors at run time: generated code would depend on one version of protobuf.
 """

@@ -10,14 +10,14 @@ from topo.testbed.errors import SetupError
 
 from .kind import Kind
 
-BINARY = REPOSITORY / "switch/target/release/sluice-switch"
+BINARY = REPOSITORY / "target/release/sluice-switch"
 
 
 def find() -> Path:
     """The release build; $SLUICE_SWITCH names another one. Raises SetupError."""
     path = Path(os.environ.get("SLUICE_SWITCH", BINARY))
     if not path.is_file():
-        raise SetupError(f"{path} is not there: cargo build --release in switch/, or run by make")
+        raise SetupError(f"{path} is not there: cargo build --release, or run by make")
     return path.resolve()
 
 

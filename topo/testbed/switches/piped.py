@@ -30,7 +30,7 @@ def embedded_binary(given: Path | None = None) -> Path:
     if given is None:
         return EMBEDDED.find()
     if not given.is_file():
-        raise SetupError(f"{given} is not there; build it: cargo build --release --manifest-path switch/Cargo.toml")
+        raise SetupError(f"{given} is not there; build it: cargo build --release")
     return given.resolve()
 
 

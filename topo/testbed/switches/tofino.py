@@ -16,7 +16,7 @@ from topo.testbed.processes import Process, before_all_else
 
 from .kind import Endpoints, Kind
 
-GATEWAY = REPOSITORY / "switch/target/release/sluice-tofino"
+GATEWAY = REPOSITORY / "target/release/sluice-tofino"
 MODEL, DRIVER = "tofino-model", "bf_switchd"
 INSTALLATION = "SDE_INSTALL"
 
@@ -54,7 +54,7 @@ def find() -> Path:
     """The gateway's release build. Raises SetupError where that or the installation is missing."""
     installation()
     if not GATEWAY.is_file():
-        raise SetupError(f"{GATEWAY} is not there: cargo build --release in switch/, or run by make")
+        raise SetupError(f"{GATEWAY} is not there: cargo build --release, or run by make")
     return GATEWAY
 
 

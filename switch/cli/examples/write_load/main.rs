@@ -10,7 +10,7 @@
 //! with every batch size and atomicity, at that rate and at half of it. It prints the loss beside that of an equally
 //! long period without writes just before.
 
-#[path = "../../../p4runtime/examples/write_rate/batches.rs"]
+#[path = "../../../../crates/p4runtime/examples/write_rate/batches.rs"]
 mod batches;
 mod traffic;
 mod veths;

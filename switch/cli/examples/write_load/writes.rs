@@ -15,8 +15,8 @@ use p4::write_request::Atomicity;
 
 use crate::batches::{SOURCE, batch, entry, update};
 
-const P4INFO: &str = include_str!("../../../p4runtime/tests/p4/everything.p4info.txtpb");
-const PROGRAM: &str = include_str!("../../../p4runtime/tests/p4/everything.json");
+const P4INFO: &str = include_str!("../../../../crates/p4runtime/tests/p4/everything.p4info.txtpb");
+const PROGRAM: &str = include_str!("../../../../crates/p4runtime/tests/p4/everything.json");
 const ELECTION: Option<p4::Uint128> = Some(p4::Uint128 { high: 0, low: 1 });
 
 /// The primary controller of a switch that runs the program.

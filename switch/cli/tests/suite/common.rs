@@ -12,8 +12,9 @@ use p4::p4_runtime_client::P4RuntimeClient;
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 
-pub const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.json");
-pub const P4INFO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4runtime/tests/p4/everything.p4info.txtpb");
+pub const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/p4runtime/tests/p4/everything.json");
+pub const P4INFO: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/p4runtime/tests/p4/everything.p4info.txtpb");
 
 pub const POOL_TABLE: u32 = 0x0200_0004;
 pub const FORWARD: u32 = 0x0100_0002;
