@@ -1,6 +1,6 @@
 //! Outgoing frames, concatenated in one buffer.
 
-/// Frames in the order in which they are sent.
+/// Frames to be sent, in this order.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ impl Frames {
         (0..self.ends.len()).map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// The number of frames.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -30,7 +30,7 @@ impl Frames {
         self.ends.is_empty()
     }
 
-    /// Removes all frames; keeps the memory.
+    /// Removes all frames, without freeing their memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

@@ -9,7 +9,8 @@ use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 
 impl Engine {
-    /// Processes a client's segment that arrives with the facts of its handshake with a guessed server.
+    /// Processes a client's segment of a guessed connection. The data plane puts a header before it, with the facts of
+    /// the client's handshake with the guessed server.
     pub(super) fn on_guessed(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((facts, packet)) = Facts::read(frame) else { return };
         let Ok(segment) = Segment::of_packet(packet) else { return };
@@ -26,7 +27,7 @@ impl Engine {
         self.begin_guessed(now, &facts, &segment, out);
     }
 
-    /// Begins a connection whose client has completed its handshake with a guessed server.
+    /// Creates a connection whose client has completed its handshake with a guessed server.
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
         let first = facts.isn + 1;
         let has_data = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
