@@ -28,9 +28,9 @@ enum Phase {
     /// The agent has sent a splice order to the data plane; `due` is the time at which the agent repeats the order,
     /// `sent` the number of orders.
     Ordered { due: u64, sent: u32 },
-    /// The agent, for this request and its response.
+    /// The agent translates this request and its response.
     Each(Exchange),
-    /// The agent: the response is complete, and the next request is being read.
+    /// The agent translates. The response is complete, and the agent reads the next request.
     Between(Exchange, Reading),
 }
 
