@@ -72,8 +72,8 @@ impl Expected {
         if is_known { Verdict::Accept } else { Verdict::Challenge }
     }
 
-    /// Whether all bytes of a segment were acknowledged before, such as the byte of a keepalive (RFC 9293, section
-    /// 3.8.4).
+    /// Returns whether all bytes of a segment were acknowledged before, such as the byte of a keepalive (RFC 9293,
+    /// section 3.8.4).
     fn is_old(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.next) && !self.next.is_before(segment.end())
     }
@@ -114,7 +114,7 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// Whether to answer a segment that arrives at the time `now`, in nanoseconds.
+    /// Returns whether to answer a segment that arrives at the time `now`, in nanoseconds.
     pub fn may_answer(&mut self, now: u64, segment: &Segment<'_>) -> bool {
         let is_bare = segment.payload().is_empty() && !segment.has(SYN) && !segment.has(RST) && !segment.has(FIN);
         if !is_bare {

@@ -32,22 +32,22 @@ impl Assembler {
         Assembler { base, bytes: Vec::new(), forgotten: 0, ready: 0, ranges: Vec::new(), room }
     }
 
-    /// The sequence number of the first buffered byte.
+    /// Returns the sequence number of the first buffered byte.
     pub fn base(&self) -> Seq {
         self.base
     }
 
-    /// The sequence number behind the last byte that was received without a gap.
+    /// Returns the sequence number behind the last byte that was received without a gap.
     pub fn end(&self) -> Seq {
         self.base + self.ready as u32
     }
 
-    /// The sequence number at which the buffer's capacity ends.
+    /// Returns the sequence number at which the buffer's capacity ends.
     pub fn edge(&self) -> Seq {
         self.base + self.room.max(self.ready) as u32
     }
 
-    /// The sequence number behind the last received byte, with or without gaps before it.
+    /// Returns the sequence number behind the last received byte, with or without gaps before it.
     pub fn last(&self) -> Seq {
         self.base + self.ranges.last().map_or(self.ready, |range| range.end) as u32
     }
@@ -56,12 +56,12 @@ impl Assembler {
         &self.bytes[self.forgotten..]
     }
 
-    /// The bytes received without a gap.
+    /// Returns the bytes received without a gap.
     pub fn ready(&self) -> &[u8] {
         &self.buffered()[..self.ready]
     }
 
-    /// The bytes from `start` to `end`, as far as they were received without a gap.
+    /// Returns the bytes from `start` to `end`, as far as they were received without a gap.
     pub fn between(&self, start: Seq, end: Seq) -> &[u8] {
         let (start, end) = (start.since(self.base), end.since(self.base).min(self.ready));
         self.buffered().get(start..end).unwrap_or(&[])
@@ -72,7 +72,7 @@ impl Assembler {
         self.bytes.capacity() + self.ranges.capacity() * size_of::<Range<usize>>()
     }
 
-    /// The number of bytes that can still be stored behind the bytes received without a gap.
+    /// Returns the number of bytes that can still be stored behind the bytes received without a gap.
     pub fn room(&self) -> usize {
         self.room.saturating_sub(self.ready)
     }
@@ -82,13 +82,13 @@ impl Assembler {
         self.room = room;
     }
 
-    /// The ranges beyond a gap in ascending order, for a SACK option. Each pair contains a range's first sequence
-    /// number, and the number behind its last byte.
+    /// Returns the ranges beyond a gap in ascending order, for a SACK option. Each pair contains a range's first
+    /// sequence number, and the number behind its last byte.
     pub fn ranges(&self) -> impl Iterator<Item = (Seq, Seq)> {
         self.ranges.iter().map(|range| (self.base + range.start as u32, self.base + range.end as u32))
     }
 
-    /// Whether [`Self::insert`] would store all new bytes of a segment.
+    /// Returns whether [`Self::insert`] would store all new bytes of a segment.
     pub fn can_take(&self, seq: Seq, length: usize) -> bool {
         let is_next = !self.end().is_before(seq);
         (seq + length as u32).since(self.base) <= self.room && (is_next || self.ranges.len() < MAX_RANGES)

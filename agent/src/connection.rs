@@ -210,8 +210,8 @@ impl Connection {
         })
     }
 
-    /// Whether these facts about a guess belong to this connection. Otherwise they belong to a later connection of the
-    /// same client port.
+    /// Returns whether these facts about a guess belong to this connection. Otherwise they belong to a later connection
+    /// of the same client port.
     pub fn is_guessed(&self, facts: &Facts) -> bool {
         self.client.guess.as_ref().is_some_and(|guess| guess.is_of(facts))
     }

@@ -83,6 +83,7 @@ fn problem(service: &str, path: &str, message: impl Into<String>, remedy: &str) 
 /// Compiles a configuration. A service continues the counters of the service with the same name in the previous
 /// configuration.
 ///
+/// # Errors
 /// Returns all mistakes in the configuration.
 pub fn compile(
     requested: &proto::Configuration,

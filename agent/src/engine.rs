@@ -508,7 +508,7 @@ impl Engine {
         }
     }
 
-    /// Whether the router's hardware address is known.
+    /// Returns whether the router's hardware address is known.
     pub fn has_router(&self) -> bool {
         self.router.is_some()
     }

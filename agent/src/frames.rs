@@ -25,7 +25,7 @@ impl Frames {
         self.ends.len()
     }
 
-    /// Whether there is no frame.
+    /// Returns whether there is no frame.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -32,6 +32,7 @@ impl fmt::Debug for Metrics {
 
 /// Serves `GET /metrics` for as long as the future is polled.
 ///
+/// # Errors
 /// Fails if the listener fails.
 pub async fn serve(listener: TcpListener, metrics: Metrics) -> io::Result<()> {
     sluice_serve::metrics::serve(listener, metrics).await

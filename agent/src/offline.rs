@@ -8,6 +8,7 @@ use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet, Sticky};
 
 /// Checks rules. Returns a summary, and a line for each rule that no request can reach.
 ///
+/// # Errors
 /// Returns all mistakes in the rules, one per line.
 pub fn check(content: &[u8]) -> Result<String, String> {
     let rules = load(content)?;
@@ -41,6 +42,7 @@ fn load(content: &[u8]) -> Result<RuleSet, String> {
 
 /// Returns a text that names the rule that matches a request, and the group.
 ///
+/// # Errors
 /// Fails if the rules are wrong, or if the request is refused or incomplete.
 pub fn decide(content: &[u8], source: IpAddr, service: SocketAddr, request: &[u8]) -> Result<String, String> {
     let rules = Arc::new(load(content)?);

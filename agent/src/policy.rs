@@ -9,7 +9,7 @@ pub trait ServicePolicy: Send + Sync + fmt::Debug {
     /// Creates the reader for the next request of a connection.
     fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn RequestReader>;
 
-    /// Whether the protocol begins with a greeting of the server, which the agent then sends itself.
+    /// Returns whether the protocol begins with a greeting of the server, which the agent then sends itself.
     fn greets(&self) -> bool;
 
     /// Returns the number of bytes of a request that may be buffered.

@@ -64,6 +64,7 @@ impl Handle {
 impl Runner {
     /// Creates the runner of an engine on an open interface.
     ///
+    /// # Errors
     /// Fails if the kernel refuses the resources for waiting.
     pub fn new(engine: Engine, interface: Interface, shared: Arc<SharedState>) -> io::Result<Runner> {
         let poller = Poller::new()?;
@@ -93,6 +94,7 @@ impl Runner {
 
     /// Runs until the handle orders the end. While draining, it ends as soon as no connection is left.
     ///
+    /// # Errors
     /// Fails if the kernel cannot wait for events.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut events, mut periodic_work_due) = (Vec::new(), Instant::now());

@@ -35,7 +35,7 @@ impl SendBuffer {
         self.first_seq + self.bytes.len() as u32 + u32::from(self.ends)
     }
 
-    /// Whether a FIN follows the bytes.
+    /// Returns whether a FIN follows the bytes.
     pub fn ends(&self) -> bool {
         self.ends
     }

@@ -77,7 +77,7 @@ impl Sender {
         (length > 0).then(|| (self.next, self.next + length as u32))
     }
 
-    /// Whether the server's window is closed, and no byte is in flight whose ACK could open it.
+    /// Returns whether the server's window is closed, and no byte is in flight whose ACK could open it.
     pub fn is_closed(&self) -> bool {
         self.una == self.next && self.edge.is_some_and(|edge| !self.una.is_before(edge))
     }
@@ -161,6 +161,7 @@ impl Sender {
 
     /// Returns the range of bytes to retransmit at the time `now`, if there is one.
     ///
+    /// # Errors
     /// Fails after `MAX_TIMEOUTS` timeouts in a row without an answer of the server.
     pub fn timeout(&mut self, owned: Seq, now: u64) -> Result<Option<(Seq, Seq)>, ()> {
         if self.due.is_none_or(|due| due > now) || !self.una.is_before(owned) {

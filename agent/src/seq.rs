@@ -7,7 +7,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// Whether this number precedes `other`.
+    /// Returns whether this number precedes `other`.
     pub fn is_before(self, other: Seq) -> bool {
         self - other < 0
     }

@@ -82,6 +82,7 @@ pub enum Unreadable {
 impl<'f> Segment<'f> {
     /// Parses a frame with the EtherType of IPv4.
     ///
+    /// # Errors
     /// Fails if the frame does not contain a complete segment.
     pub fn read(frame: &'f [u8]) -> Result<Self, Unreadable> {
         Self::of_packet(frame.get(ETHERNET..).ok_or(Unreadable::Malformed)?)
@@ -89,6 +90,7 @@ impl<'f> Segment<'f> {
 
     /// Parses an IPv4 packet, which may be followed by the padding of its frame.
     ///
+    /// # Errors
     /// Fails if the packet is not a complete segment.
     pub fn of_packet(packet: &'f [u8]) -> Result<Self, Unreadable> {
         let (&first, length) = packet.first().zip(u16_at(packet, 2)).ok_or(Unreadable::Malformed)?;
@@ -127,42 +129,42 @@ impl<'f> Segment<'f> {
         Seq(u32::from_be_bytes(std::array::from_fn(|n| self.packet[at + n])))
     }
 
-    /// The IPv4 identification.
+    /// Returns the IPv4 identification.
     pub fn identification(&self) -> u16 {
         u16::from_be_bytes([self.packet[4], self.packet[5]])
     }
 
-    /// The source address and port.
+    /// Returns the source address and port.
     pub fn source(&self) -> SocketAddrV4 {
         self.address(12, 0)
     }
 
-    /// The destination address and port.
+    /// Returns the destination address and port.
     pub fn destination(&self) -> SocketAddrV4 {
         self.address(16, 2)
     }
 
-    /// The sequence number.
+    /// Returns the sequence number.
     pub fn seq(&self) -> Seq {
         self.number(4)
     }
 
-    /// The acknowledgement number.
+    /// Returns the acknowledgement number.
     pub fn ack(&self) -> Seq {
         self.number(8)
     }
 
-    /// Whether all of these flags are set.
+    /// Returns whether all of these flags are set.
     pub fn has(&self, flags: u8) -> bool {
         self.packet[self.tcp + 13] & flags == flags
     }
 
-    /// The window field, unscaled.
+    /// Returns the window field, unscaled.
     pub fn window(&self) -> u16 {
         u16::from_be_bytes([self.packet[self.tcp + 14], self.packet[self.tcp + 15]])
     }
 
-    /// The payload.
+    /// Returns the payload.
     pub fn payload(&self) -> &'f [u8] {
         &self.packet[self.data..]
     }
@@ -172,7 +174,7 @@ impl<'f> Segment<'f> {
         self.seq() + self.payload().len() as u32 + u32::from(self.has(FIN))
     }
 
-    /// The TCP options as raw bytes.
+    /// Returns the TCP options as raw bytes.
     pub fn options(&self) -> &'f [u8] {
         &self.packet[self.tcp + 20..self.data]
     }

@@ -110,7 +110,7 @@ impl Chunked {
     }
 }
 
-/// Whether a byte may occur in a field name (RFC 9110, section 5.6.2: token).
+/// Returns whether a byte may occur in a field name (RFC 9110, section 5.6.2: token).
 pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -17,6 +17,7 @@ use crate::{blocks, config};
 impl RuleSet {
     /// Compiles the `content:` block.
     ///
+    /// # Errors
     /// Returns all mistakes in the block, in their order in the block.
     pub fn compile(content: &Content) -> Result<RuleSet, Vec<Problem>> {
         Compiler::new(content).compile()
@@ -24,6 +25,7 @@ impl RuleSet {
 
     /// Reads the `content:` block from JSON and compiles it.
     ///
+    /// # Errors
     /// Returns the errors of [`Content::from_json`] and [`RuleSet::compile`].
     pub fn from_json(json: &[u8]) -> Result<RuleSet, Vec<Problem>> {
         RuleSet::compile(&Content::from_json(json).map_err(|problem| vec![problem])?)

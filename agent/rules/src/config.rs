@@ -239,6 +239,7 @@ pub(crate) type Mapping = serde_json::Map<String, Value>;
 impl Content {
     /// Reads the block from JSON.
     ///
+    /// # Errors
     /// Returns the first mistake in the structure of the block, with its place.
     pub fn from_json(json: &[u8]) -> Result<Content, Problem> {
         let mut deserializer = serde_json::Deserializer::from_slice(json);

@@ -59,7 +59,7 @@ impl Field {
         }
     }
 
-    /// Whether values of the field arrive after the first evaluation: from a body, or later in a mail dialogue.
+    /// Returns whether values of the field arrive after the first evaluation: from a body, or later in a mail dialogue.
     pub(crate) fn is_late(&self) -> bool {
         use Field::{Form, Helo, Json, MailFrom, RcptTo, User, Xml};
         matches!(self, Xml(_) | Json(_) | Form(_) | MailFrom | RcptTo | User | Helo)

@@ -72,6 +72,7 @@ impl RequestFramer {
 
     /// Processes the next bytes of the stream.
     ///
+    /// # Errors
     /// Fails if the chunks are malformed.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Reach, Broken> {
         let head = self.head.min(bytes.len());
@@ -177,7 +178,7 @@ fn content_length(value: &[u8]) -> Result<Body, Fault> {
     }
 }
 
-/// Whether other codings precede `chunked`, which has to be the last coding.
+/// Returns whether other codings precede `chunked`, which has to be the last coding.
 fn coded(value: &[u8]) -> Result<bool, Fault> {
     let mut codings = value.rsplit(|&b| b == b',').map(<[u8]>::trim_ascii);
     let chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));

@@ -14,15 +14,15 @@ use crate::values::Values;
 const MAX_CHECKED_RULES: usize = 64;
 
 impl RuleSet {
-    /// Whether the content of a request may lead to its refusal. Leading rules with conditions on addresses alone do
-    /// not count, because they decide about a connection before its first request.
+    /// Returns whether the content of a request may lead to its refusal. Leading rules with conditions on addresses
+    /// alone do not count, because they decide about a connection before its first request.
     pub fn guards(&self) -> bool {
         let has_content_condition = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
         let first = self.alternatives.iter().find(|alt| has_content_condition(alt)).map(|alt| alt.rule);
         self.refusing.last().zip(first).is_some_and(|(&refusing, first)| refusing >= first)
     }
 
-    /// Whether the content of a request may lead to its refusal, on a connection with these addresses.
+    /// Returns whether the content of a request may lead to its refusal, on a connection with these addresses.
     pub(crate) fn guards_against(&self, facts: &ConnectionFacts) -> bool {
         if !self.guards() {
             return false;
@@ -36,7 +36,7 @@ impl RuleSet {
         matches!(self.fields[field.0 as usize], Field::Source | Field::Destination | Field::Port)
     }
 
-    /// Whether a rule can refuse a request of a connection with these addresses.
+    /// Returns whether a rule can refuse a request of a connection with these addresses.
     fn may_refuse(&self, rule: u32, values: &Values) -> bool {
         let first = self.alternatives.partition_point(|alt| alt.rule < rule);
         let alternatives = || self.alternatives[first..].iter().take_while(|alt| alt.rule == rule);

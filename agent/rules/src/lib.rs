@@ -29,27 +29,30 @@
 //!
 //! # Use by an agent
 //! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A
-//! connection uses its `Arc<RuleSet>` until it ends; a reload creates a new rule set.
+//!    connection uses its `Arc<RuleSet>` until it ends; a reload creates a new rule set.
 //! 2. [`Decider::new`] creates a decider for each connection. For mail protocols, the agent passes an empty slice to it
-//! immediately; the decision contains the greeting for the client.
+//!    immediately; the decision contains the greeting for the client.
 //! 3. [`Decider::feed`] receives *all* bytes of the request so far, whenever new bytes arrive. It copies no byte and
-//! parses no byte twice. - [`Decision::NeedMore`]: the agent sends `reply` (often empty) to the client, and waits. -
-//! [`Decision::Route`]: the agent connects to the group, and forwards the bytes as [`Forwarding`] specifies, for the
-//! requests that [`Route::sticky`] specifies. - [`Decision::Refuse`]: the agent sends [`Refusal::reply`], and closes
-//! the connection.
-//! 4. With `sticky: none` or [`Route::guarded`], [`RequestFramer`] finds the end of the request, and [`ResponseFramer`]
-//! the end of its response. Then a new [`Decider`] reads the next request.
+//!    parses no byte twice.
+//!    - [`Decision::NeedMore`]: the agent sends `reply` (often empty) to the client, and waits.
+//!    - [`Decision::Route`]: the agent connects to the group, and forwards the bytes as [`Forwarding`] specifies, for
+//!      the requests that [`Route::sticky`] specifies.
+//!    - [`Decision::Refuse`]: the agent sends [`Refusal::reply`], and closes the connection.
+//! 4. With `sticky: none` or [`Route::guarded`], [`RequestFramer`] finds the end of the request, and
+//!    [`ResponseFramer`] the end of its response. Then a new [`Decider`] reads the next request.
 //! 5. The caller measures timeouts; [`RuleSet::refusal`] with status 408 returns the bytes to send after a timeout.
 //!
+//! # How rules are evaluated
 //! The first alternative that holds decides. Its number is found by indexes of values, not by a scan: hashes for exact
 //! texts, nested intervals for prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton of the
 //! literals that regular expressions require. Expressions without such a literal are matched together, by an automaton
 //! of bounded memory. A request's body is parsed only while a rule that can still decide has a condition on the body.
 //!
-//! # What is matched Rules match a normal form, and the server receives the original bytes. A request that two parsers
-//! might read differently is refused with 400. Host names and mail addresses are case-insensitive. A missing value
-//! satisfies only `not` and `present: false`. Numbers are decimal, compared as 64-bit floating point; a text that is
-//! not a number satisfies no comparison.
+//! # What is matched
+//! Rules match a normal form, and the server receives the original bytes. A request that two parsers might read
+//! differently is refused with 400. Host names and mail addresses are case-insensitive. A missing value satisfies only
+//! `not` and `present: false`. Numbers are decimal, compared as 64-bit floating point; a text that is not a number
+//! satisfies no comparison.
 //!
 //! | field | value |
 //! |---|---|

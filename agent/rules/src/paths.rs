@@ -95,7 +95,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Whether a path selects one of several elements of this name by its index.
+    /// Returns whether a path selects one of several elements of this name by its index.
     pub(crate) fn is_counted(&self) -> bool {
         self.children.iter().any(|(index, _)| index.is_some())
     }
@@ -148,7 +148,7 @@ impl Paths {
         new
     }
 
-    /// Whether no rule contains a path.
+    /// Returns whether no rule contains a path.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }
@@ -163,7 +163,7 @@ impl Paths {
         &self.nodes[node as usize].fields
     }
 
-    /// Whether a document contains at most one value for a node.
+    /// Returns whether a document contains at most one value for a node.
     pub(crate) fn once(&self, node: NodeId) -> bool {
         self.nodes[node as usize].once
     }

@@ -63,7 +63,7 @@ impl RuleSet {
         Some(shadowed_by)
     }
 
-    /// Whether all requests that satisfy the first alternative satisfy the second.
+    /// Returns whether all requests that satisfy the first alternative satisfy the second.
     fn implies(&self, first: &Alternative, second: &Alternative) -> bool {
         let implied = |cond: &Cond| {
             first.conds.iter().any(|condition| {
@@ -73,7 +73,7 @@ impl RuleSet {
         second.conds.iter().all(implied)
     }
 
-    /// Whether a field has at most one value in a request.
+    /// Returns whether a field has at most one value in a request.
     fn is_single(&self, field: FieldId) -> bool {
         use Field::{Cookie, Form, Header, Json, Query, Xml};
         !matches!(
@@ -97,7 +97,7 @@ fn branch_implies(first: &Branch, second: &Branch, single: bool) -> bool {
     }
 }
 
-/// Whether every value that satisfies the first test satisfies the second.
+/// Returns whether every value that satisfies the first test satisfies the second.
 fn test_implies(first: &Test, second: &Test) -> bool {
     match (first, second) {
         (Test::Is(Matcher::Exact(text)), _) => second.holds(text),
@@ -112,7 +112,7 @@ fn test_implies(first: &Test, second: &Test) -> bool {
     }
 }
 
-/// Whether no value satisfies both tests.
+/// Returns whether no value satisfies both tests.
 fn are_disjoint(first: &Test, second: &Test) -> bool {
     match (first, second) {
         (Test::Is(Matcher::Exact(text)), test) | (test, Test::Is(Matcher::Exact(text))) => !test.holds(text),
@@ -143,7 +143,7 @@ fn matcher_implies(first: &Matcher, second: &Matcher) -> bool {
     }
 }
 
-/// Whether each value that satisfies the first comparison satisfies the second.
+/// Returns whether each value that satisfies the first comparison satisfies the second.
 fn comparison_implies(first: Compare, bound: f64, second: Compare, wider: f64) -> bool {
     use Compare::{Above, AtLeast, AtMost, Below, Equal, Unequal};
     match (first, second) {

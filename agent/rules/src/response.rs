@@ -52,7 +52,7 @@ impl ResponseFramer {
         ResponseFramer { method, state: State::Head(Vec::new(), 0), has_continued: false }
     }
 
-    /// Whether the server has requested the body of the request (100 Continue).
+    /// Returns whether the server has requested the body of the request (100 Continue).
     pub fn has_continued(&self) -> bool {
         self.has_continued
     }
@@ -134,7 +134,7 @@ fn read(head: &[u8], method: Method) -> Option<State> {
     }
 }
 
-/// Whether the server switches to WebSocket (RFC 6455, section 4.2.2), and to no other protocol besides.
+/// Returns whether the server switches to WebSocket (RFC 6455, section 4.2.2), and to no other protocol besides.
 fn is_websocket(fields: &[httparse::Header]) -> bool {
     let mut upgrades = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("upgrade"));
     let first = upgrades.next().is_some_and(|field| field.value.eq_ignore_ascii_case(b"websocket"));

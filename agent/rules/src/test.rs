@@ -106,12 +106,12 @@ pub(crate) struct Cond {
 }
 
 impl Cond {
-    /// Whether the condition holds if `values` are all values of its field.
+    /// Returns whether the condition holds if `values` are all values of its field.
     pub(crate) fn holds<'v>(&self, values: impl Iterator<Item = &'v [u8]> + Clone) -> bool {
         self.branches.iter().any(|branch| values.clone().any(|value| branch.test.holds(value)) != branch.negated)
     }
 
-    /// Whether this value satisfies the condition, regardless of the field's other values.
+    /// Returns whether this value satisfies the condition, regardless of the field's other values.
     pub(crate) fn settled_by(&self, value: &[u8]) -> bool {
         self.branches.iter().any(|branch| !branch.negated && branch.test.holds(value))
     }

@@ -122,12 +122,12 @@ impl Client {
         self.terms.syn_options.scale.unwrap_or(0)
     }
 
-    /// The client's window in bytes.
+    /// Returns the client's window in bytes.
     pub fn window_bytes(&self) -> u32 {
         u32::from(self.window) << self.scale()
     }
 
-    /// The number at which the client's window ends.
+    /// Returns the number at which the client's window ends.
     pub fn edge(&self) -> Seq {
         self.edge
     }
@@ -179,7 +179,7 @@ impl Client {
         self.request.forget_before(una);
     }
 
-    /// Whether all bytes before the client's FIN have arrived.
+    /// Returns whether all bytes before the client's FIN have arrived.
     pub fn is_finished(&self) -> bool {
         self.fin == Some(self.request.end())
     }
@@ -190,12 +190,12 @@ impl Client {
         self.owned.later(self.confirmed)
     }
 
-    /// Whether the client has acknowledged all bytes that were sent to it.
+    /// Returns whether the client has acknowledged all bytes that were sent to it.
     pub fn has_all(&self) -> bool {
         self.ack == self.next
     }
 
-    /// The header of a segment that the agent itself sends to the client.
+    /// Returns the header of a segment that the agent itself sends to the client.
     fn head(&self, seq: Seq, flags: u8) -> SegmentHeader {
         let room = self.request.edge().since(self.acknowledged()).min(self.terms.window_limit.into());
         SegmentHeader {
@@ -287,10 +287,10 @@ impl Client {
         self.former_servers.push_back(FormerServer { opened, end: next + UNSEEN_BYTES, at: now });
     }
 
-    /// Whether a server's sequence number may belong to a former server. A host that is connected again by the same
-    /// addresses and ports increases its initial number by less than 16 MB per second (Linux: `secure_tcp_seq`). So the
-    /// host's new numbers may overlap those of its last answer: only TIME-WAIT separates the two ranges, and a reset
-    /// skips TIME-WAIT.
+    /// Returns whether a server's sequence number may belong to a former server. A host that is connected again by the
+    /// same addresses and ports increases its initial number by less than 16 MB per second (Linux: `secure_tcp_seq`).
+    /// So the host's new numbers may overlap those of its last answer: only TIME-WAIT separates the two ranges, and a
+    /// reset skips TIME-WAIT.
     pub fn belongs_to_former_server(&self, now: u64, seq: Seq) -> bool {
         let matches_server = |former_servers: &FormerServer| {
             now < former_servers.at + FORMER_SERVER_NS

@@ -60,12 +60,12 @@ impl Guess {
         if let Ownership::Requested { due, .. } = self.ownership { Some(due) } else { None }
     }
 
-    /// Whether the data plane forwards the connection, without any agent.
+    /// Returns whether the data plane forwards the connection, without any agent.
     pub fn is_direct(&self) -> bool {
         self.ownership == Ownership::Direct
     }
 
-    /// Whether the agent has reset the guessed server.
+    /// Returns whether the agent has reset the guessed server.
     pub fn is_released(&self) -> bool {
         self.ownership == Ownership::Released
     }
@@ -82,8 +82,8 @@ impl Guess {
         if self.next == next && self.ownership != Ownership::Taken { NEAR - 1 } else { 0 }
     }
 
-    /// Whether these facts about a guess belong to this connection. Otherwise they belong to a later connection of the
-    /// same client port.
+    /// Returns whether these facts about a guess belong to this connection. Otherwise they belong to a later connection
+    /// of the same client port.
     pub fn is_of(&self, facts: &Facts) -> bool {
         self.facts.isn == facts.isn
     }
@@ -116,7 +116,7 @@ impl Client {
         Some(ServerReset { group, seq: self.request.base() })
     }
 
-    /// Whether the guessed server has sent data that the client may have received.
+    /// Returns whether the guessed server has sent data that the client may have received.
     pub fn guess_has_sent(&self) -> bool {
         self.guess.as_ref().is_some_and(|guess| !guess.is_released() && guess.facts.server_has_sent)
     }

@@ -60,7 +60,7 @@ impl Reading {
         self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Whether no byte of the request has arrived.
+    /// Returns whether no byte of the request has arrived.
     pub fn is_idle(&self) -> bool {
         self.since.is_none()
     }

@@ -70,7 +70,7 @@ impl Replaying {
         self.server.sender.due().map_or(self.until, |due| due.min(self.until))
     }
 
-    /// Whether the server has closed its side, or has sent more bytes than the buffer can store.
+    /// Returns whether the server has closed its side, or has sent more bytes than the buffer can store.
     fn has_failed(&self) -> bool {
         self.fin == Some(self.received.end()) || self.received.room() == 0
     }

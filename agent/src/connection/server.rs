@@ -100,12 +100,12 @@ impl Server {
         ServerReset { group: self.group, seq: self.sender.next }
     }
 
-    /// Whether client and server have closed the connection; `fin` is the sequence number of the client's FIN.
+    /// Returns whether client and server have closed the connection; `fin` is the sequence number of the client's FIN.
     pub fn is_over(&self, fin: Option<Seq>) -> bool {
         self.fin_forwarded && fin.is_some_and(|fin| fin.is_before(self.sender.una))
     }
 
-    /// Whether the agent has acknowledged bytes of the client that the server has not acknowledged.
+    /// Returns whether the agent has acknowledged bytes of the client that the server has not acknowledged.
     pub fn owes(&self, client: &Client) -> bool {
         self.sender.una.is_before(client.owned)
     }
@@ -146,9 +146,9 @@ impl Server {
         expected.judge(segment)
     }
 
-    /// Whether a segment may be a late segment of a former server, which may be the same host. A segment counts as late
-    /// if its sequence number is in the former server's range and it acknowledges no byte of the request. If the
-    /// current server has sent such a segment, it retransmits the segment later, with an acknowledgement of the
+    /// Returns whether a segment may be a late segment of a former server, which may be the same host. A segment counts
+    /// as late if its sequence number is in the former server's range and it acknowledges no byte of the request. If
+    /// the current server has sent such a segment, it retransmits the segment later, with an acknowledgement of the
     /// request.
     fn is_late(&self, client: &Client, now: u64, segment: &Segment<'_>) -> bool {
         let is_significant = !is_bare(segment) || self.next.is_before(segment.seq());
@@ -177,8 +177,8 @@ impl Server {
         }
     }
 
-    /// Whether a segment of the server is a keepalive (no data, an acknowledged sequence number), which the client
-    /// itself has to answer. Bytes that the agent has discarded count as acknowledged.
+    /// Returns whether a segment of the server is a keepalive (no data, an acknowledged sequence number), which the
+    /// client itself has to answer. Bytes that the agent has discarded count as acknowledged.
     pub fn is_keepalive(&self, client: &Client, segment: &Segment<'_>) -> bool {
         let next = self.to_server(client.ack);
         is_bare(segment) && segment.seq().is_before(next) && !segment.has(SYN) && !segment.has(RST)
@@ -300,7 +300,7 @@ impl Server {
         }
     }
 
-    /// Whether a segment repeats bytes of the server that the agent has discarded.
+    /// Returns whether a segment repeats bytes of the server that the agent has discarded.
     pub fn is_discarded(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.first) && !segment.payload().is_empty()
     }
@@ -356,7 +356,7 @@ impl Server {
     }
 }
 
-/// Whether a segment carries neither data nor a FIN.
+/// Returns whether a segment carries neither data nor a FIN.
 pub fn is_bare(segment: &Segment<'_>) -> bool {
     segment.payload().is_empty() && !segment.has(FIN)
 }

@@ -265,14 +265,14 @@ impl Serving {
         }
     }
 
-    /// Whether the client sends another request after it has received the server's FIN.
+    /// Returns whether the client sends another request after it has received the server's FIN.
     fn requests_after_close(&self, client: &Client) -> bool {
         let has_server_fin = self.server.fin_forwarded && client.has_all();
         has_server_fin && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
     }
 
-    /// Whether the client sends another request although no request may follow the last response, and the server has
-    /// not closed.
+    /// Returns whether the client sends another request although no request may follow the last response, and the
+    /// server has not closed.
     fn requests_after_last(&self, client: &Client, has_new_data: bool) -> bool {
         let exchange = self.exchange();
         !self.server.fin_forwarded
@@ -312,8 +312,9 @@ impl Serving {
         }
     }
 
-    /// Whether the client would accept a late segment of a former server as data of this server. This is possible if
-    /// the next number that the client expects is in the former server's range, and this server has not closed.
+    /// Returns whether the client would accept a late segment of a former server as data of this server. This is
+    /// possible if the next number that the client expects is in the former server's range, and this server has not
+    /// closed.
     fn may_accept_late_segment(&self, client: &Client, now: u64) -> bool {
         let has_end = self.server.fin_forwarded && client.has_all();
         !has_end && client.belongs_to_former_server(now, self.server.acknowledged(client))
@@ -431,7 +432,7 @@ impl Serving {
         if is_idle && !self.server.fin_forwarded { Next::Close(Some(self.server.as_reset())) } else { Next::Stay(self) }
     }
 
-    /// Whether the client has received the response and the server's FIN, but has not sent a FIN itself.
+    /// Returns whether the client has received the response and the server's FIN, but has not sent a FIN itself.
     fn is_abandoned(&self, client: &Client) -> bool {
         let Some(exchange) = self.exchange() else { return false };
         let is_answered = exchange.response_complete.is_some() && exchange.limit == client.request.end();

@@ -283,7 +283,7 @@ fn a_request_whose_chunks_break_is_400() {
             let outputs = conversation.harness.opens(0, Some(7));
             conversation.record(&outputs);
             conversation.is_refused("400", "");
-            // After a part of the response was sent, the connection ends without an error.
+            // After a part of the response was sent, the agent resets the connection instead.
             let mut conversation = Conversation::served(content, post);
             conversation.answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
             conversation.sends(body);

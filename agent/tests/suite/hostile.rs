@@ -56,7 +56,8 @@ impl Play for Http {
                 Output::Server { to, seq, data, flags, .. } => {
                     let foreign = if *to == group(2) { b'1' } else { b'2' };
                     let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
-                    // Resets are not counted, because a former server may be reset by the address of any group.
+                    // A reset is no sign of such a decision, because a former server may be reset by the address of any
+                    // group.
                     self.is_stuck |= *to != group(2) && flags & RST == 0;
                     // After a decision for the connection, all later bytes go to the same server.
                     assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {outputs:?}");

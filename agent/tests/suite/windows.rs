@@ -82,7 +82,7 @@ fn windows_of_servers_with_other_scales() {
             window: field,
         };
         let outputs = harness.sends(head, &[], b"");
-        let room = 768; // of the agent, shifted as well: no larger window is passed on while it has the turn
+        let room = 768; // the agent's buffer as a window field: while the agent forwards, it announces no larger window
         assert!(
             matches!(outputs[..], [Output::Client { window, .. }] if window == passed_on.min(room)),
             "{scale:?}: {outputs:?}"

@@ -186,7 +186,8 @@ impl Xml {
         Ok(text.len() + usize::from(end.is_some()))
     }
 
-    /// Whether a byte may occur outside of elements: white space, or a byte order mark at the start of the document.
+    /// Returns whether a byte may occur outside of elements: white space, or a byte order mark at the start of the
+    /// document.
     fn may_surround(&mut self, byte: u8) -> bool {
         if MARK.get(self.mark) == Some(&byte) {
             self.mark += 1;

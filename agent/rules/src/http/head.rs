@@ -86,7 +86,7 @@ pub(crate) enum Media {
 }
 
 impl Media {
-    /// Whether rules have conditions on values that a body of this type may contain.
+    /// Returns whether rules have conditions on values that a body of this type may contain.
     pub(crate) fn has_conditions(self, rules: &RuleSet) -> bool {
         match self {
             Media::Xml(_) | Media::Parts => !rules.xml.is_empty(),

@@ -69,7 +69,7 @@ fn malformed() -> LineAction {
     answer("-ERR the command is cancelled, or its response malformed")
 }
 
-/// Whether the offer `SASL` lists a mechanism (RFC 5034, section 3).
+/// Returns whether the offer `SASL` lists a mechanism (RFC 5034, section 3).
 fn offers(evaluator: &Evaluator, mechanism: &[u8]) -> bool {
     let mut lists = evaluator.rules.offer.iter().filter_map(|offer| offer.split_once(' '));
     let is_in = |list: &str| list.split(' ').any(|offer| offer.as_bytes().eq_ignore_ascii_case(mechanism));

@@ -300,7 +300,7 @@ impl Scanner {
         Ok(b"")
     }
 
-    /// Whether `byte` may follow a value.
+    /// Returns whether `byte` may follow a value.
     fn may_follow(&self, byte: u8) -> bool {
         match byte {
             b',' => !self.open.is_empty(),

@@ -90,7 +90,7 @@ impl DialogueGuard {
         size_of::<DialogueGuard>() + self.server.memory() + state
     }
 
-    /// Whether the rules cannot refuse anything later, because the client has logged in.
+    /// Returns whether the rules cannot refuse anything later, because the client has logged in.
     pub fn is_open(&self) -> bool {
         match &self.state {
             ProtocolState::Smtp(_) => false,
