@@ -203,7 +203,7 @@ mod tests {
             (1001, 0, RST, 0, Drop),
             (-1, 0, RST | ACK, 0, Drop),
             (i32::MIN, 0, RST, 0, Drop),
-            // SYNs with any number.
+            // SYNs with any sequence number.
             (0, 0, SYN, 0, Challenge),
             (-1, 0, SYN | ACK, 0, Challenge),
             (i32::MIN, 0, SYN, 0, Challenge),

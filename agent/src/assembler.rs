@@ -15,8 +15,8 @@ pub struct Assembler {
     /// Discarded (forgotten) bytes, followed by the bytes from `base` to the end of the last range; gaps between ranges
     /// are zero.
     bytes: Vec<u8>,
-    /// The number of discarded bytes at the start of `bytes`. They are removed when they make up half of `bytes`, so
-    /// that a removal moves at most as many bytes as it frees.
+    /// The number of discarded bytes at the start of `bytes`. They are removed from `bytes` when they make up half of
+    /// it, so that a removal moves at most as many bytes as it frees.
     forgotten: usize,
     /// The number of bytes from `base` on without a gap.
     ready: usize,
@@ -259,7 +259,7 @@ mod tests {
                 forgotten_count = (forgotten_count + step).min(sent);
                 stream.forget_before(number(forgotten_count));
                 assert_eq!((stream.base(), stream.end()), (number(forgotten_count), number(sent)));
-                // Forgotten bytes take up less than half of the buffer.
+                // Discarded bytes take up less than half of the buffer.
                 assert!(stream.forgotten * 2 < stream.bytes.len().max(1));
             }
         }

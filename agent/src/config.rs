@@ -34,7 +34,7 @@ pub struct Configuration {
     pub generation: u8,
     /// The current key of SYN cookies.
     pub key: CookieKey,
-    /// The previous key; clients may still answer cookies made with it.
+    /// The previous key. Clients may still acknowledge cookies that were made with this key.
     pub former_key: Option<CookieKey>,
 }
 
@@ -100,7 +100,7 @@ impl Service {
     }
 }
 
-/// A group of servers: a service with an internal address.
+/// A group of servers. In the switch, the group is a service with an internal address.
 #[derive(Debug)]
 pub struct Group {
     /// The group's name.

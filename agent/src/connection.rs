@@ -62,9 +62,9 @@ const LINGER: u64 = 5_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Fate {
-    /// The agent keeps the connection.
+    /// The connection stays in the agent's memory.
     Stays,
-    /// The agent forgets the connection.
+    /// The agent removes the connection.
     Ends,
 }
 
@@ -80,7 +80,7 @@ enum State {
     Serving(Box<Serving>),
     /// The agent sends the client an error, and ends the connection.
     Refusing(Refusing),
-    /// The connection is over; the agent forgets it.
+    /// The connection is over, and the agent removes it.
     Over,
 }
 

@@ -162,8 +162,8 @@ impl Order {
     }
 }
 
-/// Translates a window field for the other host: shifts it left, and limits the result to 65,535. A nonzero window
-/// never becomes 0.
+/// Translates a window field for the other host: shifts it left by `shift` bits (right if `shift` is negative), and
+/// limits the result to 65,535. A nonzero window never becomes 0.
 pub fn shifted(window: u16, shift: i8) -> u16 {
     if shift >= 0 {
         let wide = u32::from(window) << shift.min(16);

@@ -49,8 +49,8 @@ pub enum AckAction {
 }
 
 impl Sender {
-    /// Creates the sender for a server with this initial window in bytes. None: the server has announced its window
-    /// only to the client, which observes it.
+    /// Creates the sender for a server with this initial window in bytes. None means that the server has announced its
+    /// window only to the client, which observes the window.
     pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Sender {
         let mss = usize::from(mss.max(64));
         Sender {

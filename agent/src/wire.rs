@@ -73,7 +73,7 @@ pub struct Segment<'f> {
 pub enum Unreadable {
     /// The frame is truncated, or its length fields contradict each other.
     Malformed,
-    /// The packet is not a TCP segment, or a fragment of one.
+    /// The packet does not contain TCP, or it is a fragment.
     Other,
     /// A checksum is wrong.
     Checksum,

@@ -61,7 +61,7 @@ pub enum Forwarding {
     },
 }
 
-/// Turns the rules' outcome into a decision.
+/// Converts the rules' outcome to a decision.
 pub(crate) fn decision(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, forwarding: Forwarding) -> Decision {
     match outcome.action {
         Action::Route(group, sticky) => {

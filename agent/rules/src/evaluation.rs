@@ -20,12 +20,12 @@ pub(crate) struct Outcome {
 /// The value of `best` while no alternative holds.
 const NO_ALTERNATIVE: Alt = Alt::MAX;
 
-/// The evaluation of a rule set on one request. Every method gets the rule set as a parameter.
+/// The state of the evaluation of a rule set on a request. Every method receives the rule set as a parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluation {
     known: Known,
     block: u32,
-    /// The first alternative of the block that holds; `NO_ALTERNATIVE` if none does.
+    /// The first alternative of the block that holds; `NO_ALTERNATIVE` if no alternative holds.
     best: Alt,
     /// The alternatives that have unknown conditions and no false condition.
     tracked: Vec<Tracked>,
@@ -167,7 +167,8 @@ impl Evaluation {
         }
     }
 
-    /// Searches the index of a value's field.
+    /// Searches the index of a value's field for the alternatives that the value may satisfy. `value` is the number of
+    /// the value in `known`.
     fn search(&mut self, rules: &RuleSet, block: &Block, value: usize) {
         let (field, text) = self.known.values.get(value);
         let Some(index) = block.indexes.get(&field) else { return };

@@ -1,7 +1,7 @@
 //! Matches all regular expressions that require no literal together: an automaton, built lazily, finds which of them
 //! match. The automaton handles only ASCII, because classes of all Unicode characters would make it a hundred times as
-//! large. Its memory is bounded. In three cases, each expression is tried separately instead: a value is not ASCII or
-//! needs too many states, there are few expressions, or the expressions are too large for an automaton.
+//! large. The automaton's memory is bounded. In three cases, each expression is tried separately instead: a value is
+//! not ASCII or needs too many states, there are few expressions, or the expressions are too large for an automaton.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};

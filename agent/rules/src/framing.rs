@@ -150,8 +150,8 @@ impl<'h> Fields<'h> {
         self.repeated |= slot.replace(value).is_some();
     }
 
-    /// Returns the framing that the fields define; none if no field concerns it. The flag is true if the body has a
-    /// transfer coding besides chunked.
+    /// Returns the framing that the fields define; none if no header field concerns the body. The flag is true if the
+    /// body has a transfer coding besides chunked.
     pub(crate) fn body(&self) -> Result<Option<(Body, bool)>, Fault> {
         match (self.length, self.coding) {
             _ if self.repeated => bad("the length is given twice"),

@@ -9,8 +9,8 @@ use crate::mail::sasl;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::values::Values;
 
-/// The maximum number of refusing rules that are checked for each client. If there are more, a rule is assumed to
-/// apply.
+/// The maximum number of refusing rules that are checked for each client. If there are more, the check is omitted, and
+/// a rule is assumed to apply.
 const MAX_CHECKED_RULES: usize = 64;
 
 impl RuleSet {
@@ -71,7 +71,8 @@ pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     problems
 }
 
-/// Returns the places of decisions that apply to a client's later connections, each with the prefix of its message.
+/// Returns the places of decisions that apply to a client's later connections, each with the prefix of the message
+/// about this place.
 fn remembering(content: &Content) -> Vec<(String, String)> {
     let default = (content.default.sticky == Sticky::Client).then(|| ("default.sticky".to_owned(), String::new()));
     let rules = content.rules.iter().enumerate().flat_map(|(index, rule)| {

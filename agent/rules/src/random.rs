@@ -1,4 +1,5 @@
-//! Generates random rules and requests for tests. They consist of few different letters, so that rules often match.
+//! Generates random rules and requests for tests. All texts consist of few different letters, so that rules often
+//! match.
 
 use serde_json::{Map, Value, json};
 

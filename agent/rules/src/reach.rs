@@ -1,4 +1,4 @@
-//! Finds unreachable rules, which match no request that reaches them.
+//! Finds unreachable rules: rules that never decide, because earlier rules match the same requests.
 //!
 //! A rule is reported if each of its alternatives implies an alternative of a rule that is always evaluated earlier.
 //! Conditions are compared syntactically, so some unreachable rules are not found. However, a reported rule is never
@@ -175,7 +175,7 @@ mod tests {
         RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"))
     }
 
-    /// Returns whether the second rule is reported as unreachable. The two rules have these conditions.
+    /// Returns whether, of two rules with these conditions, the second rule is reported as unreachable.
     fn shadowed(first: Value, second: Value) -> bool {
         let rules =
             rules(&json!([{"name": "a", "match": first, "to": "x"}, {"name": "b", "match": second, "to": "y"}]));

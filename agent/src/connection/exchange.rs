@@ -16,7 +16,7 @@ pub struct Exchange {
     pub request_complete: bool,
     /// None until the response is complete. Afterwards, whether the connection can transfer another request.
     pub response_complete: Option<bool>,
-    /// The end of the response cannot be found, so no request may follow it.
+    /// Whether the end of the response cannot be found, so that no request may follow the response.
     is_last: bool,
     /// The parts of the response received beyond gaps.
     pub response: Assembler,

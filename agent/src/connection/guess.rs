@@ -169,7 +169,7 @@ impl Client {
     }
 
     /// Counts a failed order: the switch has no entry of the connection, or another agent handles it. Resets the client
-    /// if this agent has discarded the first bytes of the client's request.
+    /// if this agent has acknowledged bytes of the request, because the client does not retransmit these bytes.
     fn lose_guess(&mut self, ctx: &mut Context<'_>) {
         self.terms.service.counters.orders_failed.add(1);
         if self.request.base().is_before(self.owned) {

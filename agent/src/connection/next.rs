@@ -22,6 +22,6 @@ pub enum Next<S> {
     Refuse(Option<ServerReset>, Rejection),
     /// The connection is closed toward client and server.
     Close(Option<ServerReset>),
-    /// The connection is over; the agent forgets it.
+    /// The connection is over, and the agent removes it.
     Over,
 }

@@ -15,9 +15,9 @@ const UNACKNOWLEDGED: usize = 4096;
 /// Nanoseconds for which the agent may leave bytes of a request unacknowledged. The complete request usually arrives in
 /// this time, and then no ACK of the agent is needed.
 const ACK_DELAY_NS: u64 = 10_000_000;
-/// The same limit, in nanoseconds, once the agent has acknowledged a part of the request. Then waiting saves nothing,
-/// and a client may delay its last bytes until all earlier bytes are acknowledged (Nagle, RFC 896). An otherwise idle
-/// agent waits a full millisecond.
+/// Nanoseconds for which the agent may leave bytes unacknowledged once it has acknowledged a part of the request. Then
+/// waiting saves nothing, and a client may delay its last bytes until all earlier bytes are acknowledged (Nagle, RFC
+/// 896). An otherwise idle agent waits a full millisecond.
 const OWNED_ACK_DELAY_NS: u64 = 500_000;
 
 /// The state of a connection whose request is being read.

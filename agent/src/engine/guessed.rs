@@ -31,7 +31,7 @@ impl Engine {
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
         let first = facts.isn + 1;
         let has_data = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
-        // Windows are scaled only if both sides offer a scale.
+        // Windows are scaled only if client and server offer a scale.
         let (scale, announced_scale) = facts.client_scale.zip(facts.server_scale).unzip();
         let syn_options = ClientOptions { mss: facts.mss, scale, sack: facts.sack };
         let Some(terms) = self.terms(segment, syn_options, announced_scale.unwrap_or(0)) else { return };

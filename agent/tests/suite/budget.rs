@@ -92,7 +92,7 @@ fn bodies_of_many_values_share_the_budget() {
     // 14,000 values, with 12 bytes of bookkeeping each, make up most of the memory of a connection.
     assert!(memory_bytes[0] > 14_000 * 12 + values.len(), "{} bytes", memory_bytes[0]);
     assert_eq!(memory_bytes[1], 2 * memory_bytes[0]);
-    // A refused request frees all its memory.
+    // When a request is refused, all its memory is freed.
     harness.waits(60_000);
     assert!(harness.refused().contains(&("timeout", sent as u64 - 1)), "{:?}", harness.refused());
     assert_eq!((harness.engine.connections(), harness.engine.memory()), (0, 0));

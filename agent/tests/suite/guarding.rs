@@ -111,7 +111,7 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
         assert_eq!((&*conversation.forwarded, &*conversation.received), (&*first.repeat(2), &*OK.repeat(2)));
         conversation.sends(ADMIN);
         conversation.is_refused("403", &first.repeat(2));
-        // Pipelined, in any two pieces.
+        // Pipelined requests, whose bytes arrive in two pieces, split at any offset.
         let stream = [first, first, ADMIN].concat();
         for at in 1..stream.len() {
             let mut conversation = Conversation::new(GUARDING);
@@ -182,8 +182,7 @@ fn nothing_follows_a_response_whose_end_is_not_known() {
             assert!(!conversation.is_closed);
             conversation.sends(GET);
             conversation.has_ended(response, GET);
-            // A request that arrives before the end of the response does not end the connection before the end of the
-            // response.
+            // A further request that arrives before the end of the response does not interrupt the response.
             let mut conversation = Conversation::served(content, GET);
             conversation.sends(GET);
             for piece in response.as_bytes().chunks(1400) {

@@ -115,8 +115,8 @@ fn a_client_resets_at_every_moment() {
 fn a_server_resets_at_every_moment() {
     for at in 2..=MOMENTS {
         let mut moment = after(at);
-        // A server that has received a SYN only acknowledges the SYN; otherwise it acknowledges all bytes of the
-        // client.
+        // A server that has received only a SYN acknowledges only the SYN; any other server acknowledges all bytes of
+        // the client.
         let has = [moment.sent, 0, FIRST.len() as u32][[2, 7].iter().position(|&step| step == at).map_or(0, |n| n + 1)];
         let outputs = match moment.server {
             Some(_) => moment.harness.server(moment.answered, has, RST | ACK, b""),

@@ -6,7 +6,8 @@ use crate::charset::Charset;
 
 #[derive(Debug)]
 pub(super) struct Encoding {
-    /// The character set of greatest class among those named so far: the one that the parsers understand least.
+    /// The class of the document's character set. If several character sets were named, the greatest class counts: the
+    /// class that the parsers understand least.
     pub(super) charset: Charset,
     utf8: Utf8,
     /// Whether all bytes parsed so far are ASCII, which UTF-8 and single-byte character sets decode alike.

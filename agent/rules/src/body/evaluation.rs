@@ -10,11 +10,12 @@ use crate::ruleset::{Action, RuleSet};
 /// The rules' outcome for a request with a body, or the fault that the body has.
 pub(crate) type BodyOutcome = Result<Outcome, Fault>;
 
-/// Whether the parser continues (continue), or the final result (break): the rules have decided, or the body has a
-/// fault.
+/// `Continue` if the parser has to read further bytes; `Break` with the final result if the rules have decided, or if
+/// the body has a fault.
 pub(crate) type Flow = ControlFlow<BodyOutcome>;
 
-/// The fault of a body that may contain a value that a refusing rule matches, in a form that this crate does not parse.
+/// The fault of a body in a form that this crate does not parse. The body may contain a value that a refusing rule
+/// matches.
 pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
 /// The memory for a body's values may be this many times `limits.body`. Short values need more memory than their text

@@ -25,7 +25,7 @@ struct Command {
     steps: Vec<ReplayCommand>,
     /// Offset at which the part behind `steps` starts.
     from: usize,
-    /// Whether the command contains a non-synchronizing literal, which is not offered.
+    /// Whether the command contains a non-synchronizing literal, although no offered extension permits it.
     is_refused: bool,
 }
 

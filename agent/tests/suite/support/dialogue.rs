@@ -25,7 +25,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Creates a conversation whose client has completed its handshake. `content` are the rules.
+    /// Creates a conversation whose client has completed its handshake. `content` contains the rules.
     pub fn new(content: &str) -> Conversation {
         let mut harness = Harness::new(content);
         let (options, length) = harness.syn_options.write();

@@ -46,7 +46,8 @@ enum State {
     Text(Role),
     /// Behind a backslash in a string.
     Escape(Role),
-    /// Behind `\u` in a string. The numbers are the count of hexadecimal digits read so far, and their value.
+    /// Behind `\u` in a string. The first number counts the hexadecimal digits read so far; the second number is the
+    /// value of these digits.
     Unicode(Role, u8, u16),
     Number(Number),
     /// In the word `true`, `false` or `null`. The number is the count of the word's bytes read so far.
@@ -74,7 +75,7 @@ enum Number {
 }
 
 impl Number {
-    /// Returns the part of the number that follows after `byte`, which does not continue the current run of digits.
+    /// Returns the part of the number that begins with `byte`, a byte that does not continue the current run of digits.
     /// None if the byte cannot follow.
     fn next(self, byte: u8) -> Option<Number> {
         Some(match (self, byte) {
