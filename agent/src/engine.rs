@@ -68,9 +68,9 @@ pub struct Engine {
     router_request_due: u64,
     cookies: Cookies,
     generation: u8,
-    /// The services, by the agent's port for them.
+    /// The services, by the port of the agent to which the switch translates the service's address and port.
     services: HashMap<u16, ServiceEntry>,
-    /// Services that are no longer configured, by the agent's former port for them.
+    /// The addresses of services that are no longer configured, by the port of the agent that they had.
     retired: HashMap<u16, SocketAddrV4>,
     pools: Pools,
     /// The time at which learned abilities expire next.

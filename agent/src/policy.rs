@@ -96,7 +96,7 @@ pub trait ReplayDriver: Send {
 pub enum ReplayProgress {
     /// Wait for more bytes of the server.
     Wait,
-    /// Send this many more bytes of the dialogue.
+    /// Send the next bytes of the dialogue, as many as this number.
     Send(usize),
     /// The replay is complete: the server is in the state that the client expects.
     Ready {

@@ -77,7 +77,7 @@ impl Learned {
         }
     }
 
-    /// Returns the minimum of the two values of each ability.
+    /// Returns, for each ability, the minimum of the values in `self` and `other`.
     #[must_use]
     pub fn least(self, other: Learned) -> Learned {
         fn min<T: Ord>(first: Option<T>, other: Option<T>) -> Option<T> {

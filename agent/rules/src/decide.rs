@@ -13,8 +13,8 @@ use crate::tls::Hello;
 /// Decides about a connection, or about a request of a connection.
 ///
 /// The caller passes *all* bytes of the request received so far to each call of [`feed`](Decider::feed). The caller
-/// buffers the bytes, and the decider copies none. The next request of a keep-alive connection needs a new decider; it
-/// begins where [`RequestFramer`](crate::RequestFramer) ends this request.
+/// buffers the bytes, and the decider copies none. [`RequestFramer`](crate::RequestFramer) finds the end of this
+/// request. The next request of a keep-alive connection begins there, and needs a new decider.
 #[derive(Debug)]
 pub struct Decider {
     rules: Arc<RuleSet>,

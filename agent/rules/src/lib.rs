@@ -61,7 +61,7 @@
 //! | `query`, `form`, `cookie`, `header` | each value of the name; one of them must satisfy the form |
 //! | `xml` | `purchase:1.item:2.subTotal`: names as written, with their prefix; indices from 1, any element without one; `\\.` is a dot |
 //! | `json` | `order.items.0.price`: indices from 0; `*`, or no step, for any element |
-//! | `source`, `destination` | networks: none with `!` may contain the address, and one of the others must |
+//! | `source`, `destination` | networks: those with `!` must not contain the address, and one of the others must |
 //! | `helo`, `mail_from`, `rcpt_to` | lower case; the first recipient decides |
 //!
 //! The `Content-Type` selects how a body is parsed: as XML, JSON or a form (`application/x-www-form-urlencoded`), in

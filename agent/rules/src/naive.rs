@@ -44,8 +44,8 @@ mod tests {
     use crate::ruleset::RuleSet;
     use crate::values::Values;
 
-    /// The evaluation with indexes has the same outcome as the evaluation without indexes on all values, even if it
-    /// decides before all values have arrived.
+    /// The evaluation with indexes has the same outcome as the evaluation without indexes on all values, even if the
+    /// indexes decide before all values have arrived.
     #[test]
     fn indexes_agree_with_the_rules_as_they_read() {
         let mut early = 0;

@@ -185,7 +185,7 @@ impl Client {
     }
 
     /// Returns the number up to which the agent has acknowledged the client's bytes, or may acknowledge them because a
-    /// server has.
+    /// server has acknowledged them.
     pub fn acknowledged(&self) -> Seq {
         self.owned.later(self.confirmed)
     }

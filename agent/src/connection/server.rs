@@ -57,7 +57,7 @@ pub struct Server {
     /// The first sequence number of the request for which the server was opened. A server's segment that acknowledges
     /// nothing behind it may be a late segment of a former server.
     request_start: Seq,
-    /// The server's first sequence number.
+    /// The sequence number of the first byte that the server sends on this connection.
     pub opened: Seq,
     /// The sequence number of the server's first byte that is forwarded to the client; the agent discards earlier
     /// bytes.

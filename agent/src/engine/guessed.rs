@@ -9,8 +9,8 @@ use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 
 impl Engine {
-    /// Processes a client's segment of a guessed connection. The data plane puts a header before it, with the facts of
-    /// the client's handshake with the guessed server.
+    /// Processes a client's segment of a guessed connection. In front of the segment, the data plane puts a header with
+    /// the facts of the client's handshake with the guessed server.
     pub(super) fn on_guessed(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((facts, packet)) = Facts::read(frame) else { return };
         let Ok(segment) = Segment::of_packet(packet) else { return };

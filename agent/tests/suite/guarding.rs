@@ -1,5 +1,5 @@
-//! Tests of HTTP connections, segment by segment, if a rule may refuse: no request reaches a server before the rules
-//! were evaluated on it.
+//! Tests of HTTP connections, segment by segment, with rules that may refuse requests: no request reaches a server
+//! before the rules were evaluated on it.
 
 use crate::support::harness::{GUARDING, Harness, Output, RULES};
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};

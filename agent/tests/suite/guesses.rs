@@ -1,4 +1,4 @@
-//! Tests of connections that the data plane has opened to a guessed server, segment by segment.
+//! Tests, segment by segment, of connections that the data plane has opened to a guessed server.
 
 use crate::support::guess::{FACTS, OF_B, OF_BOTH, guessing};
 use crate::support::harness::{GET, GUARDING, Harness, ISN, Output, RULES, SERVER_ISN, group};

@@ -1,4 +1,4 @@
-//! Tests of mail protocols, whose server sends the first bytes, segment by segment.
+//! Tests, segment by segment, of mail protocols, in which the server sends the first bytes.
 
 use crate::support::dialogue::Conversation;
 use crate::support::harness::{Harness, ISN, Output, SERVER_ISN, group};

@@ -1,5 +1,5 @@
-//! Tests of mail dialogues if a rule may refuse: the agent stays in the dialogue with the server, and the rules are
-//! evaluated for each login and each envelope.
+//! Tests of mail dialogues in which rules may refuse commands: the agent stays in the dialogue with the server, and the
+//! rules are evaluated for each login and each envelope.
 
 use crate::support::dialogue::Conversation;
 use crate::support::harness::Output;

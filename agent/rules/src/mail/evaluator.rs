@@ -66,7 +66,7 @@ impl Evaluator<'_> {
         outcomes.swap_remove(refusal.unwrap_or(0))
     }
 
-    /// Returns whether the operator offers an extension; in an offer of several words, the first word is its name.
+    /// Returns whether the configuration offers an extension. The first word of an offer is the name of the extension.
     pub(super) fn offers(&self, extension: &str) -> bool {
         let names_extension =
             |offer: &String| offer.split([' ', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(extension));

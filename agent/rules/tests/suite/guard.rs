@@ -1,5 +1,5 @@
-//! Tests of mail dialogues with a server if rules may refuse: no command reaches the server before the rules were
-//! evaluated on it.
+//! Tests of mail dialogues with a server in which rules may refuse commands: no command reaches the server before the
+//! rules were evaluated on it.
 
 use std::sync::Arc;
 

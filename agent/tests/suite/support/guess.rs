@@ -1,4 +1,4 @@
-//! Helpers for tests of guessed connections, segment by segment.
+//! Helper functions for tests that check guessed connections segment by segment.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A harness for tests of a connection, segment by segment: it passes segments to the engine and returns the engine's
-//! outputs.
+//! A harness for tests that check a connection segment by segment: it passes segments to the engine and returns the
+//! engine's outputs.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Checks a mail dialogue between client and server if rules may refuse: the rules are evaluated for every login and
-//! every envelope.
+//! Checks a mail dialogue between client and server in which rules may refuse commands: the rules are evaluated for
+//! every login and every envelope.
 //!
 //! The agent forwards a single command at a time; the next command waits for the server's answer. So the kind of the
 //! client's next bytes is always known: a command, counted bytes (of a literal or chunk), the text of a mail, or a
