@@ -1,4 +1,4 @@
-//! Compiles the control messages; needs no `protoc`.
+//! Generates Rust code for the messages between controller and agent, without `protoc`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");

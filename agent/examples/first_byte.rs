@@ -1,14 +1,15 @@
-//! Generates the load for the content switching figures: a new connection per request. Measures the time to the first
-//! byte of the answer.
+//! Generates the load for the figures on content switching: every request has its own connection. Measures the time to
+//! the first byte of the answer.
 //!
 //! `first_byte ADDRESS:PORT PATHS BODY RATE SECONDS`
 //!
-//! Requests the paths (separated by commas) in turn: by GET, or with a BODY above 0 by POST with an XML document of
-//! that many bytes, in which the element of the rule comes last. Requests begin at exponential intervals with a mean
-//! of RATE per second, the same in every run. With a RATE of 0, 16 run at a time, each as soon as one ends. Prints
-//! for each answer the microseconds from before the connection to its first byte and to its end, and its bytes. Then
-//! prints `failed N: WHY`, and `late US`: 99 of 100 requests began at most that late. An answer fails if it is not
-//! 200, or does not arrive within 5 s.
+//! Requests the paths (separated by commas) in turn. If BODY is 0, the requests are GET. Otherwise they are POST with
+//! an XML document of BODY bytes, in which the element that the rule compares comes last. The intervals between the
+//! starts of requests are exponential, with a mean of RATE requests per second, and the same in every run. If RATE is
+//! 0, 16 requests are in progress at a time, and each begins as soon as another ends. For each answer, prints the
+//! microseconds from just before the connection attempt to the first byte and to the last byte of the answer, and the
+//! number of bytes. Then prints `failed N: WHY`, and `late US`: the delay of the start that 99 of 100 requests did not
+//! exceed, in microseconds. An answer counts as failed if its status is not 200, or if it does not arrive within 5 s.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The number of concurrent requests; a request that finds no free worker begins late.
+/// The number of concurrent requests; a request begins late if no worker is free.
 const OPEN_LOOP: usize = 128;
 const CLOSED_LOOP: usize = 16;
 const OK: &[u8] = b"HTTP/1.1 200 ";
@@ -27,12 +28,12 @@ const USAGE: &str = "usage: first_byte ADDRESS:PORT PATHS BODY RATE SECONDS";
 struct Load {
     server: SocketAddr,
     requests: Vec<Vec<u8>>,
-    /// The start time of each request; none: each begins as soon as one ends.
+    /// The start time of each request; none if each request begins as soon as another ends.
     times: Option<Vec<Duration>>,
     length: Duration,
 }
 
-/// Microseconds to the first and to the last byte, and the number of bytes.
+/// The microseconds to the first and to the last byte of an answer, and the number of bytes.
 struct Answer {
     first: u128,
     last: u128,
@@ -58,7 +59,7 @@ impl Load {
         })
     }
 
-    /// Returns the start time of the request with this number; none when there are no more requests.
+    /// Returns the start time of the request with this number; none if there are no more requests.
     fn time(&self, number: usize, now: Duration) -> Option<Duration> {
         match &self.times {
             Some(times) => times.get(number).copied(),

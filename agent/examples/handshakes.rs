@@ -1,5 +1,6 @@
-//! Measures how many connections per second one core of the engine handles: SYN, ACK and request of a client, SYN-ACK
-//! of a server, and the data plane's answer to the splice order. Prints the time per connection.
+//! Measures how many connections per second the engine handles on one core. A connection consists of the SYN, ACK and
+//! request of a client, the SYN-ACK of a server, and the data plane's answer to the splice order. Prints the time per
+//! connection.
 //!
 //! `cargo run --release --example handshakes`
 
@@ -48,14 +49,14 @@ fn engine() -> Engine {
     engine
 }
 
-/// Builds a frame from the router in the buffer `frame`.
+/// Writes a frame that the router sends to the agent into the buffer `frame`.
 fn built<'f>(frame: &'f mut Vec<u8>, head: SegmentHeader, options: &[u8], payload: &[u8]) -> &'f [u8] {
     frame.clear();
     head.write(&Link { own: ROUTER, router: OWN }, options, [payload, b""], frame);
     frame
 }
 
-/// Runs one connection. The measured time includes building its frames.
+/// Runs a connection. The measured time includes the time for building the connection's frames.
 fn connect(engine: &mut Engine, number: u32, frame: &mut Vec<u8>, out: &mut Frames) {
     let now = u64::from(number) * 1000 + 1;
     let client = SocketAddrV4::new(Ipv4Addr::from(0x0a01_0000 + number / 50_000), (number % 50_000) as u16 + 1024);

@@ -1,10 +1,10 @@
 //! Decides whether a segment may change the state of a connection (RFC 9293, section 3.10.7.4; RFC 5961, sections 3
 //! to 5). Each segment of a client or a server is checked here before it is processed in any other way.
 //!
-//! The agent stands between two hosts, so two numbers take the place of RCV.NXT. `next` follows the bytes that were
-//! acknowledged to the peer; `received` follows the bytes that arrived in order, of which some may not be
-//! acknowledged yet. As in Linux, a segment may begin exactly at the window's edge: acknowledgements of a sender that
-//! has filled the window do, and so do probes of a closed window.
+//! The agent sits between two hosts, so it replaces RCV.NXT by two numbers. `next` follows the bytes that the agent has
+//! acknowledged to the peer; `received` follows the bytes that arrived in order, some of which may still be
+//! unacknowledged. As in Linux, a segment may begin exactly at the window's edge: a sender that has filled the window
+//! sends its acknowledgements with this number, and a probe of a closed window has it as well.
 
 use crate::seq::Seq;
 use crate::wire::Segment;
@@ -31,27 +31,28 @@ pub struct Expected {
     pub max_window: u32,
 }
 
-/// How to treat a segment.
+/// What the agent does with a segment of an established connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Process it.
+    /// Process the segment.
     Accept,
     /// Close the connection: the segment is a valid reset.
     Reset,
-    /// Do not process it; answer `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>` (challenge ACK).
+    /// Do not process the segment; answer with a challenge ACK: `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>`.
     Challenge,
-    /// Ignore it.
+    /// Discard the segment without an answer.
     Drop,
 }
 
 impl Expected {
-    /// Checks a segment of a connection that is established.
+    /// Returns what to do with a segment of an established connection.
     pub fn judge(&self, segment: &Segment<'_>) -> Verdict {
         let edge = self.edge.later(self.next);
         let is_in_window = !segment.end().is_before(self.next) && !edge.is_before(segment.seq());
         if segment.has(RST) {
-            // RFC 5961, section 3.2: exactly at the next number. A host numbers its reset behind its last byte, or by
-            // the last ACK to it.
+            // RFC 5961, section 3.2: a reset must carry exactly the next expected number. A host that resets a
+            // connection uses the number behind its last byte, or the number of the last ACK that it has received; the
+            // agent accepts both.
             return match segment.seq() {
                 seq if seq == self.next || seq == self.received => Verdict::Reset,
                 _ if is_in_window => Verdict::Challenge,
@@ -65,32 +66,34 @@ impl Expected {
         if !segment.has(ACK) {
             return Verdict::Drop;
         }
-        // RFC 5961, section 5.2.
+        // RFC 5961, section 5.2: an ACK is valid if it is at most `max_window` bytes old and acknowledges only sent
+        // bytes.
         let is_known = !segment.ack().is_before(self.una - self.max_window) && !self.sent.is_before(segment.ack());
         if is_known { Verdict::Accept } else { Verdict::Challenge }
     }
 
-    /// Whether all bytes of a segment were acknowledged before, such as the byte of a keepalive (RFC 9293, section
-    /// 3.8.4).
+    /// Returns whether all bytes of a segment were acknowledged before, such as the byte of a keepalive (RFC 9293,
+    /// section 3.8.4).
     fn is_old(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.next) && !self.next.is_before(segment.end())
     }
 }
 
-/// The meaning of a segment for a SYN that waits for its answer (RFC 9293, section 3.10.7.3).
+/// What a segment means for a SYN that is not answered yet (RFC 9293, section 3.10.7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SynReply {
     /// The server accepts the connection.
     Accepts,
     /// The server refuses the connection.
     Refuses,
-    /// The segment belongs to an earlier connection that the server still has: reset it, and send the SYN again.
+    /// The segment belongs to an earlier connection that the server still has: reset that connection, and repeat the
+    /// SYN.
     Stale,
     /// The segment does not answer the SYN.
     Unrelated,
 }
 
-/// Classifies a segment that arrives while a SYN waits for its answer; `first` is the number behind the SYN.
+/// Classifies a segment that arrives before a SYN is answered; `first` is the number behind the SYN.
 pub fn classify_syn_reply(first: Seq, segment: &Segment<'_>) -> SynReply {
     if !segment.has(ACK) {
         return SynReply::Unrelated;
@@ -106,12 +109,12 @@ pub fn classify_syn_reply(first: Seq, segment: &Segment<'_>) -> SynReply {
 /// Limits the rate of challenge ACKs.
 #[derive(Debug, Default)]
 pub struct Challenges {
-    /// Time of the last answer to a bare ACK.
+    /// Time of the last answer to a bare ACK, in nanoseconds.
     last: Option<u64>,
 }
 
 impl Challenges {
-    /// Whether to answer a segment that arrives now.
+    /// Returns whether to answer a segment that arrives at the time `now`, in nanoseconds.
     pub fn may_answer(&mut self, now: u64, segment: &Segment<'_>) -> bool {
         let is_bare = segment.payload().is_empty() && !segment.has(SYN) && !segment.has(RST) && !segment.has(FIN);
         if !is_bare {
@@ -132,7 +135,8 @@ mod tests {
     use crate::wire::flags::PSH;
     use crate::wire::{Link, SegmentHeader};
 
-    /// Close to the wrap-around of both sides' sequence numbers.
+    /// The expected sequence numbers of both sides; they are close to 2^32, so that the tests cover the wrap-around to
+    /// 0.
     const NEXT: u32 = u32::MAX - 9;
     const UNA: u32 = u32::MAX - 99;
     const EXPECTED: Expected = Expected {
@@ -163,7 +167,7 @@ mod tests {
     #[test]
     fn segments_of_an_open_connection() {
         let table = [
-            // In order, behind a gap, at the window's edge, and beyond it.
+            // Segments in order, behind a gap, at the window's edge, and beyond the edge.
             (0, 0, ACK, 0, Accept),
             (0, 0, ACK | PSH, 30, Accept),
             (999, 0, ACK, 50, Accept),
@@ -171,14 +175,15 @@ mod tests {
             (1000, 0, ACK, 1, Accept),
             (1001, 0, ACK, 0, Challenge),
             (1001, 0, ACK | FIN, 9, Challenge),
-            // Partly new, and completely old: a keepalive with and without a byte.
+            // Segments that are partly new, and segments that are completely old, such as keepalives with and without a
+            // byte.
             (-5, 0, ACK, 6, Accept),
             (-5, 0, ACK | FIN, 5, Accept),
             (-5, 0, ACK, 5, Challenge),
             (-1, 0, ACK, 1, Challenge),
             (-1, 0, ACK, 0, Challenge),
             (i32::MIN, 0, ACK, 9, Challenge),
-            // Acknowledgements of sent and of unsent bytes; old ones, and too old ones.
+            // Acknowledgements of sent bytes, of unsent bytes, and of bytes acknowledged long before.
             (0, 500, ACK, 9, Accept),
             (0, 501, ACK, 9, Challenge),
             (0, 501, ACK | FIN, 0, Challenge),
@@ -188,8 +193,8 @@ mod tests {
             (0, 0, PSH, 9, Drop),
             (0, 0, 0, 0, Drop),
             (0, 0, FIN, 0, Drop),
-            // Resets at exactly the next number, near it, and outside the window. Their acknowledgement number does
-            // not matter.
+            // Resets at exactly the next number, near it, and outside the window. The acknowledgement number of a reset
+            // has no effect.
             (0, 0, RST, 0, Reset),
             (0, 99_999, RST | ACK, 0, Reset),
             (20, 0, RST, 0, Reset),
@@ -198,7 +203,7 @@ mod tests {
             (1001, 0, RST, 0, Drop),
             (-1, 0, RST | ACK, 0, Drop),
             (i32::MIN, 0, RST, 0, Drop),
-            // SYNs with any number.
+            // SYNs with any sequence number.
             (0, 0, SYN, 0, Challenge),
             (-1, 0, SYN | ACK, 0, Challenge),
             (i32::MIN, 0, SYN, 0, Challenge),

@@ -1,4 +1,4 @@
-//! The command line.
+//! Parses the command line of `sluice-agent`.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -40,9 +40,9 @@ pub struct Args {
     pub address: Ipv4Addr,
     /// The switch's IPv4 address on the agent's link.
     pub gateway: Ipv4Addr,
-    /// The address at which the controller connects.
+    /// The address and port on which the agent accepts the controller's connections.
     pub control: String,
-    /// The address at which metrics are served.
+    /// The address and port on which the agent serves metrics.
     pub metrics: Option<String>,
     /// Memory for connections, in bytes.
     pub memory: usize,
@@ -68,11 +68,11 @@ pub enum Command {
         /// The file with the request; none: standard input.
         request: Option<PathBuf>,
     },
-    /// Print a text and end.
+    /// Print a text (help or version) and exit.
     Print(String),
 }
 
-/// What is wrong with the command line.
+/// A description of what is wrong with the command line.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{0} (sluice-agent --help lists the flags)")]
 pub struct UsageError(String);

@@ -1,5 +1,5 @@
-//! The Address Resolution Protocol (RFC 826): the agent answers for its own address, and learns the router's hardware
-//! address.
+//! The Address Resolution Protocol (RFC 826): the agent answers requests for its own IPv4 address, and learns the
+//! router's hardware address.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ const BROADCAST: Mac = [0xff; 6];
 /// The operation of an ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Asks for the hardware address of an IPv4 address.
+    /// Requests the hardware address of an IPv4 address.
     Request,
     /// Answers a request.
     Reply,
@@ -25,7 +25,7 @@ pub struct Packet {
     pub operation: Operation,
     /// The sender's hardware and IPv4 address.
     pub sender: (Mac, Ipv4Addr),
-    /// The target's hardware and IPv4 address; a request leaves the hardware address empty.
+    /// The target's hardware and IPv4 address; in a request, the hardware address is zero.
     pub target: (Mac, Ipv4Addr),
 }
 

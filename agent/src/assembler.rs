@@ -4,18 +4,19 @@ use std::ops::Range;
 
 use crate::seq::Seq;
 
-/// The number of ranges beyond a gap that are buffered. A sender with more gaps retransmits the bytes of further
-/// ranges.
+/// The number of ranges beyond a gap that are buffered. Bytes of further ranges are discarded, and their sender
+/// retransmits them.
 const MAX_RANGES: usize = 32;
 
 /// The received bytes from `base` on. The first copy of a byte counts: later segments only fill gaps.
 #[derive(Debug)]
 pub struct Assembler {
     base: Seq,
-    /// Forgotten bytes, and then the bytes from `base` to the end of the last range; gaps between ranges are zero.
+    /// Discarded (forgotten) bytes, followed by the bytes from `base` to the end of the last range; gaps between ranges
+    /// are zero.
     bytes: Vec<u8>,
-    /// The number of forgotten bytes. They are removed when they make up half of `bytes`, so that a removal moves at
-    /// most as many bytes as it frees.
+    /// The number of discarded bytes at the start of `bytes`. They are removed from `bytes` when they make up half of
+    /// it, so that a removal moves at most as many bytes as it frees.
     forgotten: usize,
     /// The number of bytes from `base` on without a gap.
     ready: usize,
@@ -31,22 +32,22 @@ impl Assembler {
         Assembler { base, bytes: Vec::new(), forgotten: 0, ready: 0, ranges: Vec::new(), room }
     }
 
-    /// The sequence number of the first buffered byte.
+    /// Returns the sequence number of the first buffered byte.
     pub fn base(&self) -> Seq {
         self.base
     }
 
-    /// The number behind the last byte that was received without a gap.
+    /// Returns the sequence number behind the last byte that was received without a gap.
     pub fn end(&self) -> Seq {
         self.base + self.ready as u32
     }
 
-    /// The number behind the last byte that there is room for.
+    /// Returns the sequence number at which the buffer's capacity ends.
     pub fn edge(&self) -> Seq {
         self.base + self.room.max(self.ready) as u32
     }
 
-    /// The number behind the last received byte, with or without gaps before it.
+    /// Returns the sequence number behind the last received byte, with or without gaps before it.
     pub fn last(&self) -> Seq {
         self.base + self.ranges.last().map_or(self.ready, |range| range.end) as u32
     }
@@ -55,12 +56,12 @@ impl Assembler {
         &self.bytes[self.forgotten..]
     }
 
-    /// The bytes received without a gap.
+    /// Returns the bytes received without a gap.
     pub fn ready(&self) -> &[u8] {
         &self.buffered()[..self.ready]
     }
 
-    /// The bytes from `start` to `end`, as far as they were received without a gap.
+    /// Returns the bytes from `start` to `end`, as far as they were received without a gap.
     pub fn between(&self, start: Seq, end: Seq) -> &[u8] {
         let (start, end) = (start.since(self.base), end.since(self.base).min(self.ready));
         self.buffered().get(start..end).unwrap_or(&[])
@@ -71,7 +72,7 @@ impl Assembler {
         self.bytes.capacity() + self.ranges.capacity() * size_of::<Range<usize>>()
     }
 
-    /// The number of bytes that there is room for, behind those without a gap.
+    /// Returns the number of bytes that can still be stored behind the bytes received without a gap.
     pub fn room(&self) -> usize {
         self.room.saturating_sub(self.ready)
     }
@@ -81,19 +82,20 @@ impl Assembler {
         self.room = room;
     }
 
-    /// The ranges beyond a gap in ascending order, as pairs of first number and number behind the last, for a SACK
-    /// option.
+    /// Returns the ranges beyond a gap in ascending order, for a SACK option. Each pair contains a range's first
+    /// sequence number, and the number behind its last byte.
     pub fn ranges(&self) -> impl Iterator<Item = (Seq, Seq)> {
         self.ranges.iter().map(|range| (self.base + range.start as u32, self.base + range.end as u32))
     }
 
-    /// Whether [`Self::insert`] would store all new bytes of a segment.
+    /// Returns whether [`Self::insert`] would store all new bytes of a segment.
     pub fn can_take(&self, seq: Seq, length: usize) -> bool {
         let is_next = !self.end().is_before(seq);
         (seq + length as u32).since(self.base) <= self.room && (is_next || self.ranges.len() < MAX_RANGES)
     }
 
-    /// Stores the bytes of a segment, except those outside of the capacity. Returns whether any byte was new.
+    /// Stores the bytes of a segment, except those outside of the capacity. Returns true if a byte was not stored
+    /// before.
     pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
         let early = self.base.since(seq).min(segment.len());
         let (seq, segment) = (seq + early as u32, &segment[early..]);
@@ -166,7 +168,7 @@ impl Assembler {
         }
     }
 
-    /// Forgets the bytes before `seq`. No gap may precede `seq`.
+    /// Discards the bytes before `seq`. No gap may precede `seq`.
     pub fn forget_before(&mut self, seq: Seq) {
         let count = seq.since(self.base).min(self.ready);
         if count == 0 {
@@ -234,7 +236,8 @@ mod tests {
         assert_eq!(stream.between(Seq(8), Seq(80)), b"ij");
     }
 
-    /// For every number of bytes forgotten at a time, while more bytes arrive in order and beyond gaps.
+    /// Bytes arrive in order and beyond gaps, and the oldest bytes are discarded in steps of 1 to 59: later bytes stay
+    /// intact.
     #[test]
     fn forgetting_keeps_later_bytes() {
         let text: Vec<u8> = (0..1000).map(|n| (n % 251) as u8).collect();
@@ -256,7 +259,7 @@ mod tests {
                 forgotten_count = (forgotten_count + step).min(sent);
                 stream.forget_before(number(forgotten_count));
                 assert_eq!((stream.base(), stream.end()), (number(forgotten_count), number(sent)));
-                // Forgotten bytes take up less than half of the buffer.
+                // Discarded bytes take up less than half of the buffer.
                 assert!(stream.forgotten * 2 < stream.bytes.len().max(1));
             }
         }

@@ -28,7 +28,7 @@ impl Sum {
         Sum(self.0 + u64::from(word))
     }
 
-    /// The sum, folded to 16 bits.
+    /// Returns the sum, folded to 16 bits.
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -37,7 +37,7 @@ impl Sum {
         sum as u16
     }
 
-    /// The checksum: the complement of the sum.
+    /// Returns the checksum: the complement of the sum.
     pub fn checksum(self) -> u16 {
         !self.folded()
     }

@@ -2,11 +2,11 @@
 //! (stopped by a signal, or on a busy machine). Segments that arrived meanwhile are still unread, so the deadlines of
 //! their senders must not pass.
 
-/// Nanoseconds between two readings above which the agent was not running. Its loop reads the clock at least every
-/// 100 ms; the shortest timeout after which it gives up a client or server is a second.
+/// A pause, in nanoseconds, between two readings of the clock above which the agent counts as not running. The agent's
+/// loop reads the clock at least every 100 ms. The shortest timeout of a client or server is one second.
 const PAUSE_THRESHOLD_NS: u64 = 250_000_000;
 
-/// A clock of the time in which the agent runs.
+/// A clock that counts only the time in which the agent runs.
 #[derive(Debug, Default)]
 pub struct Clock {
     last: u64,

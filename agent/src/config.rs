@@ -1,4 +1,4 @@
-//! The engine's settings: those of its start, and those that the controller sends.
+//! The engine's settings, which are fixed at its start, and the configuration that the controller sends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -25,7 +25,7 @@ pub struct Settings {
     pub budget: usize,
 }
 
-/// A configuration from the controller. It replaces the previous one as a whole.
+/// A configuration from the controller. It replaces the previous configuration completely.
 #[derive(Debug, Clone)]
 pub struct Configuration {
     /// The content services.
@@ -34,29 +34,29 @@ pub struct Configuration {
     pub generation: u8,
     /// The current key of SYN cookies.
     pub key: CookieKey,
-    /// The previous key; clients may still answer cookies made with it.
+    /// The previous key. Clients may still acknowledge cookies that were made with this key.
     pub former_key: Option<CookieKey>,
 }
 
-/// A content service. A connection keeps the service that it began with, with the rules of that time.
+/// A content service. A connection uses the service and rules that were configured when the connection began.
 #[derive(Debug)]
 pub struct Service {
-    /// Its name.
+    /// The service's name.
     pub name: String,
-    /// Its address and port, as clients use them.
+    /// The address and port to which clients connect.
     pub address: SocketAddrV4,
-    /// The port of the agent that stands for this service.
+    /// The agent's TCP port to which the switch translates this service's address and port.
     pub agent_port: u16,
-    /// Its groups of servers.
+    /// The groups of servers among which the rules select.
     pub groups: Vec<Group>,
-    /// Its rules.
+    /// The rules that select a group for a request.
     pub rules: Arc<dyn ServicePolicy>,
     /// Whether the data plane may connect a remembered client's next connection to the same server before the request
     /// is read (a guess).
     pub guess: bool,
     /// For each rule, the number of requests that it matched.
     pub hits: Vec<Arc<Counter>>,
-    /// The other counters.
+    /// The service's counters, except the hits of the rules.
     pub counters: Arc<Counters>,
 }
 
@@ -82,8 +82,8 @@ impl Service {
         Service { name, address, agent_port, groups, rules, guess: false, hits, counters }
     }
 
-    /// Continues the counters of the service's previous configuration: groups and rules are identified by name.
-    /// `rules` are the names of this service's rules.
+    /// Continues the counters of the service's previous configuration for groups and rules that have the same name in
+    /// both. `rules` are the names of this service's rules.
     pub fn continue_counters(&mut self, rules: &[String], (before, rules_before): (&Service, &[String])) {
         self.counters = Arc::clone(&before.counters);
         for group in &mut self.groups {
@@ -100,25 +100,25 @@ impl Service {
     }
 }
 
-/// A group of servers: a service with an internal address.
+/// A group of servers. In the switch, the group is a service with an internal address.
 #[derive(Debug)]
 pub struct Group {
-    /// Its name.
+    /// The group's name.
     pub name: String,
-    /// Its internal address.
+    /// The internal address to which the agent sends a SYN for one of the group's servers.
     pub address: SocketAddrV4,
-    /// Its servers, by their numbers in the data plane.
+    /// The numbers that the group's servers have in the data plane.
     pub servers: Vec<u16>,
-    /// The number of connections opened to its servers.
+    /// The number of connections opened to the group's servers.
     pub opened: Arc<Counter>,
-    /// The number of connection attempts that its servers refused or did not answer.
+    /// The number of connection attempts that the group's servers refused or did not answer.
     pub failed: Arc<Counter>,
 }
 
 /// The counters of a service. The engine's thread writes them; any thread may read them.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Requests that the default matched.
+    /// Requests that no rule matched, so that the default decided.
     pub by_default: Counter,
     /// SYNs that were answered.
     pub handshakes: Counter,
@@ -130,9 +130,10 @@ pub struct Counters {
     pub orders_failed: Counter,
     /// Connections that a client or server reset while the agent forwarded them.
     pub resets: Counter,
-    /// Connections lost with bytes that the agent had acknowledged, or because their former agent is gone.
+    /// Connections that were lost after the agent had acknowledged bytes of the client, or because the agent that
+    /// handled them before is gone.
     pub lost: Counter,
-    /// Segments of no connection, for example with an invalid cookie.
+    /// Segments that belong to no connection, for example with an invalid cookie.
     pub strays: Counter,
     /// Guessed connections whose server is in the group that the rules select.
     pub guesses_right: Counter,
@@ -144,7 +145,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts a refusal by its reason.
+    /// Counts a refusal for the reason `why`.
     pub fn refuse(&self, why: &'static str) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner).entry(why).or_default() += 1;
     }

@@ -1,9 +1,10 @@
-//! A client's connection, from the first bytes of its request until the data plane forwards it alone.
+//! A client's connection, from the first bytes of its request until the data plane forwards its packets without the
+//! agent.
 //!
-//! Each segment is checked first ([`crate::acceptance`]); one that is not acceptable changes nothing. An acceptable
-//! segment of the client updates the client's side, which is the same in every state. Then the current state
-//! processes it: each state owns its data, and returns the next state. The table lists what may accompany each state.
-//! Its column "own bytes" shows whether bytes that the agent itself has sent to the client may be unacknowledged.
+//! Each segment is checked first ([`crate::acceptance`]); an unacceptable segment changes nothing. An acceptable
+//! segment of the client updates the client's side, which is the same in every state. Then the current state processes
+//! it: each state owns its data, and returns the next state. The table lists what may accompany each state. Its column
+//! "own bytes" shows whether bytes that the agent itself has sent to the client may be unacknowledged.
 //!
 //! | state | server | guess | own bytes | next state |
 //! |---|---|---|---|---|
@@ -54,16 +55,16 @@ use serving::Serving;
 
 /// Nanoseconds without a segment after which the agent ends a connection.
 const IDLE: u64 = 300_000_000_000;
-/// Nanoseconds for which a connection that both sides have closed is kept for late segments.
+/// Nanoseconds for which a connection that both sides have closed stays in memory, to process late segments.
 const LINGER: u64 = 5_000_000_000;
 
-/// Whether a connection continues after an event.
+/// Whether a connection continues to exist after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Fate {
-    /// The agent keeps the connection.
+    /// The connection stays in the agent's memory.
     Stays,
-    /// The agent forgets the connection.
+    /// The agent removes the connection.
     Ends,
 }
 
@@ -79,12 +80,13 @@ enum State {
     Serving(Box<Serving>),
     /// The agent sends the client an error, and ends the connection.
     Refusing(Refusing),
-    /// The connection is over; the agent forgets it.
+    /// The connection is over, and the agent removes it.
     Over,
 }
 
 impl State {
-    /// Enters the state that `next` selects, and returns it; `stay` wraps the current state if it continues.
+    /// Returns the state that `next` requests, after the actions of entering it. If the current state continues, `stay`
+    /// converts its data to a `State`.
     fn enter<S>(next: Next<S>, stay: impl FnOnce(S) -> State, client: &mut Client, ctx: &mut Context<'_>) -> State {
         match next {
             Next::Stay(state) => stay(state),
@@ -119,8 +121,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Creates a connection whose client has acknowledged the cookie `own`, and whose first byte has the number
-    /// `first`.
+    /// Creates a connection. Its client has acknowledged the cookie `own`, the agent's initial sequence number; the
+    /// client's first byte has the number `first`.
     pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Connection {
         let client = Client::new(terms, (first, own), now);
         let state = State::Reading(Reading::new(&client, now));
@@ -134,7 +136,7 @@ impl Connection {
         connection
     }
 
-    /// Client, service and other fixed properties.
+    /// Returns the client's address, the service and the other fixed properties of the connection.
     pub fn terms(&self) -> &Terms {
         &self.client.terms
     }
@@ -145,8 +147,8 @@ impl Connection {
         if matches!(self.state, State::Over) { Fate::Ends } else { Fate::Stays }
     }
 
-    /// Processes a client's first segment. Where the agent sends a greeting, it does so without waiting for a
-    /// request.
+    /// Processes a client's first segment. If the service's protocol begins with a greeting, the agent sends the
+    /// greeting without waiting for a request.
     pub fn begin(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let fate = self.on_client(ctx, segment);
         let is_silent = self.client.own_bytes.is_none() && self.client.request.ready().is_empty();
@@ -208,12 +210,14 @@ impl Connection {
         })
     }
 
-    /// Whether these facts belong to this connection, and not of a later one from the same client port.
+    /// Returns whether these facts about a guess belong to this connection. Otherwise they belong to a later connection
+    /// of the same client port.
     pub fn is_guessed(&self, facts: &Facts) -> bool {
         self.client.guess.as_ref().is_some_and(|guess| guess.is_of(facts))
     }
 
-    /// Processes a segment of the client that arrived with the data plane's current facts of the guess.
+    /// Processes a segment of the client that arrived with a header: the data plane's current facts about the guessed
+    /// server.
     pub fn on_guessed(&mut self, ctx: &mut Context<'_>, facts: &Facts, segment: &Segment<'_>) -> Fate {
         if let Some(guess) = &mut self.client.guess {
             guess.update(facts);
@@ -226,7 +230,7 @@ impl Connection {
         let verdict = match &self.state {
             State::Serving(serving) => serving.server.judge(&self.client, ctx.now, segment),
             State::Replaying(replaying) => replaying.server().judge(&self.client, ctx.now, segment),
-            // The opening state itself checks answers to its SYN.
+            // The state `Opening` checks answers to its SYN itself.
             State::Opening(_) => Verdict::Accept,
             State::Reading(_) | State::Refusing(_) | State::Over => Verdict::Drop,
         };
@@ -303,7 +307,7 @@ impl Connection {
 
     fn idle_end(&self) -> u64 {
         if self.waits_since().is_some() {
-            // Such a connection ends by the timeout of its request.
+            // A connection that waits for a request ends by the timeout of the request.
             return u64::MAX;
         }
         let is_over = self.client.has_all()
@@ -311,7 +315,7 @@ impl Connection {
         self.client.last_segment + if is_over { LINGER } else { IDLE }
     }
 
-    /// The time of the next timer, at which [`Self::on_time`] is to be called.
+    /// Returns the time of the next timer, at which [`Self::on_time`] is to be called.
     pub fn due(&self) -> u64 {
         let own_bytes = self.client.own_bytes.as_ref().and_then(SendBuffer::due);
         let guess = self.client.guess.as_ref().and_then(|guess| guess.due());
@@ -326,7 +330,7 @@ impl Connection {
         [own_bytes, guess, state].into_iter().flatten().fold(self.idle_end(), u64::min)
     }
 
-    /// The request that is being read, if any.
+    /// Returns the state of the request that is being read, if there is one.
     fn reading(&self) -> Option<&Reading> {
         match &self.state {
             State::Reading(reading) => Some(reading),
@@ -335,17 +339,18 @@ impl Connection {
         }
     }
 
-    /// The time at which the current request's first byte arrived, if the request is incomplete.
+    /// Returns the time at which the first byte of the current request arrived, if this request is incomplete.
     pub fn waits_since(&self) -> Option<u64> {
         self.reading()?.since
     }
 
-    /// The time since which the connection waits for its client only, so that it may be closed to free memory. None
-    /// if it waits for a server.
+    /// Returns the time since which the connection has waited for nothing except its client, so that the agent may
+    /// close it to free memory. None if the connection waits for a server.
     pub fn yields_since(&self) -> Option<u64> {
         match &self.state {
             State::Refusing(_) => Some(self.client.last_segment),
-            // A client of a mail server may be idle for minutes, and the agent may stay in its dialogue.
+            // A mail client may be idle for minutes while the agent stays in its dialogue, so such a connection may be
+            // closed as well.
             State::Serving(serving) if serving.server.fin_forwarded || self.client.terms.service.rules.greets() => {
                 Some(self.client.last_segment)
             }
@@ -353,7 +358,7 @@ impl Connection {
         }
     }
 
-    /// How to reset the connection's current server, if it has one.
+    /// Returns the data of a reset to the connection's current server, if there is a server.
     fn server(&self) -> Option<ServerReset> {
         match &self.state {
             State::Opening(opening) => Some(opening.as_reset(&self.client)),
@@ -363,7 +368,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection to free memory: a request is refused with an error, an idle connection is reset.
+    /// Closes the connection to free memory. A client with an incomplete request receives an error; any other
+    /// connection is reset.
     pub fn give_up(&mut self, ctx: &mut Context<'_>) -> Fate {
         let (waits, server) = (self.waits_since().is_some(), self.server());
         self.step(|state, client| {
@@ -384,7 +390,7 @@ impl Connection {
         })
     }
 
-    /// Ends the connection if no request is under way, because the agent is draining.
+    /// Ends the connection, because the agent is draining, unless a request is being served.
     pub fn drain(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
             State::Serving(serving) => State::enter(serving.drain(client, ctx), State::Serving, client, ctx),
@@ -404,7 +410,7 @@ impl Connection {
         size_of::<Self>() + self.client.memory() + state
     }
 
-    /// Asserts that state, guess and own bytes agree with the table at the head of this module.
+    /// Asserts that state, guess and own bytes are a combination that the table at the head of this module allows.
     pub fn check(&self) {
         self.client.check();
         let guess_is_released = self.client.guess.as_ref().is_none_or(|guess| guess.is_released());

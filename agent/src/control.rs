@@ -1,4 +1,4 @@
-//! The controller's gRPC interface: it configures the agent, and receives its reports.
+//! The controller's gRPC interface: the controller configures the agent and reads its reports over it.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::pin::Pin;
@@ -22,17 +22,17 @@ pub struct SharedState {
     pub next: Mutex<Option<Configuration>>,
     /// The configuration in force.
     pub current: Mutex<Option<Arc<InForce>>>,
-    /// What other agents have learned about the groups' servers, and the engine has not applied yet.
+    /// The properties of the groups' servers that other agents have learned, and that the engine has not applied yet.
     pub others: Mutex<Option<Vec<pool::GroupReport>>>,
-    /// What this agent has learned about the groups' servers.
+    /// The properties of the groups' servers that this agent has learned.
     pub learned: Mutex<Vec<pool::GroupReport>>,
     /// The engine's load.
     pub load: Mutex<Load>,
-    /// Notified when the controller asks the agent to drain.
+    /// Notified when the controller requests that the agent drain.
     pub drain: Notify,
 }
 
-/// The configuration in force, for reports.
+/// The parts of the configuration in force that reports need.
 pub struct InForce {
     /// The generation of the rules.
     pub generation: u32,
@@ -58,7 +58,7 @@ pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The gRPC service.
+/// The gRPC service of the agent.
 pub struct Control<W> {
     shared: Arc<SharedState>,
     started: Instant,
@@ -67,7 +67,7 @@ pub struct Control<W> {
 }
 
 impl<W: Fn()> Control<W> {
-    /// Creates the service over the state that the engine shares.
+    /// Creates the service; `shared` is the state that it shares with the engine.
     pub fn new(shared: Arc<SharedState>, wake: W) -> Self {
         Self { shared, started: Instant::now(), wake }
     }
@@ -80,10 +80,11 @@ fn problem(service: &str, path: &str, message: impl Into<String>, remedy: &str) 
     proto::Problem { service: service.to_owned(), path, message, remedy: remedy.to_owned() }
 }
 
-/// Compiles a configuration. Services continue the counters of the same name in the previous configuration.
+/// Compiles a configuration. A service continues the counters of the service with the same name in the previous
+/// configuration.
 ///
 /// # Errors
-/// Every mistake in the configuration.
+/// Returns all mistakes in the configuration.
 pub fn compile(
     requested: &proto::Configuration,
     before: Option<&InForce>,
@@ -190,7 +191,7 @@ fn compiled(
     Some((Arc::new(service), rules))
 }
 
-/// Returns the numbers of a group's servers. A group without numbers makes each guess wrong.
+/// Returns the numbers of a group's servers in the data plane. If a group has no numbers, each guess counts as wrong.
 fn numbers(requested: &proto::Service, group: &str, problems: &mut Problems) -> Vec<u16> {
     let ids = requested.servers.get(group).map_or(&[][..], |servers| &servers.ids);
     let numbers = ids.iter().map(|id| u16::try_from(*id)).collect::<Result<_, _>>();
@@ -201,7 +202,7 @@ fn numbers(requested: &proto::Service, group: &str, problems: &mut Problems) -> 
     })
 }
 
-/// Converts the abilities of a group's servers to a message.
+/// Converts the learned abilities of a group's servers (MSS, window, SACK, window scale) to a message.
 fn ability(report: &pool::GroupReport) -> proto::Ability {
     let Learned { mss, window, sack, scales, scale } = report.learned;
     proto::Ability {
@@ -214,7 +215,8 @@ fn ability(report: &pool::GroupReport) -> proto::Ability {
     }
 }
 
-/// Converts a message to the engine's form. Omits groups that are not configured, and numbers out of range.
+/// Converts a message about the abilities of servers to the engine's form. Omits groups that are not configured and
+/// numbers that are out of range.
 fn group_reports(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<pool::GroupReport> {
     let read = |group: proto::GroupAbility| {
         let mut services = in_force?.services.iter().map(|(service, _)| service);
@@ -230,7 +232,7 @@ fn group_reports(message: proto::SharedAbilities, in_force: Option<&InForce>) ->
     message.groups.into_iter().filter_map(read).collect()
 }
 
-/// Reports a service's counters, and what this agent has learned about its groups.
+/// Returns a report of a service's counters, and of the abilities of its groups that this agent has learned.
 fn service_status(
     (service, rules): &(Arc<Service>, Arc<RuleSet>),
     learned: &[pool::GroupReport],
@@ -262,7 +264,7 @@ fn service_status(
     }
 }
 
-/// Reports the agent's state, for the controller and for Prometheus.
+/// Returns a report of the agent's state, for the controller and for Prometheus.
 pub fn status(shared: &SharedState, started: Instant) -> proto::Status {
     let (load, current) = (*locked(&shared.load), locked(&shared.current).clone());
     let learned = locked(&shared.learned).clone();
@@ -285,7 +287,7 @@ impl<W: Fn() + Send + Sync + 'static> proto::agent_server::Agent for Control<W> 
     async fn configure(&self, request: Request<proto::Configuration>) -> Result<Response<proto::Verdict>, Refused> {
         let requested = request.into_inner();
         let before = locked(&self.shared.current).clone();
-        // Compiling rules may take a while, so it runs on a thread for blocking work.
+        // Compiling rules may take seconds, so it runs on a thread for blocking work.
         let compiled = tokio::task::spawn_blocking(move || compile(&requested, before.as_deref())).await;
         let problems = match compiled.map_err(|error| Refused::internal(error.to_string()))? {
             Ok((configuration, in_force)) => {

@@ -1,9 +1,10 @@
 //! SYN cookies: the agent encodes the result of a handshake in its own initial sequence number (RFC 4987, section
 //! 3.6).
 //!
-//! The number consists of 22 bits of a keyed hash and 10 bits in clear: time (2), class of the client's MSS (3), its
-//! window scale (4), and whether it permits SACK (1). The hash covers both addresses, the client's initial number and
-//! the full time, but nothing that only one agent has. So any agent with the same key can check it.
+//! The initial sequence number consists of 22 bits of a keyed hash and 10 bits of plain data: time (2), class of the
+//! client's MSS (3), the client's window scale (4), and whether the client permits SACK (1). The hash covers both
+//! addresses, the client's initial number and the full time, and no data that only one agent has. So any agent with the
+//! same key can check the cookie.
 
 use std::hash::Hasher;
 use std::net::SocketAddrV4;
@@ -12,9 +13,9 @@ use siphasher::sip::SipHasher24;
 
 use crate::seq::Seq;
 
-/// Seconds per step of the cookies' time. A cookie is valid for two to three steps.
+/// Seconds per step of the time in a cookie. A cookie is valid for two to three steps.
 const STEP_S: u64 = 128;
-/// The client's MSS is rounded down to one of these.
+/// The client's MSS is rounded down to one of these values, in bytes.
 const MSS: [u16; 8] = [216, 536, 1220, 1360, 1400, 1440, 1460, 8960];
 /// The code for a client without window scaling.
 const NO_SCALE: u8 = 15;
@@ -61,7 +62,7 @@ pub struct Handshake {
     pub isn: Seq,
 }
 
-/// Makes and checks cookies.
+/// The keys with which the agent makes and checks SYN cookies.
 #[derive(Debug, Clone, Default)]
 pub struct Cookies {
     current: CookieKey,
@@ -69,23 +70,24 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Creates cookies with the current key; accepts those of the former key as well.
+    /// Stores the keys. New cookies use the current key; cookies of the former key are accepted as well.
     pub fn new(current: CookieKey, former: Option<CookieKey>) -> Cookies {
         Cookies { current, former: former.filter(|former| *former != current) }
     }
 
-    /// Returns the agent's initial number for a handshake. `time_s` is a time in seconds that all agents share.
+    /// Returns the cookie: the agent's initial sequence number for a handshake. `time_s` is a time in seconds that all
+    /// agents share.
     pub fn make(&self, handshake: &Handshake, syn_options: ClientOptions, time_s: u64) -> Seq {
         let step = time_s / STEP_S;
         let clear = (step as u32 & 3) << 8 | syn_options.bits();
         Seq(hash(&self.current, handshake, step, clear) << 10 | clear)
     }
 
-    /// Returns the options of the client's SYN, if `cookie` is valid for this handshake.
+    /// Returns the options of the client's SYN, which the cookie contains, if the cookie is valid for this handshake.
     pub fn read(&self, handshake: &Handshake, cookie: Seq, time_s: u64) -> Option<ClientOptions> {
         let clear = cookie.0 & 0x3ff;
-        // Two bits distinguish four steps: the next one (from an agent whose clock is ahead), the current one, and
-        // two before.
+        // The two time bits distinguish four steps: the next step (of an agent whose clock is ahead), the current step,
+        // and the two before it.
         let next = time_s / STEP_S + 1;
         let step = next.checked_sub(u64::from((next as u32).wrapping_sub(clear >> 8) & 3))?;
         let good = |key: &CookieKey| hash(key, handshake, step, clear) == cookie.0 >> 10;
@@ -174,7 +176,8 @@ mod tests {
 
     #[test]
     fn the_hash_is_siphash() {
-        // The test vector in the paper's appendix: 15 bytes 0, 1, ..., under the key 0, 1, ..., 15.
+        // The test vector in the paper's appendix: the message consists of the bytes 0 to 14, the key of the bytes 0 to
+        // 15.
         let bytes: [u8; 16] = std::array::from_fn(|n| n as u8);
         let mut hasher = SipHasher24::new_with_key(&bytes);
         hasher.write(&bytes[..15]);

@@ -1,10 +1,11 @@
-//! The agent without its sockets: it maps frames and the time to frames.
+//! The agent without its sockets: a state machine whose inputs are received frames and the time, and whose outputs are
+//! frames to send.
 //!
-//! A handshake costs no memory: the cookie that answers a SYN encodes its options, and the first bytes of a request
-//! return them. (Where the agent sends a greeting, a handshake costs a cell, see [`Handshakes`], and a connection
-//! from the client's ACK on.) A connection is kept from its request until the data plane has confirmed that it
-//! translates. The work per frame does not depend on the number of connections, except for the logarithm of ordered
-//! sets.
+//! A handshake needs no memory: the cookie that answers a SYN encodes the options of the SYN, and the first bytes of a
+//! request return the cookie. If the service's protocol begins with a greeting, a handshake needs a cell
+//! ([`Handshakes`]), and the connection is stored from the client's ACK on. Otherwise a connection is stored from its
+//! request until the data plane has confirmed that it translates. The work per frame does not depend on the number of
+//! connections, except for the logarithm of ordered sets.
 
 mod guessed;
 
@@ -28,10 +29,11 @@ use crate::strays::Strays;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
 use crate::wire::{ARP, IPV4, Link, Mac, Segment, SegmentHeader, SynOptions, ether_type, macs, reset, window_field};
 
-/// Nanoseconds between ARP requests for the router: before its hardware address is known, and afterwards.
+/// Nanoseconds between ARP requests for the router's hardware address, before the address is known (request) and
+/// afterwards (refresh).
 const ROUTER_REQUEST_NS: u64 = 1_000_000_000;
 const ROUTER_REFRESH_NS: u64 = 30_000_000_000;
-/// Handshakes may use this fraction (one over it) of the memory budget.
+/// Handshakes may use one eighth (the reciprocal of this number) of the memory budget.
 const HANDSHAKE_SHARE: usize = 8;
 
 /// The address and port of a client and of its content service.
@@ -40,7 +42,7 @@ pub type Key = (SocketAddrV4, SocketAddrV4);
 /// A configured service.
 struct ServiceEntry {
     service: Arc<Service>,
-    /// The abilities that SYN-ACKs announce to its clients.
+    /// The abilities (MSS, window, SACK) that SYN-ACKs announce to the service's clients.
     ability: Ability,
 }
 
@@ -48,27 +50,27 @@ struct ServiceEntry {
 struct ConnectionEntry {
     connection: Connection,
     key: Key,
-    /// The time of its entry in `timers`; `u64::MAX` without an entry.
+    /// The time of the connection's entry in `timers`; `u64::MAX` if there is no entry.
     timer: u64,
-    /// Whether its request is incomplete.
+    /// Whether the connection's current request is incomplete.
     waits: bool,
-    /// The time of its entry in `yielding`.
+    /// The time of the connection's entry in `yielding`, if there is an entry.
     yields: Option<u64>,
     memory: usize,
 }
 
-/// The agent.
+/// The agent's state: its services, connections and handshakes.
 pub struct Engine {
     settings: Settings,
-    /// Nanoseconds for which the clock has stopped.
+    /// Nanoseconds for which the clock has been stopped in total.
     paused: u64,
     router: Option<Mac>,
     router_request_due: u64,
     cookies: Cookies,
     generation: u8,
-    /// The services, by their port at the agent.
+    /// The services, by the port of the agent to which the switch translates the service's address and port.
     services: HashMap<u16, ServiceEntry>,
-    /// Services that are no longer configured, by their former port at the agent.
+    /// The addresses of services that are no longer configured, by the port of the agent that they had.
     retired: HashMap<u16, SocketAddrV4>,
     pools: Pools,
     /// The time at which learned abilities expire next.
@@ -76,7 +78,8 @@ pub struct Engine {
     connections: Slab<ConnectionEntry>,
     by_key: HashMap<Key, usize>,
     timers: BTreeSet<(u64, usize)>,
-    /// Connections that may be closed to free memory, by the time since which they are idle.
+    /// Connections that may be closed to free memory, as pairs of the time since which the connection is idle, and its
+    /// index.
     yielding: BTreeSet<(u64, usize)>,
     /// The number of incomplete requests.
     waiting: usize,
@@ -112,7 +115,8 @@ impl Engine {
         }
     }
 
-    /// Applies a configuration of the controller. Existing connections keep the configuration that they began with.
+    /// Applies a configuration of the controller. Existing connections continue with the configuration that was in
+    /// force when they began.
     pub fn configure(&mut self, now: u64, configuration: Configuration) {
         let Configuration { services, generation, key, former_key } = configuration;
         self.cookies = Cookies::new(key, former_key);
@@ -128,13 +132,13 @@ impl Engine {
         self.update_abilities(now);
     }
 
-    /// Applies what other agents have learned about the groups' servers.
+    /// Applies the properties of the groups' servers that other agents have learned.
     pub fn share(&mut self, now: u64, shared: Vec<GroupReport>) {
         self.pools.share(now, shared);
         self.update_abilities(now);
     }
 
-    /// Returns what this agent has learned about the groups' servers.
+    /// Returns the properties of the groups' servers that this agent has learned.
     pub fn learned(&self, now: u64) -> Vec<GroupReport> {
         self.pools.learned(now)
     }
@@ -154,8 +158,8 @@ impl Engine {
         self.paused += pause;
     }
 
-    /// Begins to drain: a request under way is served to its end, and a connection that waits for its next request is
-    /// ended.
+    /// Begins to drain. The agent serves each current request to its end, and closes connections that wait for their
+    /// next request.
     pub fn drain(&mut self, now: u64, out: &mut Frames) {
         if std::mem::replace(&mut self.is_draining, true) {
             return;
@@ -166,27 +170,27 @@ impl Engine {
         }
     }
 
-    /// The number of connections.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// The number of incomplete requests.
+    /// Returns the number of incomplete requests.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Memory in bytes of the connections, and of handshakes where the agent sends a greeting.
+    /// Returns the memory, in bytes, of connections and of handshakes that wait for an ACK.
     pub fn memory(&self) -> usize {
         self.memory + self.handshakes.memory()
     }
 
-    /// The configured services.
+    /// Returns the configured services.
     pub fn services(&self) -> impl Iterator<Item = &Arc<Service>> {
         self.services.values().map(|entry| &entry.service)
     }
 
-    /// The time at which [`Self::poll`] has to be called.
+    /// Returns the time at which [`Self::poll`] has to be called.
     pub fn due(&self) -> u64 {
         let timer = self.timers.first().map_or(u64::MAX, |(due, _)| *due);
         timer.min(self.router_request_due).min(self.handshakes.due()).min(self.abilities_due)
@@ -221,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// Processes a frame.
+    /// Processes a received frame.
     pub fn receive(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((destination, source)) = macs(frame) else { return };
         let is_broadcast = destination == [0xff; 6];
@@ -282,7 +286,7 @@ impl Engine {
         }
     }
 
-    /// Returns the service of a port at the agent, configured now or formerly.
+    /// Returns the address of the service that has this port at the agent now, or had it in an earlier configuration.
     fn service_at(&self, port: u16) -> Option<SocketAddrV4> {
         let service = self.services.get(&port).map(|entry| entry.service.address);
         service.or_else(|| self.retired.get(&port).copied())
@@ -307,7 +311,7 @@ impl Engine {
         if !segment.has(ACK) {
             return;
         }
-        // A keepalive may carry one byte with the number of the handshake (RFC 9293, section 3.8.4).
+        // A keepalive may contain one byte, with the sequence number of the client's SYN (RFC 9293, section 3.8.4).
         let is_keepalive =
             is_bare || segment.payload().len() == 1 && self.known(now, entry, segment, segment.seq()).is_some();
         if is_keepalive && !entry.service.rules.greets() {
@@ -323,14 +327,15 @@ impl Engine {
         }
     }
 
-    /// Returns the options of the SYN with this initial number, if the segment acknowledges a valid cookie for it.
+    /// Returns the options of the SYN with the initial number `isn`, if the segment acknowledges a valid cookie for
+    /// this SYN.
     fn known(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, isn: Seq) -> Option<ClientOptions> {
         let handshake = Handshake { client: segment.source(), service: entry.service.address, isn };
         self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))
     }
 
-    /// Answers the keepalive of a client that has sent no data, but proves its handshake by the cookie. The ACK of
-    /// the handshake itself has the next number, and gets no answer.
+    /// Answers the keepalive of a client that has sent no data, but proves its handshake by the cookie. The ACK that
+    /// completes the handshake has the next sequence number, and is not answered.
     fn answer_keepalive(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, out: &mut Frames) {
         let Some(syn_options) = self.known(now, entry, segment, segment.seq()) else { return };
         let room = entry.service.rules.room().min(entry.ability.window.into());
@@ -345,8 +350,8 @@ impl Engine {
         self.send(&head, &[], &[], out);
     }
 
-    /// Handles a segment without a valid cookie: its connection is lost, or it has overtaken the first segment of its
-    /// request.
+    /// Handles a segment without a valid cookie. Either the agent has lost the segment's connection, or the segment has
+    /// overtaken the first segment of its request.
     fn on_stray(&mut self, now: u64, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
         let (source, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
@@ -389,8 +394,8 @@ impl Engine {
         }
     }
 
-    /// Keeps the memory within the budget. Handshakes are limited to a fraction of it, and are dropped first; then
-    /// the longest idle connections are closed.
+    /// Closes connections until their memory is within the budget. Handshakes are limited to a fraction of the budget,
+    /// and are dropped first; then the agent closes the connections that have been idle longest.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
         while self.handshakes.memory() > self.settings.budget / HANDSHAKE_SHARE && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {
@@ -416,7 +421,7 @@ impl Engine {
         self.settings.epoch_s + (now + self.paused) / 1_000_000_000
     }
 
-    /// Begins a connection by the first segment of its request.
+    /// Creates a connection for the first segment of its request.
     fn begin(&mut self, now: u64, segment: &Segment<'_>, syn_options: ClientOptions, out: &mut Frames) {
         let Some(terms) = self.terms(segment, syn_options, syn_options.scale.map_or(0, |_| SCALE)) else { return };
         let connection = Connection::new(terms, (segment.seq(), segment.ack() - 1), now);
@@ -424,7 +429,7 @@ impl Engine {
     }
 
     /// Returns the fixed properties of a connection that begins with this segment. `announced_scale` is the window
-    /// scale announced to its client.
+    /// scale announced to the client.
     fn terms(&self, segment: &Segment<'_>, syn_options: ClientOptions, announced_scale: u8) -> Option<Terms> {
         let own_address = segment.destination();
         let entry = self.services.get(&own_address.port())?;
@@ -439,7 +444,7 @@ impl Engine {
         })
     }
 
-    /// Stores a new connection, and lets it process its first segment.
+    /// Stores a new connection, and processes its first segment.
     fn insert_connection(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
         let key = (connection.terms().client, connection.terms().service.address);
         let memory = connection.memory();
@@ -450,7 +455,7 @@ impl Engine {
         self.with(id, now, out, |connection, ctx| connection.begin(ctx, segment));
     }
 
-    /// Runs `work` on a connection, and then updates the engine's sets and counts.
+    /// Runs `work` on a connection, and then updates the engine's sets and counts for this connection.
     fn with(
         &mut self,
         id: usize,
@@ -481,7 +486,7 @@ impl Engine {
                     yields.map(|since| self.yielding.insert((since, id)));
                     entry.yields = yields;
                 }
-                // A timer may fire too early; it is then set again.
+                // The stored timer may be earlier than the connection's next timer; when it expires, it is set again.
                 let due = entry.connection.due();
                 if due < entry.timer {
                     self.timers.remove(&(entry.timer, id));
@@ -503,7 +508,7 @@ impl Engine {
         }
     }
 
-    /// Whether the router's hardware address is known.
+    /// Returns whether the router's hardware address is known.
     pub fn has_router(&self) -> bool {
         self.router.is_some()
     }

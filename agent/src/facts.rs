@@ -1,5 +1,5 @@
-//! The header that the data plane puts before a segment of a guessed connection: the options of the handshake, and
-//! the server.
+//! The header that the data plane puts before a segment of a guessed connection: the options of the handshake, and the
+//! number of the guessed server.
 
 use crate::seq::Seq;
 use crate::wire::{ETHERNET, IPV4, ether_type};
@@ -10,25 +10,25 @@ pub const GUESSED: u16 = 0x88b6;
 const LENGTH: usize = 14;
 const NO_SCALE: u8 = 255;
 const LARGEST_SCALE: u8 = 14;
-/// Flag: the server has sent data or its FIN.
+/// The flag which says that the server has sent data or its FIN.
 const SERVER_HAS_SENT: u8 = 1;
 /// The MSS assumed for a client or server that announces less, in bytes.
 pub const MIN_MSS: u16 = 64;
 
-/// The data plane's knowledge of a guessed connection.
+/// What the data plane has recorded about a guessed connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// The server's window scale; none where windows are not scaled.
+    /// The server's window scale; none if windows are not scaled.
     pub server_scale: Option<u8>,
-    /// The client's window scale.
+    /// The client's window scale; none if windows are not scaled.
     pub client_scale: Option<u8>,
-    /// Whether both sides permit SACK.
+    /// Whether client and server permit SACK.
     pub sack: bool,
     /// Whether the server has already sent data.
     pub server_has_sent: bool,
     /// The client's MSS in bytes.
     pub mss: u16,
-    /// The guessed server, by its number in the data plane.
+    /// The guessed server's number in the data plane.
     pub server: u16,
     /// The client's initial sequence number.
     pub isn: Seq,
@@ -59,7 +59,7 @@ impl Facts {
         Some((facts, packet))
     }
 
-    /// Returns the frame with this header before its IPv4 packet.
+    /// Returns a copy of the frame, with this header before the frame's IPv4 packet.
     pub fn write(&self, frame: &[u8]) -> Vec<u8> {
         let (mss, server, isn) = (self.mss.to_be_bytes(), self.server.to_be_bytes(), self.isn.0.to_be_bytes());
         let scales = [self.server_scale, self.client_scale].map(|scale| scale.unwrap_or(NO_SCALE));

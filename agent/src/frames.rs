@@ -1,6 +1,6 @@
 //! Outgoing frames, concatenated in one buffer.
 
-/// Frames in the order in which they are sent.
+/// Frames to be sent, in this order.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
@@ -20,17 +20,17 @@ impl Frames {
         (0..self.ends.len()).map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// The number of frames.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no frame.
+    /// Returns whether there is no frame.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Removes all frames; keeps the memory.
+    /// Removes all frames, without freeing their memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

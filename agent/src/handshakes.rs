@@ -1,21 +1,22 @@
-//! Handshakes of services for which the agent sends a greeting. A client that waits for a greeting does not
-//! retransmit a lost ACK, so the agent retransmits its SYN-ACK (RFC 9293, section 3.8.1).
+//! Handshakes of services whose protocol begins with a greeting, which the agent sends. A client that waits for a
+//! greeting does not retransmit its ACK if the ACK is lost. So the agent retransmits its SYN-ACK (RFC 9293, section
+//! 3.8.1).
 //!
-//! Each handshake costs a cell. Memory for cells is limited, and the oldest are dropped; a client without a cell
-//! still has its cookie.
+//! Each handshake needs a cell of memory. Memory for cells is limited, and the oldest cells are dropped; a client
+//! without a cell can still continue by its cookie.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::engine::Key;
 use crate::wire::{SegmentHeader, SynOptions};
 
-/// Nanoseconds until a SYN-ACK is sent again; the second time it takes twice as long.
+/// Nanoseconds until a SYN-ACK is sent for the second time; the interval before the third time is twice as long.
 const REPEAT: u64 = 1_000_000_000;
 const REPETITIONS: u32 = 2;
-/// Bytes per cell: its map entry, and its set entry with a share of a tree node.
+/// Bytes per cell: an entry of the map, and an entry of the ordered set, with a share of a tree node.
 const CELL: usize = size_of::<(Key, Cell)>() + 2 * size_of::<(u64, Key)>();
 
-/// A SYN-ACK that was sent.
+/// A SYN-ACK that the agent may have to send again.
 struct Cell {
     head: SegmentHeader,
     syn_options: SynOptions,
@@ -23,7 +24,7 @@ struct Cell {
     repeated: u32,
 }
 
-/// SYN-ACKs that were not acknowledged.
+/// The SYN-ACKs that are not acknowledged yet.
 #[derive(Default)]
 pub struct Handshakes {
     cells: HashMap<Key, Cell>,
@@ -31,7 +32,7 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    /// Records the SYN-ACK for a SYN; it replaces an earlier one.
+    /// Records the SYN-ACK for a SYN; it replaces an earlier SYN-ACK to the same client.
     pub fn note(&mut self, key: Key, head: SegmentHeader, syn_options: SynOptions, now: u64) {
         self.forget(&key);
         let due = now + REPEAT;
@@ -46,18 +47,18 @@ impl Handshakes {
         }
     }
 
-    /// Drops the handshake that is next to be sent again. Returns false when there is none.
+    /// Drops the handshake whose SYN-ACK is due next. Returns false if there is no handshake.
     pub fn make_room(&mut self) -> bool {
         let first = self.due.pop_first();
         first.is_some_and(|(_, key)| self.cells.remove(&key).is_some())
     }
 
-    /// The time at which the next SYN-ACK is sent again.
+    /// Returns the time at which the next SYN-ACK is sent again.
     pub fn due(&self) -> u64 {
         self.due.first().map_or(u64::MAX, |(due, _)| *due)
     }
 
-    /// Returns the next SYN-ACK to be sent again by now, if any.
+    /// Returns the next SYN-ACK that is due at the time `now`, if there is one.
     pub fn repeat(&mut self, now: u64) -> Option<(SegmentHeader, SynOptions)> {
         let &(due, key) = self.due.first().filter(|(due, _)| *due <= now)?;
         self.due.remove(&(due, key));

@@ -1,9 +1,9 @@
-//! The agent of a content switch. It accepts the connections of content services, applies their rules to the
-//! requests, connects to a server with the client's source address, and orders the data plane to translate from then
-//! on.
+//! The agent of a content switch. It accepts the connections of content services, and applies their rules to the
+//! requests. Then it connects to a server with the client's source address, and orders the data plane to translate the
+//! rest of the connection.
 //!
-//! [`Engine`] is pure: it maps frames and the time to frames. [`runner`] connects it to an interface, [`control`] to
-//! the controller.
+//! [`Engine`] performs no input or output itself: it maps received frames and the time to frames to send. [`runner`]
+//! connects it to an interface, [`control`] to the controller.
 
 pub mod acceptance;
 pub mod args;

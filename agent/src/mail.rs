@@ -1,5 +1,5 @@
-//! Mail protocols, where the server sends first: the agent's own error replies, and the replay of a dialogue to a
-//! server.
+//! Mail protocols, in which the server sends the first bytes: the agent's own error replies, and the replay of a
+//! dialogue to a server.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use sluice_rules::{DialogueGuard, GuardVerdict, Replay, ReplayStatus, RuleSet};
 use crate::policy::{DialogueReplay, Framing, Progress, Reason, ReplayDriver, ReplayProgress};
 use crate::rules::rejection;
 
-/// Returns the reply for a reason of the agent. SMTP: 421, after which clients try again (RFC 5321, section 3.8).
+/// Returns the reply that rejects a client for a reason of the agent itself. For SMTP, its code is 421, after which
+/// clients try again (RFC 5321, section 3.8).
 pub fn error_reply(rules: &RuleSet, reason: Reason) -> Vec<u8> {
     let why = match reason {
         Reason::Timeout => "no command came in time",
@@ -40,14 +41,14 @@ impl ReplayDriver for Replay {
     }
 }
 
-/// A dialogue whose commands are checked, until nothing more can be refused.
+/// The framing of a mail dialogue. Each command is checked against the rules, until no rule can refuse a later one.
 pub struct DialogueFraming {
     rules: Arc<RuleSet>,
     guard: DialogueGuard,
 }
 
 impl DialogueFraming {
-    /// Begins when the dialogue so far was replayed to the server.
+    /// Creates the framing once the dialogue so far was replayed to the server.
     pub fn new(rules: &Arc<RuleSet>, guard: DialogueGuard) -> DialogueFraming {
         DialogueFraming { rules: Arc::clone(rules), guard }
     }

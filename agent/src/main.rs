@@ -1,4 +1,4 @@
-//! `sluice-agent`: the agent of content services on a network interface.
+//! The program `sluice-agent`, which runs the agent of content services on a network interface.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -22,10 +22,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The time that connections have to end when the agent drains.
+/// The time limit for open connections to end after the agent has begun to drain.
 const DRAIN: Duration = Duration::from_secs(10);
 const CONTROLLERS: usize = 16;
-/// The controller sends all rules in one message.
+/// The maximum size of a message, in bytes. The controller sends all rules in one message.
 const LARGEST_REQUEST: usize = 128 << 20;
 const EXAMPLE: &str = "127.0.0.1:9600";
 
@@ -106,7 +106,7 @@ fn run(args: &Args) -> Result<(), String> {
     let thread = std::thread::Builder::new()
         .name("engine".to_owned())
         .spawn(move || {
-            // If the thread panics, the sender is dropped without a message; the receiver reports that, too.
+            // If the thread panics, the sender is dropped without a message; the receiver reports this case as well.
             let _ = ended.send(runner.run());
         })
         .map_err(|error| format!("cannot start the engine: {error}"))?;
@@ -132,7 +132,7 @@ async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     Ok((listener, Some(metrics)))
 }
 
-/// Serves the controller until the engine ends.
+/// Serves the controller's gRPC requests until the engine ends.
 async fn control(
     args: &Args,
     shared: Arc<SharedState>,
@@ -186,12 +186,12 @@ async fn control(
     }
 }
 
-/// The error of a process for which the kernel accepts no signal handler.
+/// Returns the error message if the kernel accepts no signal handler.
 fn unwaited(error: io::Error) -> String {
     format!("cannot wait for signals: {error}")
 }
 
-/// Waits for either of two signals.
+/// Waits until one of two signals arrives.
 async fn either((first, second): &mut (Signal, Signal)) {
     tokio::select! {
         _ = first.recv() => {}
@@ -199,7 +199,7 @@ async fn either((first, second): &mut (Signal, Signal)) {
     }
 }
 
-/// Prints a line on standard output, for which callers wait, when the agent is ready.
+/// Prints a line on standard output when the agent is ready. Callers wait for this line.
 fn announce(args: &Args, control: &str, metrics: Option<std::net::SocketAddr>) {
     let metrics = metrics.map(|address| format!(", metrics on http://{address}/metrics")).unwrap_or_default();
     let mut out = io::stdout();

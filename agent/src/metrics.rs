@@ -33,17 +33,17 @@ impl fmt::Debug for Metrics {
 /// Serves `GET /metrics` for as long as the future is polled.
 ///
 /// # Errors
-/// When the listener fails.
+/// Fails if the listener fails.
 pub async fn serve(listener: TcpListener, metrics: Metrics) -> io::Result<()> {
     sluice_serve::metrics::serve(listener, metrics).await
 }
 
 type Values = Vec<(Labels, u64)>;
 
-/// Name, help text and value of a metric of a service.
+/// Name and help text of a metric of a service, and the function that reads its value.
 type ServiceMetric = (&'static str, &'static str, fn(&proto::ServiceStatus) -> u64);
 
-/// The metrics of which every service has one number.
+/// The metrics that have a single value per service.
 const SERVICE_METRICS: [ServiceMetric; 10] = [
     ("handshakes", "SYNs answered", |service| service.handshakes),
     ("spliced", "Connections that the data plane took over", |service| service.spliced),

@@ -1,4 +1,4 @@
-//! The commands `check` and `match`, which use rules without a running agent.
+//! The commands `check` and `match`, which evaluate rules without a running agent.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet, Sticky};
 /// Checks rules. Returns a summary, and a line for each rule that no request can reach.
 ///
 /// # Errors
-/// Every mistake in the rules, one per line.
+/// Returns all mistakes in the rules, one per line.
 pub fn check(content: &[u8]) -> Result<String, String> {
     let rules = load(content)?;
     let (protocol, count) = (rules.protocol(), rules.rules().len());
@@ -40,10 +40,10 @@ fn load(content: &[u8]) -> Result<RuleSet, String> {
     })
 }
 
-/// Returns the rule that matches a request, with the group.
+/// Returns a text that names the rule that matches a request, and the group.
 ///
 /// # Errors
-/// When the rules are wrong, or the request is refused or incomplete.
+/// Fails if the rules are wrong, or if the request is refused or incomplete.
 pub fn decide(content: &[u8], source: IpAddr, service: SocketAddr, request: &[u8]) -> Result<String, String> {
     let rules = Arc::new(load(content)?);
     let facts = ConnectionFacts { source, destination: service.ip(), port: service.port() };

@@ -1,5 +1,5 @@
-//! Splice orders: by one packet the agent orders the data plane to translate a connection, and the packet returns as
-//! the answer.
+//! Splice orders: packets by which the agent orders the data plane to translate a connection. The data plane returns
+//! each packet as its answer.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -9,9 +9,9 @@ use crate::wire::{ETHERNET, Link, pad};
 /// EtherType of orders (IEEE 802 local experimental).
 pub const ORDER: u16 = 0x88b5;
 
-/// Nanoseconds until an unanswered order is sent again; the interval doubles each time.
+/// Nanoseconds until the agent repeats an unanswered order; the interval doubles each time.
 pub const REPEAT: u64 = 20_000_000;
-/// How often an order is sent in all.
+/// The number of times that an order is sent before the agent stops.
 pub const ORDERS: u32 = 7;
 
 const LENGTH: usize = 23;
@@ -22,7 +22,7 @@ const SPLICE: u8 = 1;
 /// The data plane's answer to an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Not answered yet.
+    /// The order is not answered yet.
     Order,
     /// The order was applied.
     Applied,
@@ -32,10 +32,10 @@ pub enum Status {
     Foreign,
 }
 
-/// What the data plane has to remember about a client.
+/// What the data plane records about a client for its next connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remember {
-    /// Nothing.
+    /// The data plane records nothing.
     Nothing,
     /// The client's next connection is opened to the same server, as a guess that an agent checks.
     Guess,
@@ -43,33 +43,34 @@ pub enum Remember {
     Client,
 }
 
-/// Which side forwards the connection from then on.
+/// The component that forwards the connection once the order is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// The agent: it takes a guessed connection. The field `delta` then holds the client's initial sequence number.
+    /// The agent, which takes a guessed connection. The order's `delta` is then the client's initial sequence number.
     Agent,
     /// The data plane.
     Spliced,
 }
 
-/// An order, or its answer.
+/// A splice order, or the data plane's answer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     /// The answer of the data plane.
     pub status: Status,
-    /// The client.
+    /// The client's address and port.
     pub client: SocketAddrV4,
-    /// The content service.
+    /// The content service's address and port.
     pub service: SocketAddrV4,
-    /// What is added to a number of the server to get the client's.
+    /// The delta: server's sequence number + delta = client's sequence number.
     pub delta: u32,
-    /// Bits by which the server's window field is shifted left for the client; negative: right.
+    /// Bits by which the server's window field is shifted left for the client; a negative value means a shift to the
+    /// right.
     pub shift: i8,
-    /// What the data plane has to remember.
+    /// What the data plane records about the client.
     pub remember: Remember,
     /// The generation of the rules, modulo 256.
     pub generation: u8,
-    /// Which side forwards the connection from then on.
+    /// The component that forwards the connection once the order is applied.
     pub turn: Turn,
     /// Bits by which the client's window field is shifted left for the server, except in a SYN.
     pub client_shift: u8,
@@ -129,7 +130,7 @@ impl Order {
         })
     }
 
-    /// Appends the order as a frame.
+    /// Appends the order as an Ethernet frame to `frame`.
     pub fn write(&self, link: &Link, frame: &mut Vec<u8>) {
         let start = frame.len();
         frame.extend_from_slice(&link.router);
@@ -161,7 +162,8 @@ impl Order {
     }
 }
 
-/// Translates a window field for the other side: shifted left, at most 65,535, and at least 1 unless it is 0.
+/// Translates a window field for the other host: shifts it left by `shift` bits (right if `shift` is negative), and
+/// limits the result to 65,535. A nonzero window never becomes 0.
 pub fn shifted(window: u16, shift: i8) -> u16 {
     if shift >= 0 {
         let wide = u32::from(window) << shift.min(16);
@@ -172,7 +174,7 @@ pub fn shifted(window: u16, shift: i8) -> u16 {
     }
 }
 
-/// Returns what is added to a number of the server to get the client's.
+/// Returns the number that is added to the server's sequence numbers to get the client's.
 pub fn delta(client: Seq, server: Seq) -> u32 {
     client.0.wrapping_sub(server.0)
 }

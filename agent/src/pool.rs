@@ -1,9 +1,9 @@
-//! The abilities of a group's servers, as their SYN-ACKs show them. Agents announce to clients what all servers of
-//! the groups can do.
+//! The abilities (MSS, window, SACK) of a group's servers, which the agent learns from their SYN-ACKs. Agents announce
+//! to clients the abilities that all servers of the service's groups have.
 //!
-//! What an agent learns itself counts for five to ten minutes. What other agents have learned comes through the
-//! controller, and counts until the controller repeats or replaces it, for at most ten minutes. Both end when the
-//! group's servers change.
+//! Values that an agent has learned itself are valid for five to ten minutes. Values of other agents arrive through the
+//! controller; they are valid until the controller repeats or replaces them, for at most ten minutes. All values become
+//! invalid when the group's servers change.
 
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
@@ -12,29 +12,30 @@ use std::sync::Arc;
 use crate::config::Service;
 use crate::wire::{Segment, SynOptions};
 
-/// The window scale that every agent announces to every client that offers scaling, so that any agent can continue
-/// any handshake. It is the scale of Linux's default buffers. A larger one would round windows more, and windows of 8
-/// MB suffice. The translation shifts windows of servers with other scales.
+/// The window scale that every agent announces to every client that offers scaling, so that any agent can continue any
+/// handshake. Linux uses the same scale with its default buffers. A larger scale would round windows more, and windows
+/// of 8 MB suffice. The translation shifts windows of servers with other scales.
 pub const SCALE: u8 = 7;
-/// Nanoseconds after which learned values begin to expire; after twice as long they are forgotten.
+/// Nanoseconds after which learned values begin to expire; after twice this time they are discarded.
 pub const HALF_LIFE: u64 = 300_000_000_000;
 /// The MSS in bytes of a host whose SYN announces none (RFC 9293, section 3.7.1).
 pub const DEFAULT_MSS: u16 = 536;
 
-/// What an agent announces to clients, because all servers of a service can do it.
+/// The abilities that an agent announces to clients, because all servers of the service have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ability {
     /// The smallest MSS of the servers, in bytes.
     pub mss: u16,
     /// Whether all servers permit SACK.
     pub sack: bool,
-    /// The smallest initial window of the servers in bytes, never 0. A window larger than that of the selected server
-    /// would have to shrink.
+    /// The smallest initial window of the servers in bytes, never 0. If the agent announced more than the selected
+    /// server's window, it would have to shrink the window later.
     pub window: u16,
 }
 
 impl Ability {
-    /// The abilities assumed before a server has answered, which are also the most that is announced: Ethernet's MSS.
+    /// The abilities that are assumed before a server has answered: the MSS of Ethernet, SACK, and the largest window.
+    /// The agent never announces more.
     pub const ASSUMED: Ability = Ability { mss: 1460, sack: true, window: u16::MAX };
 
     fn limited(self, learned: &Learned) -> Ability {
@@ -46,8 +47,8 @@ impl Ability {
     }
 }
 
-/// What the SYN-ACKs of a group's servers have shown: the least of each ability. A field that none of them could show
-/// is absent.
+/// The abilities that the SYN-ACKs of a group's servers have shown: the minimum of each ability. A field is absent if
+/// no SYN-ACK could show the ability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Learned {
     /// The smallest MSS in bytes.
@@ -59,12 +60,12 @@ pub struct Learned {
     pub sack: Option<bool>,
     /// Whether all servers that were offered window scaling use it.
     pub scales: Option<bool>,
-    /// The smallest scale of those that use it.
+    /// The smallest scale of the servers that use window scaling.
     pub scale: Option<u8>,
 }
 
 impl Learned {
-    /// Returns what one SYN-ACK shows, which answers a SYN with these options.
+    /// Returns the abilities that `answer` shows, a SYN-ACK that answers a SYN with the options `offered`.
     fn of(offered: &SynOptions, answer: &Segment<'_>) -> Learned {
         let (window, answer) = (answer.window(), answer.syn_options());
         Learned {
@@ -76,7 +77,7 @@ impl Learned {
         }
     }
 
-    /// Returns the lesser of both for each ability.
+    /// Returns, for each ability, the minimum of the values in `self` and `other`.
     #[must_use]
     pub fn least(self, other: Learned) -> Learned {
         fn min<T: Ord>(first: Option<T>, other: Option<T>) -> Option<T> {
@@ -95,14 +96,14 @@ impl Learned {
     }
 }
 
-/// What an agent has learned about a group.
+/// The abilities of a group's servers that an agent has learned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupReport {
     /// The group's address.
     pub group: SocketAddrV4,
-    /// The servers that it applies to, by their numbers in the data plane.
+    /// The numbers, in the data plane, of the servers that the report is about.
     pub servers: Vec<u16>,
-    /// What their SYN-ACKs have shown.
+    /// The abilities that the servers' SYN-ACKs have shown.
     pub learned: Learned,
 }
 
@@ -110,11 +111,11 @@ pub struct GroupReport {
 #[derive(Debug, Default)]
 struct Pool {
     servers: Vec<u16>,
-    /// Learned since the time `since`, and in the half-life before it.
+    /// Values learned since the time `since`, and in the half-life before that time.
     recent: Learned,
     former: Learned,
     since: u64,
-    /// Learned by other agents, and the time at which that expires.
+    /// Values learned by other agents, and the time at which these values expire.
     shared: Learned,
     shared_until: u64,
 }
@@ -124,7 +125,7 @@ impl Pool {
         Pool { servers, ..Pool::default() }
     }
 
-    /// Returns what this agent has learned and that still counts.
+    /// Returns the values that this agent has learned itself and that are still valid.
     fn own(&self, now: u64) -> Learned {
         match now.saturating_sub(self.since) / HALF_LIFE {
             0 => self.recent.least(self.former),
@@ -133,7 +134,7 @@ impl Pool {
         }
     }
 
-    /// Returns what this agent and the other agents have learned and that still counts.
+    /// Returns the values that this agent and the other agents have learned and that are still valid.
     fn all(&self, now: u64) -> Learned {
         if now < self.shared_until { self.own(now).least(self.shared) } else { self.own(now) }
     }
@@ -147,7 +148,7 @@ impl Pool {
         self.recent = self.recent.least(shown);
     }
 
-    /// The time at which the next of the learned values expires.
+    /// Returns the time at which the next of the learned values expires.
     fn until(&self, now: u64) -> u64 {
         let halves = [self.since + HALF_LIFE, self.since + 2 * HALF_LIFE, self.shared_until];
         halves.into_iter().filter(|end| *end > now).min().unwrap_or(u64::MAX)
@@ -159,7 +160,7 @@ impl Pool {
 pub struct Pools(HashMap<SocketAddrV4, Pool>);
 
 impl Pools {
-    /// Sets the groups in use and their servers. Forgets everything about a group whose servers change.
+    /// Sets the groups in use and their servers. Discards the learned values of a group whose servers change.
     pub fn configure<'s>(&mut self, services: impl Iterator<Item = &'s Arc<Service>>) {
         let mut former = std::mem::take(&mut self.0);
         for group in services.flat_map(|service| &service.groups) {
@@ -170,8 +171,8 @@ impl Pools {
         }
     }
 
-    /// Learns from a SYN-ACK of a group's server to a SYN with these options. Returns whether the combined abilities
-    /// have changed.
+    /// Records the abilities that a server of a group shows by `answer`, its SYN-ACK for a SYN with the options
+    /// `offered`. Returns whether the combined abilities have changed.
     pub fn learn(&mut self, now: u64, group: SocketAddrV4, offered: &SynOptions, answer: &Segment<'_>) -> bool {
         let Some(pool) = self.0.get_mut(&group) else { return false };
         let before = pool.all(now);
@@ -179,7 +180,8 @@ impl Pools {
         pool.all(now) != before
     }
 
-    /// Replaces what other agents have learned. Reports about other servers than the current ones are ignored.
+    /// Replaces the values that other agents have learned. Ignores reports whose servers are not the group's current
+    /// servers.
     pub fn share(&mut self, now: u64, shared: Vec<GroupReport>) {
         for pool in self.0.values_mut() {
             (pool.shared, pool.shared_until) = (Learned::default(), 0);
@@ -193,8 +195,8 @@ impl Pools {
         }
     }
 
-    /// Returns what this agent itself has learned about each group, for the other agents. Groups without a recent
-    /// SYN-ACK are omitted.
+    /// Returns the values that this agent itself has learned about each group, for the other agents. Omits groups whose
+    /// servers have sent no SYN-ACK recently.
     pub fn learned(&self, now: u64) -> Vec<GroupReport> {
         let own = |(group, pool): (&SocketAddrV4, &Pool)| GroupReport {
             group: *group,
@@ -204,8 +206,8 @@ impl Pools {
         self.0.iter().map(own).filter(|own| own.learned != Learned::default()).collect()
     }
 
-    /// Returns the least abilities of all servers of a service, as far as they are known, and the time until which
-    /// they hold.
+    /// Returns the minimum of each ability over all servers of a service, as far as they are known, and the time until
+    /// which these minima are valid.
     pub fn of(&self, now: u64, service: &Service) -> (Ability, u64) {
         let pools = service.groups.iter().filter_map(|group| self.0.get(&group.address));
         pools.fold((Ability::ASSUMED, u64::MAX), |(ability, until), pool| {

@@ -1,4 +1,4 @@
-//! Implements the engine's interface to rules by the crate `sluice-rules`.
+//! Implements the engine's interface for rules ([`crate::policy`]) with the crate `sluice-rules`.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::policy::{
 /// Bytes that chunked framing may add to a body: chunk sizes, and a trailer.
 const FRAMING: usize = 16 << 10;
 
-/// A compiled rule set as the policy of a service.
+/// A compiled rule set that serves as the policy of a service.
 #[derive(Debug)]
 pub struct Rules(pub Arc<RuleSet>);
 
@@ -60,7 +60,7 @@ impl ServicePolicy for Rules {
     }
 }
 
-/// Reads one request by a decider.
+/// Reads a request, and evaluates the rules on it with a `Decider`.
 struct RuleReader {
     rules: Arc<RuleSet>,
     decider: Decider,
@@ -111,12 +111,12 @@ impl RuleReader {
     }
 }
 
-/// Converts a refusal to the engine's type.
+/// Converts a refusal of the crate `sluice-rules` to the engine's type.
 pub(crate) fn rejection(refusal: Refusal) -> Rejection {
     Rejection { why: refusal.why, rule: refusal.rule, reply: refusal.reply }
 }
 
-/// The framing of one HTTP request and its response.
+/// The framing of an HTTP request and its response.
 struct HttpFraming {
     rules: Arc<RuleSet>,
     request: RequestFramer,
@@ -125,16 +125,16 @@ struct HttpFraming {
     persists: bool,
     /// Whether rules may refuse a later request.
     guarded: bool,
-    /// Whether the client waits for `100 Continue`. It may omit the body if the server answers otherwise (RFC 9110,
-    /// section 10.1.1). Where rules may refuse, the body must not be mistaken for the next request, so it waits for
-    /// the server's 100.
+    /// Whether the client waits for `100 Continue` before it sends the body. If the server sends another answer, the
+    /// client may omit the body (RFC 9110, section 10.1.1). If rules may refuse requests, the body must not be mistaken
+    /// for the next request. Then the agent forwards the body only after the server's 100.
     expects_continue: bool,
-    /// Bytes of the head that were not forwarded.
+    /// The number of bytes of the head that are not forwarded yet.
     head: usize,
     request_complete: bool,
     /// Whether the server has sent a part of the response.
     is_answering: bool,
-    /// Whether the response is complete while it is unknown whether the client will send the body.
+    /// Whether the response is complete although the client may still send the body of the request.
     is_void: bool,
 }
 
@@ -154,7 +154,8 @@ impl HttpFraming {
         }
     }
 
-    /// Closes the connection, with an error reply unless the client has received a part of the response.
+    /// Returns the refusal that closes the connection. It contains an error reply unless the client has received a part
+    /// of the response.
     fn close(&self, status: u16, why: &'static str) -> Progress {
         let mut refusal = rejection(self.rules.refusal(status, why));
         if self.is_answering {

@@ -1,4 +1,4 @@
-//! The thread that runs the engine on its interface.
+//! The thread that runs the engine on a network interface.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Runner {
     out: Frames,
 }
 
-/// Controls the thread from other threads.
+/// Controls the engine's thread from other threads.
 #[derive(Clone)]
 pub struct Handle {
     is_draining: Arc<AtomicBool>,
@@ -38,18 +38,18 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Wakes the thread, so that it applies the shared state.
+    /// Wakes the engine's thread, so that the thread applies the state shared with the controller's interface.
     pub fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Orders the thread to drain: to take no new work, and to end without connections.
+    /// Orders the thread to drain: it accepts no new connections, and ends when no connection is left.
     pub fn drain(&self) {
         self.is_draining.store(true, Relaxed);
         self.waker.wake();
     }
 
-    /// Returns a probe that shows whether the thread is running.
+    /// Returns a `Pulse`, with which another thread can check that the engine's thread still runs.
     pub fn pulse(&self) -> Pulse {
         Pulse::new(self.waker.clone())
     }
@@ -62,10 +62,10 @@ impl Handle {
 }
 
 impl Runner {
-    /// Creates the runner of an engine over an open interface.
+    /// Creates the runner of an engine on an open interface.
     ///
     /// # Errors
-    /// When the kernel refuses the resources for waiting.
+    /// Fails if the kernel refuses the resources for waiting.
     pub fn new(engine: Engine, interface: Interface, shared: Arc<SharedState>) -> io::Result<Runner> {
         let poller = Poller::new()?;
         if let Some(socket) = interface.raw_fd() {
@@ -92,10 +92,10 @@ impl Runner {
         Handle { is_draining, is_ending, waker: self.poller.waker() }
     }
 
-    /// Runs until the handle ends it, or, when draining, until no connection is left.
+    /// Runs until the handle orders the end. While draining, it ends as soon as no connection is left.
     ///
     /// # Errors
-    /// When the kernel cannot wait for events.
+    /// Fails if the kernel cannot wait for events.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut events, mut periodic_work_due) = (Vec::new(), Instant::now());
         while !self.is_ending.load(Relaxed) {

@@ -17,40 +17,41 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Creates the buffer with bytes that begin at the number `first_seq`, sent at the time `now`.
+    /// Creates the buffer with bytes that begin at the sequence number `first_seq`, and that are sent at the time
+    /// `now`.
     pub fn new(first_seq: Seq, bytes: Vec<u8>, ends: bool, now: u64) -> SendBuffer {
         SendBuffer { first_seq, bytes, ends, due: now + FIRST_RETRANSMISSION_NS, retransmissions: 0 }
     }
 
-    /// Appends bytes.
+    /// Appends bytes, and a FIN if `ends` is true.
     pub fn append(&mut self, bytes: &[u8], ends: bool, now: u64) {
         self.bytes.extend_from_slice(bytes);
         self.ends |= ends;
         (self.due, self.retransmissions) = (now + FIRST_RETRANSMISSION_NS, 0);
     }
 
-    /// The number behind the last byte and FIN.
+    /// Returns the sequence number behind the last byte and the FIN, if there is one.
     pub fn end(&self) -> Seq {
         self.first_seq + self.bytes.len() as u32 + u32::from(self.ends)
     }
 
-    /// Whether a FIN follows the bytes.
+    /// Returns whether a FIN follows the bytes.
     pub fn ends(&self) -> bool {
         self.ends
     }
 
-    /// Returns the bytes from the number `start` on, with the number of the first one.
+    /// Returns the bytes from the sequence number `start` on, and the sequence number of the first of them.
     pub fn bytes_from(&self, start: Seq) -> (Seq, &[u8]) {
         let sent = start.since(self.first_seq).min(self.bytes.len());
         (self.first_seq + sent as u32, &self.bytes[sent..])
     }
 
-    /// The time of the next retransmission; none after the last one.
+    /// Returns the time of the next retransmission; none after the last one.
     pub fn due(&self) -> Option<u64> {
         (self.retransmissions < MAX_RETRANSMISSIONS).then_some(self.due)
     }
 
-    /// Whether to retransmit now; if so, sets the next timer.
+    /// Returns whether to retransmit at the time `now`. If so, sets the next timer.
     pub fn is_due(&mut self, now: u64) -> bool {
         let is_due = self.due().is_some_and(|due| due <= now);
         if is_due {

@@ -1,21 +1,23 @@
-//! Sends a client's bytes to a server within the server's window, and retransmits those that the client no longer
-//! does.
+//! Sends a client's bytes to a server within the server's window. Retransmits the bytes that the agent has
+//! acknowledged, because the client no longer retransmits them.
 //!
-//! A minimal TCP sender. Slow start and congestion avoidance are one mechanism (a simplified RFC 5681, for at most
-//! some tens of KB). It retransmits after three duplicate ACKs (section 3.2), and one segment per partial ACK (RFC
-//! 6582). Its timeout doubles (RFC 6298), and it probes a closed window.
+//! This is a minimal TCP sender. It combines slow start and congestion avoidance in one mechanism (a simplified RFC
+//! 5681, for at most some tens of KB). It retransmits after three duplicate ACKs (section 3.2), and one segment per
+//! partial ACK (RFC 6582). Its timeout doubles (RFC 6298), and it probes a closed window.
 
 use crate::seq::Seq;
 
-/// Segments sent before the first ACK (RFC 6928).
+/// The number of segments sent before the first ACK (RFC 6928).
 const FIRST_SEGMENTS: usize = 10;
 const DUPLICATES: u32 = 3;
-/// Nanoseconds until the first retransmission: the minimum of Linux, because servers are near.
+/// Nanoseconds until the first retransmission: the minimum that Linux uses, because the network delay to servers is
+/// short.
 const FIRST_TIMEOUT_NS: u64 = 200_000_000;
 const MAX_TIMEOUT_NS: u64 = 5_000_000_000;
 const MAX_TIMEOUTS: u32 = 8;
 
-/// The state of sending to one server. All numbers are the client's, which are valid for the server as well.
+/// The state of sending to one server. All sequence numbers are those of the client, which are valid for the server as
+/// well.
 #[derive(Debug)]
 pub struct Sender {
     /// The first number that the server has not acknowledged (SND.UNA).
@@ -24,7 +26,8 @@ pub struct Sender {
     pub next: Seq,
     /// The server's MSS in bytes.
     pub mss: usize,
-    /// The number at which the server's window ends; none while it was announced to the client only.
+    /// The number at which the server's window ends; none as long as the server has announced its window only to the
+    /// client.
     edge: Option<Seq>,
     congestion: usize,
     duplicates: u32,
@@ -32,22 +35,22 @@ pub struct Sender {
     recover: Option<Seq>,
     due: Option<u64>,
     timeouts: u32,
-    /// A window probe was sent: one byte beyond the closed window.
+    /// Whether a window probe was sent: one byte beyond the closed window.
     is_probing: bool,
 }
 
-/// What to do after an ACK.
+/// What the agent sends after an ACK.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AckAction {
-    /// Send new bytes, as far as allowed.
+    /// Send new bytes, as far as the window allows.
     SendNew,
     /// Retransmit the first unacknowledged segment, at most up to this number.
     Retransmit(Seq),
 }
 
 impl Sender {
-    /// Creates the sender for a server with this initial window in bytes; none: the window was announced to the
-    /// client only, which keeps within it.
+    /// Creates the sender for a server with this initial window in bytes. None means that the server has announced its
+    /// window only to the client, which observes the window.
     pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Sender {
         let mss = usize::from(mss.max(64));
         Sender {
@@ -64,8 +67,8 @@ impl Sender {
         }
     }
 
-    /// Returns the range of the next segment of new bytes before `end`. The bytes before `owned` are subject to
-    /// congestion control here; the client paces the later ones itself.
+    /// Returns the range of the next segment of new bytes before `end`. Congestion control applies to the bytes before
+    /// `owned`, which the agent has acknowledged; the client itself paces later bytes.
     pub fn next_segment(&self, owned: Seq, end: Seq) -> Option<(Seq, Seq)> {
         let paced = self.next.is_before(owned);
         let allowed = self.edge.map_or(end, |edge| edge.earlier(end));
@@ -74,7 +77,7 @@ impl Sender {
         (length > 0).then(|| (self.next, self.next + length as u32))
     }
 
-    /// Whether the server's window is closed, and no byte is in flight whose ACK could open it.
+    /// Returns whether the server's window is closed, and no byte is in flight whose ACK could open it.
     pub fn is_closed(&self) -> bool {
         self.una == self.next && self.edge.is_some_and(|edge| !self.una.is_before(edge))
     }
@@ -97,7 +100,8 @@ impl Sender {
         };
     }
 
-    /// Processes an ACK. `is_bare`: the segment carried nothing else; `sacked`: the start of its first SACK block.
+    /// Processes an ACK. `is_bare` is true if the segment contained only the ACK; `sacked` is the start of its first
+    /// SACK block.
     pub fn acknowledge(
         &mut self,
         ack: Seq,
@@ -110,13 +114,13 @@ impl Sender {
         let edge = ack + window;
         let window_opened = self.edge.is_none_or(|known| known.is_before(edge));
         if window < self.mss as u32 {
-            // The server is alive, and holds the agent back by its window.
+            // The server answers, and only its window prevents the agent from sending.
             self.timeouts = 0;
         }
         self.edge = Some(self.edge.map_or(edge, |known| known.later(edge)));
         if self.is_probing && (window_opened || self.una.is_before(ack)) {
             self.is_probing = false;
-            // If the server has not taken the probe, its byte is sent again with the following ones.
+            // If the server has not accepted the probe's byte, the agent sends this byte again with the following ones.
             self.next = self.una.later(ack);
         }
         let until = sacked.unwrap_or(self.next);
@@ -145,20 +149,20 @@ impl Sender {
         self.congestion = (self.next.since(self.una) / 2).max(segments * self.mss);
     }
 
-    /// Returns the range of the first unacknowledged segment, of bytes before `end`.
+    /// Returns the range of the first unacknowledged segment. The range ends at `end` or before.
     pub fn first_segment(&self, end: Seq) -> (Seq, Seq) {
         (self.una, self.una + end.since(self.una).min(self.mss) as u32)
     }
 
-    /// The time at which the retransmission timer expires.
+    /// Returns the time at which the retransmission timer expires.
     pub fn due(&self) -> Option<u64> {
         self.due
     }
 
-    /// Returns the range to retransmit now, if any.
+    /// Returns the range of bytes to retransmit at the time `now`, if there is one.
     ///
     /// # Errors
-    /// When the server has not answered for too long, so that it is given up.
+    /// Fails after `MAX_TIMEOUTS` timeouts in a row without an answer of the server.
     pub fn timeout(&mut self, owned: Seq, now: u64) -> Result<Option<(Seq, Seq)>, ()> {
         if self.due.is_none_or(|due| due > now) || !self.una.is_before(owned) {
             return Ok(None);
@@ -241,7 +245,7 @@ mod tests {
         sender.set_timer(owned, 0);
         assert_eq!(sender.timeout(owned, 200 * MS), Ok(Some((first, Seq(1001)))));
         assert_eq!(sender.acknowledge(first, 0, owned, true, None, 201 * MS), AckAction::SendNew);
-        // The window is still closed: the same byte is sent again.
+        // The window is still closed, so the probe's byte is sent again.
         assert_eq!(sender.timeout(owned, 600 * MS), Ok(Some((first, Seq(1001)))));
         assert_eq!(sender.acknowledge(first, 5000, owned, true, None, 601 * MS), AckAction::SendNew);
         assert_eq!(sender.next_segment(owned, owned), Some((first, Seq(1100))));

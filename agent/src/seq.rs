@@ -2,12 +2,12 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// A sequence number. Two numbers compare by the shorter way around.
+/// A sequence number. The order of two numbers is that of the shorter distance between them, modulo 2^32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// Whether this number precedes the other.
+    /// Returns whether this number precedes `other`.
     pub fn is_before(self, other: Seq) -> bool {
         self - other < 0
     }
@@ -22,7 +22,7 @@ impl Seq {
         if self.is_before(other) { self } else { other }
     }
 
-    /// Returns the number of bytes from `start` to this number; 0 when this number precedes `start`.
+    /// Returns the number of bytes from `start` to this number; 0 if this number precedes `start`.
     pub fn since(self, start: Seq) -> usize {
         (self - start).max(0) as usize
     }

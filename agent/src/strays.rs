@@ -1,8 +1,9 @@
-//! Stray segments, which belong to no connection and have no valid cookie. A sender that repeats them is reset.
+//! Stray segments, which belong to no connection and have no valid cookie. The agent resets the connection of a sender
+//! that repeats such segments.
 //!
-//! Data may overtake the first segment of its request, without which the cookie cannot be checked. So a stray segment
-//! is not answered by a reset at once, but when the same data arrives for the third time, or 1 s after its first
-//! arrival: by then the sender would have repeated an overtaken first segment.
+//! Data may overtake the first segment of its request, without which the cookie cannot be checked. So the agent does
+//! not answer a stray segment by a reset at once. It sends a reset when the same data arrives for the third time, or
+//! again at least 1 s after its first arrival. By then, the sender would have retransmitted an overtaken first segment.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -12,12 +13,13 @@ use crate::seq::Seq;
 
 const ENTRIES: usize = 1 << 12;
 const MAX_ARRIVALS: u8 = 3;
-/// Nanoseconds after which an overtaken segment has arrived, or its sender has retransmitted it (RFC 6298).
+/// Nanoseconds within which an overtaken segment arrives, or within which its sender retransmits it (RFC 6298).
 const MAX_REORDERING_NS: u64 = 1_000_000_000;
 
-/// The recent stray segments, in a table of fixed size: newer ones replace older ones.
+/// The recent stray segments, in a table of fixed size: newer segments replace older ones.
 pub struct Strays {
-    /// For each entry: a hash of the segment, how often it has arrived, and when it first did.
+    /// For each entry, a hash of the segment, the number of its arrivals, and the time of its first arrival in
+    /// nanoseconds.
     entries: Box<[(u32, u8, u64)]>,
     hash: RandomState,
 }
@@ -29,7 +31,7 @@ impl Default for Strays {
 }
 
 impl Strays {
-    /// Records a segment, and returns whether its sender is to be reset.
+    /// Records a stray segment. Returns whether the agent resets the sender's connection.
     pub fn is_persistent(&mut self, now: u64, client: SocketAddrV4, port: u16, seq: Seq) -> bool {
         let hash = self.hash.hash_one((client, port, seq.0));
         let (index, mark) = (hash as usize % ENTRIES, (hash >> 32) as u32);

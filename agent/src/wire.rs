@@ -36,7 +36,7 @@ pub mod flags {
 
 use flags::{ACK, FIN, RST, SYN};
 
-/// Kinds of TCP options.
+/// The kinds of the TCP options that the agent processes.
 const END: u8 = 0;
 const NOP: u8 = 1;
 const MSS: u8 = 2;
@@ -63,7 +63,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 pub struct Segment<'f> {
     /// The bytes from the IPv4 header to the end of the packet.
     packet: &'f [u8],
-    /// Offset of the TCP header, and of its payload.
+    /// The offsets, in bytes, of the TCP header and of its payload in `packet`.
     tcp: usize,
     data: usize,
 }
@@ -73,7 +73,7 @@ pub struct Segment<'f> {
 pub enum Unreadable {
     /// The frame is truncated, or its length fields contradict each other.
     Malformed,
-    /// The frame is neither IPv4 nor TCP, or a fragment.
+    /// The packet does not contain TCP, or it is a fragment.
     Other,
     /// A checksum is wrong.
     Checksum,
@@ -83,7 +83,7 @@ impl<'f> Segment<'f> {
     /// Parses a frame with the EtherType of IPv4.
     ///
     /// # Errors
-    /// When the frame does not contain a complete segment.
+    /// Fails if the frame does not contain a complete segment.
     pub fn read(frame: &'f [u8]) -> Result<Self, Unreadable> {
         Self::of_packet(frame.get(ETHERNET..).ok_or(Unreadable::Malformed)?)
     }
@@ -91,7 +91,7 @@ impl<'f> Segment<'f> {
     /// Parses an IPv4 packet, which may be followed by the padding of its frame.
     ///
     /// # Errors
-    /// When the packet is not a complete segment.
+    /// Fails if the packet is not a complete segment.
     pub fn of_packet(packet: &'f [u8]) -> Result<Self, Unreadable> {
         let (&first, length) = packet.first().zip(u16_at(packet, 2)).ok_or(Unreadable::Malformed)?;
         let tcp = usize::from(first & 15) * 4;
@@ -99,7 +99,7 @@ impl<'f> Segment<'f> {
         if first >> 4 != 4 || tcp < 20 || packet.len() < tcp {
             return Err(Unreadable::Malformed);
         }
-        // A fragment: a nonzero offset, or more fragments follow.
+        // A packet is a fragment if its fragment offset is nonzero, or if more fragments follow.
         if packet[9] != TCP || u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0 {
             return Err(Unreadable::Other);
         }
@@ -113,7 +113,7 @@ impl<'f> Segment<'f> {
         Ok(segment)
     }
 
-    /// The sum of the pseudo-header (RFC 9293, section 3.1): addresses, protocol and length.
+    /// Returns the sum of the pseudo-header (RFC 9293, section 3.1): addresses, protocol and length.
     fn pseudo_header(&self) -> Sum {
         Sum::default().bytes(&self.packet[12..20]).word(u16::from(TCP)).word((self.packet.len() - self.tcp) as u16)
     }
@@ -129,57 +129,57 @@ impl<'f> Segment<'f> {
         Seq(u32::from_be_bytes(std::array::from_fn(|n| self.packet[at + n])))
     }
 
-    /// The IPv4 identification.
+    /// Returns the IPv4 identification.
     pub fn identification(&self) -> u16 {
         u16::from_be_bytes([self.packet[4], self.packet[5]])
     }
 
-    /// The source address and port.
+    /// Returns the source address and port.
     pub fn source(&self) -> SocketAddrV4 {
         self.address(12, 0)
     }
 
-    /// The destination address and port.
+    /// Returns the destination address and port.
     pub fn destination(&self) -> SocketAddrV4 {
         self.address(16, 2)
     }
 
-    /// The sequence number.
+    /// Returns the sequence number.
     pub fn seq(&self) -> Seq {
         self.number(4)
     }
 
-    /// The acknowledgement number.
+    /// Returns the acknowledgement number.
     pub fn ack(&self) -> Seq {
         self.number(8)
     }
 
-    /// Whether all of these flags are set.
+    /// Returns whether all of these flags are set.
     pub fn has(&self, flags: u8) -> bool {
         self.packet[self.tcp + 13] & flags == flags
     }
 
-    /// The window field, unscaled.
+    /// Returns the window field, unscaled.
     pub fn window(&self) -> u16 {
         u16::from_be_bytes([self.packet[self.tcp + 14], self.packet[self.tcp + 15]])
     }
 
-    /// The payload.
+    /// Returns the payload.
     pub fn payload(&self) -> &'f [u8] {
         &self.packet[self.data..]
     }
 
-    /// The sequence number behind the payload and FIN.
+    /// Returns the sequence number behind the payload and the FIN, if there is one.
     pub fn end(&self) -> Seq {
         self.seq() + self.payload().len() as u32 + u32::from(self.has(FIN))
     }
 
-    /// The TCP options as raw bytes.
+    /// Returns the TCP options as raw bytes.
     pub fn options(&self) -> &'f [u8] {
         &self.packet[self.tcp + 20..self.data]
     }
 
-    /// Returns the lowest start of a block in the SACK option.
+    /// Returns the smallest sequence number at which a block of the SACK option starts.
     pub fn first_sack(&self) -> Option<Seq> {
         let (_, blocks) = Options(self.options()).find(|(kind, _)| *kind == SACK)?;
         let starts = blocks.chunks_exact(8).map(|block| Seq(u32::from_be_bytes(std::array::from_fn(|n| block[n]))));
@@ -202,7 +202,7 @@ impl<'f> Segment<'f> {
     }
 }
 
-/// The TCP options of a SYN that the agent uses, as far as they are present.
+/// The TCP options of a SYN that the agent uses. An absent option is none or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SynOptions {
     /// MSS in bytes.
@@ -214,7 +214,7 @@ pub struct SynOptions {
 }
 
 impl SynOptions {
-    /// Returns the options as bytes, in a buffer with their length.
+    /// Returns a buffer that begins with the encoded options, and their length in bytes.
     pub fn write(&self) -> ([u8; 12], usize) {
         let mut options = [NOP; 12];
         let mut length = 0;
@@ -236,7 +236,7 @@ impl SynOptions {
     }
 }
 
-/// Iterates over the options of a header, as kind and value. Ends at the first malformed option.
+/// Iterates over the options of a TCP header, as pairs of kind and value. Ends at the first malformed option.
 struct Options<'p>(&'p [u8]);
 
 impl<'p> Iterator for Options<'p> {
@@ -258,7 +258,8 @@ impl<'p> Iterator for Options<'p> {
     }
 }
 
-/// Returns a SACK option (RFC 2018, section 3) of up to four blocks, in a buffer with its length.
+/// Returns a buffer that begins with a SACK option (RFC 2018, section 3) of up to four blocks, and the option's length
+/// in bytes.
 pub fn sack_option(blocks: impl Iterator<Item = (Seq, Seq)>) -> ([u8; 36], usize) {
     let mut option = [NOP; 36];
     let mut length = 4;
@@ -274,8 +275,8 @@ pub fn sack_option(blocks: impl Iterator<Item = (Seq, Seq)>) -> ([u8; 36], usize
     (option, length)
 }
 
-/// Subtracts `delta` from the blocks of SACK options. Replaces malformed options, and those with a block that begins
-/// before `from`, by NOPs.
+/// Subtracts `delta` from the blocks of SACK options. Replaces malformed options, and SACK options with a block that
+/// begins before `from`, by NOPs.
 fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
     let mut at = 0;
     while at < options.len() {
@@ -309,9 +310,9 @@ fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
 /// The hardware addresses of outgoing frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
-    /// The agent's address.
+    /// The agent's hardware address.
     pub own: Mac,
-    /// The router's address.
+    /// The router's hardware address.
     pub router: Mac,
 }
 
@@ -326,19 +327,20 @@ pub struct SegmentHeader {
     pub seq: Seq,
     /// Acknowledgement number; zero without the flag ACK.
     pub ack: Seq,
-    /// Flags.
+    /// TCP flags, as in [`flags`].
     pub flags: u8,
     /// Window field, unscaled.
     pub window: u16,
 }
 
 impl SegmentHeader {
-    /// Appends a frame with this header, options (a multiple of four bytes) and payload.
+    /// Appends a frame with this header, options (a multiple of four bytes) and payload (two consecutive parts) to
+    /// `frame`.
     pub fn write(&self, link: &Link, options: &[u8], payload: [&[u8]; 2], frame: &mut Vec<u8>) {
         self.write_identified(link, 0, options, payload, frame);
     }
 
-    /// Appends the same frame as [`Self::write`], with an IPv4 identification.
+    /// Appends the same frame as [`Self::write`], with the given IPv4 identification.
     pub fn write_identified(
         &self,
         link: &Link,
@@ -356,7 +358,7 @@ impl SegmentHeader {
         let (ip, tcp) = head[ETHERNET..].split_at_mut(20);
         ip[0] = 0x45;
         ip[2..4].copy_from_slice(&((20 + tcp_length) as u16).to_be_bytes());
-        // Do not fragment; then the identification may have any value (RFC 6864, section 4.1).
+        // Because the flag DF (do not fragment) is set, the identification may have any value (RFC 6864, section 4.1).
         ip[4..6].copy_from_slice(&identification.to_be_bytes());
         ip[6] = 0x40;
         ip[8..10].copy_from_slice(&[TIME_TO_LIVE, TCP]);
@@ -383,30 +385,31 @@ impl SegmentHeader {
     }
 }
 
-/// Pads the frame that begins at `start` to the minimum length.
+/// Pads the frame that begins at `start` to the minimum length of an Ethernet frame.
 pub fn pad(frame: &mut Vec<u8>, start: usize) {
     if frame.len() - start < MIN_FRAME {
         frame.resize(start + MIN_FRAME, 0);
     }
 }
 
-/// Returns the window field for a window of this many bytes. A nonzero window never becomes 0.
+/// Returns the window field for a window of `bytes` bytes and the window scale `scale`. A nonzero window never becomes
+/// 0.
 pub fn window_field(bytes: usize, scale: u8) -> u16 {
     u16::try_from((bytes >> scale).max(usize::from(bytes > 0))).unwrap_or(u16::MAX)
 }
 
-/// The changes to the headers of a segment that is passed on.
+/// The changes to the headers of a segment that is forwarded.
 #[derive(Debug, Clone, Copy)]
 pub struct HeaderRewrite {
     /// The new addresses, numbers and window. Other fields, such as PSH and URG, stay unchanged; `flags` is ignored.
     pub head: SegmentHeader,
-    /// What to subtract from SACK blocks, and the number before which no block may begin; none: leave SACK options
-    /// unchanged.
+    /// The number to subtract from SACK blocks, and the sequence number before which no block may begin. None: SACK
+    /// options stay unchanged.
     pub sacks: Option<(u32, Seq)>,
 }
 
-/// Appends the frame of a segment with its headers changed. The checksum is updated incrementally (RFC 1624), so that
-/// a wrong one stays wrong.
+/// Appends a frame with the segment, whose headers are changed. The checksum is updated incrementally (RFC 1624), so
+/// that a wrong checksum stays wrong.
 pub fn write_rewritten(segment: &Segment<'_>, link: &Link, rewrite: &HeaderRewrite, frame: &mut Vec<u8>) {
     let HeaderRewrite { head, sacks } = rewrite;
     let start = frame.len();
@@ -440,7 +443,7 @@ pub fn write_rewritten(segment: &Segment<'_>, link: &Link, rewrite: &HeaderRewri
     pad(frame, start);
 }
 
-/// Returns the header of a reset that answers a segment (RFC 9293, section 3.10.7.1).
+/// Returns the header of a RST that answers a segment (RFC 9293, section 3.10.7.1).
 pub fn reset(segment: &Segment<'_>, source: SocketAddrV4, destination: SocketAddrV4) -> SegmentHeader {
     let (seq, ack, flags) = if segment.has(ACK) {
         (segment.ack(), Seq(0), RST)
@@ -526,7 +529,7 @@ mod tests {
     fn a_segment_passed_on_has_the_right_checksums() {
         let blocks = [(Seq(7000), Seq(8000)), (Seq(9000), Seq(9500))];
         let (options, length) = sack_option(blocks.into_iter());
-        // The SACK option begins at each even and odd offset.
+        // The test covers even and odd offsets of the SACK option.
         for before in 0..8 {
             let mut room = vec![NOP; before];
             room.extend(&options[..length]);

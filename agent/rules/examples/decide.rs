@@ -2,10 +2,11 @@
 //!
 //! `cargo run --release -p sluice-rules --example decide -- [--only NAME] [--rules N] [--seconds N] [--json]`
 //!
-//! Rules are of one kind, 1 to 10,000 of them (expressions without a literal: up to 100). The request matches the
-//! first rule, the last rule, or none. Then bodies of XML and JSON from 1 KB to 1 MB follow, in which the matched
-//! element comes early, late, or is absent. Every decision is checked. `--only` selects one kind of rule, or `xml`,
-//! or `json`; `--rules` one number of rules, for a profile. `--json` prints one object per line, for a report.
+//! All rules of a measurement are of the same kind. There are 1 to 10,000 rules (of expressions without a literal: up
+//! to 100). The request matches the first rule, the last rule, or no rule. Then bodies of XML and JSON from 1 KB to 1
+//! MB are measured, in which the matched element is at the start, at the end, or absent. Every decision is checked.
+//! `--only` selects a single kind of rule, or `xml`, or `json`; `--rules` selects a single number of rules, for a
+//! profile. `--json` prints an object per line, for a report.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ fn get(target: &str, host: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{agent}\r\n{accept}\r\nConnection: keep-alive\r\n\r\n")
 }
 
-/// Writes a 7-bit number with one of two texts for each bit, so that all requests have the same length.
+/// Encodes a 7-bit number as seven texts, one of two for each bit. If both texts have the same length, all requests
+/// have the same length.
 fn spelled(number: usize, texts: [&str; 2]) -> String {
     (0..7).map(|bit| texts[number >> bit & 1]).collect()
 }
@@ -113,24 +115,24 @@ fn rules(list: Vec<Value>) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// A decision that is measured repeatedly.
+/// A decision whose time is measured repeatedly.
 struct Cell {
     rules: Arc<RuleSet>,
     request: Vec<u8>,
-    /// The rule that the decision must return.
+    /// The index of the rule that the decision must return.
     rule: Option<u32>,
-    /// Decisions per round, and the least time of a decision so far (ns).
+    /// The number of decisions per round, and the shortest time of a decision so far in nanoseconds.
     count: u32,
     best: f64,
 }
 
-/// Returns the CPU time of this thread (ns).
+/// Returns the CPU time of this thread in nanoseconds.
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// The least duration of a round (ns).
+/// The minimum duration of a round in nanoseconds.
 const ROUND_NS: f64 = 1e6;
 const ROUNDS: usize = 5;
 
@@ -138,8 +140,8 @@ impl Cell {
     fn new(rules: &Arc<RuleSet>, request: String, rule: Option<u32>) -> Cell {
         let mut cell =
             Cell { rules: Arc::clone(rules), request: request.into_bytes(), rule, count: 1, best: f64::INFINITY };
-        // The first decisions build lazy structures. Of the later ones the least time counts, because some are
-        // interrupted.
+        // The first decisions are not measured, because they build lazy structures. The shortest time of the later
+        // decisions counts, because others may be interrupted.
         (0..2).for_each(|_| cell.round());
         cell.best = f64::INFINITY;
         while cell.best * f64::from(cell.count) < ROUND_NS || cell.best.is_infinite() {
@@ -160,8 +162,8 @@ impl Cell {
     }
 }
 
-/// Returns each cell's least decision time in nanoseconds. The cells are measured in turn, so that a temporary
-/// slowdown of the machine affects all of them.
+/// Returns the shortest time of a decision for each cell, in nanoseconds. The cells are measured in turn, so that a
+/// temporary slowdown of the machine affects all of them.
 fn measure(mut cells: Vec<Cell>, each: Duration) -> Vec<f64> {
     let (start, feed_all) = (Instant::now(), each * cells.len() as u32);
     for round in 0.. {
@@ -210,7 +212,7 @@ fn decisions(settings: &Settings) {
     }
 }
 
-/// Builds a document of about `size` bytes; the element of the rule comes first, last, or not at all.
+/// Builds a document of about `size` bytes; the element that the rule compares comes first or last, or is absent.
 fn document(xml: bool, size: usize, place: &str) -> String {
     let item = |i: usize| match xml {
         true => format!("<item><productID>{i}</productID><name>A &amp; B</name><unitPrice>20.50</unitPrice></item>\n"),

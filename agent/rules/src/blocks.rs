@@ -1,4 +1,4 @@
-//! Cuts the rule list into blocks, and enters each alternative of a rule into the field indexes of its block.
+//! Divides the rule list into blocks, and adds each alternative of a rule to the field indexes of its block.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,7 +10,8 @@ use crate::number::Compare;
 use crate::ruleset::{Action, Alternative, Block};
 use crate::test::{Cond, Matcher, Test};
 
-/// Returns the block number of each rule. A block ends behind a rule with `else`, and before the target of a `goto`.
+/// Returns the block number of each rule. A block ends after a rule with `else`, and before a rule that is the target
+/// of a `goto`.
 pub(crate) fn cut(ends: &[bool], targets: &[u32]) -> Vec<u32> {
     let mut block = 0;
     let mut starts = vec![false; ends.len()];
@@ -26,7 +27,7 @@ pub(crate) fn cut(ends: &[bool], targets: &[u32]) -> Vec<u32> {
     (0..ends.len()).map(place).collect()
 }
 
-/// Builds the blocks, without their action for the case that no rule matches (`miss`).
+/// Builds the blocks. The caller sets their action for the case that no rule matches (`miss`).
 pub(crate) fn build(alternatives: &mut [Alternative], block_of: &[u32], actions: &[Action]) -> Vec<Block> {
     let count = block_of.last().map_or(0, |&last| last as usize + 1);
     let mut blocks: Vec<Block> = (0..count).map(|_| Block::default()).collect();
@@ -41,8 +42,8 @@ pub(crate) fn build(alternatives: &mut [Alternative], block_of: &[u32], actions:
     blocks
 }
 
-/// The number of alternatives that contain each matcher. The smaller it is, the more selective is an index entry
-/// under that matcher.
+/// The number of alternatives that contain each matcher. The smaller the number, the more selective is an index entry
+/// under this matcher.
 type Counts = HashMap<(FieldId, Key), u64>;
 
 type Key = (u8, Box<[u8]>);
@@ -55,7 +56,7 @@ fn key(matcher: &Matcher) -> Key {
         Matcher::Contains(text) => (3, text.clone()),
         Matcher::Regex(regex) => text_key(regex.as_str().as_bytes()),
         Matcher::Number(Compare::Equal, bound) => (5, bound.to_bits().to_be_bytes().into()),
-        // All bounds of one comparison share a key: one value may satisfy each of them.
+        // All bounds of one comparison share a key, because a value may satisfy each of them.
         Matcher::Number(compare, _) => (6 + *compare as u8, Box::default()),
         Matcher::Net(net) => (5, [&net.first.to_be_bytes()[..], &[net.length]].concat().into()),
     }
@@ -63,13 +64,13 @@ fn key(matcher: &Matcher) -> Key {
 
 struct Entries {
     counts: Counts,
-    /// For each regular expression, the sets of literals of which every match contains one.
+    /// For each regular expression, sets of literals: every match of the expression contains a literal of each set.
     texts: HashMap<String, Vec<Texts>>,
     builders: HashMap<FieldId, Builder>,
 }
 
-/// A set of matchers of which at least one must hold for a condition to hold (`None`: any value at all), and the
-/// set's weight: the expected number of alternatives that an index search by it returns.
+/// A set of matchers with its weight. If a condition holds, at least one matcher of the set holds (`None`: any value
+/// suffices). The weight is the expected number of alternatives that a search of the index by this set returns.
 type Cover<'t> = (u64, Vec<Option<&'t Matcher>>);
 
 impl Entries {
@@ -106,8 +107,8 @@ impl Entries {
         block.indexes = self.builders.into_iter().map(|(field, builder)| (field, builder.build())).collect();
     }
 
-    /// Enters an alternative into the index under its condition of least weight, and returns that condition's field.
-    /// Returns none when all conditions can hold without a value.
+    /// Adds an alternative to the index under its condition of least weight, and returns the field of this condition.
+    /// Returns none if all conditions can hold without a value.
     fn enter(&mut self, alt: Alt, conds: &[Cond]) -> Option<FieldId> {
         let covers = conds.iter().filter_map(|cond| Some((cond.field, self.cover_of(cond)?)));
         let (field, (_, matchers)) = covers.min_by_key(|(_, (weight, _))| *weight)?;
@@ -153,8 +154,8 @@ impl Entries {
         factor * self.counts.get(&(field, key(matcher))).copied().unwrap_or(1)
     }
 
-    /// Of the literal sets of a regular expression, returns the one that fewest expressions share, with the number of
-    /// those expressions.
+    /// Returns the literal set of a regular expression that the fewest expressions share, and the number of these
+    /// expressions.
     fn best_texts(&self, field: FieldId, matcher: &Matcher) -> Option<(u64, &Texts)> {
         let Matcher::Regex(regex) = matcher else { return None };
         let shared = |texts: &Texts| -> u64 {
@@ -187,7 +188,7 @@ fn text_key(text: &[u8]) -> Key {
     (4, text.into())
 }
 
-/// Weight factor of an index entry that must be tried for every value.
+/// The weight factor of an index entry that a search must try for every value.
 const LINEAR: u64 = 1 << 20;
 
 fn union<'t>(covers: impl Iterator<Item = Option<Cover<'t>>>) -> Option<Cover<'t>> {

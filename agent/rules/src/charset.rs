@@ -1,20 +1,21 @@
-//! Classes of character sets, by how far the parsers understand them.
+//! Classes of character sets, by which of their characters the parsers understand.
 
-/// How much of a body the parsers understand. Of several names that contradict each other, the greatest class counts.
+/// Which characters of a body the parsers understand. If several names of character sets contradict each other, the
+/// greatest class counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Charset {
     /// UTF-8, or its subset US-ASCII.
     Utf8,
-    /// A superset of ASCII with one byte per character. Rules compare UTF-8, so only its ASCII characters are
-    /// understood.
+    /// A superset of ASCII with one byte per character. Rules compare UTF-8, so the parsers understand only the ASCII
+    /// characters.
     SingleByte,
-    /// Any other, such as UTF-16, UTF-7 and EBCDIC, in which bytes have other meanings; also names that servers may
-    /// not recognize.
+    /// Any other character set, such as UTF-16, UTF-7 and EBCDIC, in which bytes have other meanings. Names that
+    /// servers may not recognize belong to this class as well.
     Other,
 }
 
 impl Charset {
-    /// Returns the class of a character set's name (IANA registry), in any letter case.
+    /// Returns the class of the character set with this name (IANA registry), in any letter case.
     pub(crate) fn named(name: &[u8]) -> Charset {
         let name = name.to_ascii_lowercase();
         let is_numbered = |series: &[u8]| {
@@ -28,8 +29,8 @@ impl Charset {
         }
     }
 
-    /// Returns the character set that a media type's parameter `charset` names: UTF-8 without that parameter. Some
-    /// servers also accept the spelling `charset*` of RFC 2231.
+    /// Returns the class of the character set in the parameter `charset` of a media type; UTF-8 if the parameter is
+    /// missing. Some servers also accept the spelling `charset*` of RFC 2231.
     pub(crate) fn of(parameters: &[u8]) -> Charset {
         let named = parameters.split(|&byte| byte == b';').filter_map(|parameter| {
             let equals = memchr::memchr(b'=', parameter)?;

@@ -1,4 +1,4 @@
-//! Chunked bodies (RFC 9112, section 7.1).
+//! Parses the framing of chunked bodies (RFC 9112, section 7.1).
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use crate::framing::Reach;
 use crate::http::path::hex;
 use crate::http::{Fault, bad};
 
-/// The limits, in bytes, of a chunk's extensions and of the whole trailer.
+/// The limits, in bytes, of the extensions of a chunk and of the complete trailer.
 const EXTENSIONS: usize = 256;
 const TRAILER: usize = 8 << 10;
 
@@ -15,13 +15,13 @@ const TRAILER: usize = 8 << 10;
 pub(crate) struct Chunked {
     state: State,
     size: u64,
-    /// Bytes so far of the current chunk's extensions, or of the trailer.
+    /// The number of bytes read so far of the current chunk's extensions, or of the trailer.
     extra: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In a chunk size, behind this many digits.
+    /// In a chunk size; the number counts the digits read so far.
     Size(u8),
     Extensions,
     SizeLf,
@@ -70,7 +70,7 @@ impl Chunked {
         Ok(ControlFlow::Continue(Reach { used: at, done: self.state == State::Done }))
     }
 
-    /// Takes one byte that is not chunk data.
+    /// Processes a byte that is not chunk data.
     fn step(&mut self, byte: u8) -> Result<(), Fault> {
         self.state = match (self.state, byte) {
             (State::Size(1..), b'\r') => State::SizeLf,
@@ -100,7 +100,7 @@ impl Chunked {
         Ok(())
     }
 
-    /// Counts a byte of extensions or trailer against its limit.
+    /// Counts a byte of the extensions or the trailer, and checks `limit`.
     fn count_extra(&mut self, byte: u8, limit: usize, state: State) -> Result<State, Fault> {
         self.extra += 1;
         if self.extra > limit {
@@ -110,7 +110,7 @@ impl Chunked {
     }
 }
 
-/// Whether a byte may stand in a field name (RFC 9110, section 5.6.2: token).
+/// Returns whether a byte may occur in a field name (RFC 9110, section 5.6.2: token).
 pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

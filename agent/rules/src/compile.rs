@@ -1,4 +1,4 @@
-//! Compiles the `content:` block to a rule set, or to the list of its mistakes.
+//! Compiles the `content:` block to a rule set, or returns the list of its mistakes.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ impl RuleSet {
     /// Compiles the `content:` block.
     ///
     /// # Errors
-    /// Every mistake in the block, in its order.
+    /// Returns all mistakes in the block, in their order in the block.
     pub fn compile(content: &Content) -> Result<RuleSet, Vec<Problem>> {
         Compiler::new(content).compile()
     }
@@ -26,7 +26,7 @@ impl RuleSet {
     /// Reads the `content:` block from JSON and compiles it.
     ///
     /// # Errors
-    /// As those of [`Content::from_json`] and [`RuleSet::compile`].
+    /// Returns the errors of [`Content::from_json`] and [`RuleSet::compile`].
     pub fn from_json(json: &[u8]) -> Result<RuleSet, Vec<Problem>> {
         RuleSet::compile(&Content::from_json(json).map_err(|problem| vec![problem])?)
     }
@@ -40,7 +40,7 @@ struct Actions<'c> {
     refuse: Option<Refuse>,
 }
 
-/// An action whose `goto` still holds a rule's index, not a block.
+/// An action whose `goto` contains the index of a rule, which is not resolved to a block yet.
 #[derive(Clone, Copy)]
 enum UnresolvedAction {
     Do(Action),
@@ -210,7 +210,7 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// Returns a rule's action when it matches, and its `else` action when it does not.
+    /// Returns the action of a rule that matches, and its `else` action, if it has one.
     fn steps(&mut self, index: usize, rule: &'c Rule) -> (UnresolvedAction, Option<UnresolvedAction>) {
         let Rule { to, sticky, goto, refuse, otherwise, .. } = rule;
         let then = Actions { to: to.as_ref(), sticky: *sticky, goto: goto.as_ref(), refuse: *refuse };

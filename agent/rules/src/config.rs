@@ -13,18 +13,18 @@ use crate::Problem;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
-    /// The protocol that clients speak.
+    /// The protocol that clients use.
     pub protocol: Protocol,
-    /// How much of a connection the rules read.
+    /// Limits on what the rules read of a connection.
     #[serde(default)]
     pub limits: Limits,
     /// The group for a request that no rule matches.
     pub default: Target,
-    /// The rules; the first one that matches decides.
+    /// The rules. The first rule that matches decides.
     #[serde(default)]
     pub rules: Vec<Rule>,
-    /// Extensions that the agent announces on behalf of the servers: `STARTTLS`, `8BITMIME`, `AUTH=PLAIN`. Mail
-    /// protocols only.
+    /// Extensions that the agent announces on behalf of the servers: `STARTTLS`, `8BITMIME`, `AUTH=PLAIN`. Only for
+    /// mail protocols.
     #[serde(default)]
     pub offer: Vec<String>,
     /// The agents that read the requests; this crate ignores them.
@@ -32,19 +32,19 @@ pub struct Content {
     pub agents: Option<Value>,
 }
 
-/// A protocol that clients speak.
+/// A protocol that clients use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// HTTP/1.0 and HTTP/1.1.
     Http,
-    /// TLS: the ClientHello is parsed, nothing is decrypted.
+    /// TLS. The rules read the ClientHello; nothing is decrypted.
     Tls,
-    /// SMTP, up to the envelope.
+    /// SMTP. The rules read the envelope (sender and recipients), not the mail.
     Smtp,
-    /// IMAP, up to the login.
+    /// IMAP. The rules read the dialogue up to the login.
     Imap,
-    /// POP3, up to the user name.
+    /// POP3. The rules read the dialogue up to the user name.
     Pop3,
 }
 
@@ -60,20 +60,23 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// How much of a connection the rules read.
+/// Limits on what the rules read of a connection.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Bytes of an HTTP head, of a ClientHello, or of a mail dialogue. A longer head is answered by 431.
+    /// The maximum size of an HTTP head, of a ClientHello, or of a mail dialogue, in bytes. A longer HTTP head is
+    /// answered by 431.
     pub head: Size,
-    /// Decoded bytes of a body that are matched. Rules that need more do not match; a body that a `refuse` rule would
-    /// need more of is answered by 413. The memory for the values compared may be four times as much.
+    /// The number of decoded bytes of a body that rules can match. A rule that needs more does not match. If a `refuse`
+    /// rule would need more of a body, the answer is 413. The memory for the compared values may be four times this
+    /// size.
     pub body: Size,
-    /// Seconds that a request may take, or a mail client from one command to the next; the caller measures them.
+    /// Seconds within which a request must arrive, or within which a mail client must send its next command. The caller
+    /// measures this time.
     pub wait_s: Option<f64>,
-    /// Nesting levels of XML and JSON. A deeper document is answered by 400.
+    /// The maximum number of nesting levels of XML and JSON. A deeper document is answered by 400.
     pub depth: usize,
-    /// Whether a path with `%2f`, `%5c` or `\` is refused, or keeps them as they are.
+    /// Whether a path with `%2f`, `%5c` or `\` is refused, or is matched with these characters unchanged.
     pub encoded_slash: EncodedSlash,
 }
 
@@ -100,13 +103,13 @@ impl Limits {
     }
 }
 
-/// How to treat an escaped slash.
+/// How to treat an escaped slash in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EncodedSlash {
-    /// Answer 400: servers disagree about its meaning.
+    /// Answer 400, because servers differ in how they interpret an escaped slash.
     Refuse,
-    /// Keep it: it separates no segments, and the path contains the escape in lower case.
+    /// Keep the escape in the path, in lower case. It does not separate segments.
     Keep,
 }
 
@@ -150,27 +153,27 @@ fn size(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-/// A group of servers, and how long a connection stays with it.
+/// A group of servers, and the requests to which a decision for the group applies.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The group: a service's name.
+    /// The group: the name of a service.
     pub to: String,
-    /// How long the decision for this group holds.
+    /// The requests to which the decision for this group applies.
     #[serde(default)]
     pub sticky: Sticky,
 }
 
-/// How long a decision holds.
+/// The requests to which a decision applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sticky {
-    /// For the whole connection (LCS: `STICKY_IP_PORT`).
+    /// All requests of the connection (LCS: `STICKY_IP_PORT`).
     #[default]
     Connection,
-    /// For the client's later connections as well (LCS: `STICKY_IP`).
+    /// All requests of the connection and of the client's later connections (LCS: `STICKY_IP`).
     Client,
-    /// For one request; the next one is matched again (LCS: `NONSTICKY`).
+    /// Only the current request; the next one is matched again (LCS: `NONSTICKY`).
     None,
 }
 
@@ -180,14 +183,14 @@ pub enum Sticky {
 pub struct Rule {
     /// The rule's name, for `goto`, counters and messages.
     pub name: String,
-    /// A mapping of fields (all must hold), or a list of mappings (one must hold). A rule without it matches every
-    /// request.
+    /// The rule's conditions: a mapping of fields (all must hold), or a list of mappings (one must hold). A rule
+    /// without conditions matches every request.
     #[serde(rename = "match", default)]
     pub matches: Option<Value>,
-    /// The group that gets the request.
+    /// The group to which a matching request is assigned.
     #[serde(default)]
     pub to: Option<String>,
-    /// How long the decision for the group holds; only with `to`.
+    /// The requests to which the decision for the group applies; only with `to`.
     #[serde(default)]
     pub sticky: Option<Sticky>,
     /// The name of a later rule, at which matching continues.
@@ -196,19 +199,19 @@ pub struct Rule {
     /// The status of the refusal, such as 403 or 550; `true` for the protocol's default.
     #[serde(default)]
     pub refuse: Option<Refuse>,
-    /// The action when the match fails. Without it, matching continues at the next rule.
+    /// The action when the match fails. Without `else`, matching continues at the next rule.
     #[serde(default, rename = "else")]
     pub otherwise: Option<Else>,
 }
 
-/// The action of a rule when its match fails.
+/// The action of a rule whose conditions do not hold.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Else {
-    /// The group that gets the request.
+    /// The group to which the request is assigned.
     #[serde(default)]
     pub to: Option<String>,
-    /// How long the decision for the group holds; only with `to`.
+    /// The requests to which the decision for the group applies; only with `to`.
     #[serde(default)]
     pub sticky: Option<Sticky>,
     /// The name of a later rule, at which matching continues.
@@ -229,14 +232,15 @@ pub enum Refuse {
     Plainly(bool),
 }
 
-/// A JSON mapping in the order of its text. `match` is parsed from it, because serde could not report places inside.
+/// A JSON mapping whose entries keep the order of the text. `match` is parsed from such mappings, because serde could
+/// not report the place of a mistake inside of `match`.
 pub(crate) type Mapping = serde_json::Map<String, Value>;
 
 impl Content {
     /// Reads the block from JSON.
     ///
     /// # Errors
-    /// The first part of the block whose shape is wrong, with its place.
+    /// Returns the first mistake in the structure of the block, with its place.
     pub fn from_json(json: &[u8]) -> Result<Content, Problem> {
         let mut deserializer = serde_json::Deserializer::from_slice(json);
         let content: Content = serde_path_to_error::deserialize(&mut deserializer)
@@ -246,7 +250,7 @@ impl Content {
     }
 }
 
-/// Turns an error of serde into a problem, and adds the rule's name.
+/// Converts an error of serde to a problem, and adds the name of the rule.
 fn shape(path: &str, error: &str, json: &[u8]) -> Problem {
     let text = error.rsplit_once(" at line ").map_or(error, |(text, _)| text);
     let (message, remedy) = text.split_once(", expected ").unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! Decides which group gets a connection, or one request of it.
+//! Decides to which group a connection, or a request of a connection, is assigned.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::request::HttpRequest;
 use crate::ruleset::RuleSet;
 use crate::tls::Hello;
 
-/// Decides about one connection, or about one request of it.
+/// Decides about a connection, or about a request of a connection.
 ///
-/// Each call of [`feed`](Decider::feed) is given *all* bytes of the request so far. The caller buffers them, and
-/// nothing is copied. The next request of a keep-alive connection begins where
-/// [`RequestFramer`](crate::RequestFramer) ends this one, with a new decider.
+/// The caller passes *all* bytes of the request received so far to each call of [`feed`](Decider::feed). The caller
+/// buffers the bytes, and the decider copies none. [`RequestFramer`](crate::RequestFramer) finds the end of this
+/// request. The next request of a keep-alive connection begins there, and needs a new decider.
 #[derive(Debug)]
 pub struct Decider {
     rules: Arc<RuleSet>,
@@ -22,7 +22,7 @@ pub struct Decider {
     parser: RequestParser,
 }
 
-/// The parser of the request, by the protocol.
+/// The parser of the request, selected by the protocol.
 #[derive(Debug)]
 enum RequestParser {
     Http(Box<HttpRequest>),
@@ -53,11 +53,12 @@ impl Decider {
             }
     }
 
-    /// Parses all bytes of the request so far. Must not be called again once it has decided.
+    /// Parses `stream`, all bytes of the request received so far, and decides. After a decision, the caller must not
+    /// call this method again.
     ///
-    /// Mail servers send first: call it with no bytes as soon as the connection is open, and send the returned
-    /// greeting to the client. If rules on addresses alone decide, this first call returns the route, and the client
-    /// gets the server's own greeting.
+    /// In mail protocols, the server sends the first bytes. So the caller calls this method without bytes as soon as
+    /// the connection is open, and sends the returned greeting to the client. If rules on addresses alone decide, this
+    /// first call returns the route, and the client receives the server's own greeting.
     pub fn feed(&mut self, stream: &[u8]) -> Decision {
         match &mut self.parser {
             RequestParser::Http(request) => request.feed(&self.rules, &self.facts, stream),

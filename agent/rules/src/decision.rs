@@ -8,30 +8,32 @@ use crate::mail::{DialogueGuard, Replay};
 use crate::refusal::Refusal;
 use crate::ruleset::{Action, GroupId, RuleSet};
 
-/// What the caller has to do, given the bytes so far.
+/// What the caller has to do, given the bytes received so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing is decided. Send `reply` (often empty) to the client, and call again with more bytes.
+    /// The rules need more bytes. The caller sends `reply` (often empty) to the client, and calls again when more bytes
+    /// have arrived.
     NeedMore {
         /// Bytes for the client: `100 Continue`, or answers of a mail dialogue.
         reply: Vec<u8>,
     },
-    /// The connection, or this request of it, goes to a group.
+    /// The connection, or this request, is assigned to a group.
     Route(Route),
-    /// Send [`Refusal::reply`] and close the connection.
+    /// The caller sends [`Refusal::reply`] and closes the connection.
     Refuse(Refusal),
 }
 
-/// The group that gets a request.
+/// The assignment of a request to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The rule that matched; none: the default.
+    /// The index of the rule that matched; none if the default applies.
     pub rule: Option<u32>,
     /// The group of servers.
     pub group: GroupId,
-    /// How long the decision holds. Never [`Sticky::None`] where later requests of the connection are not parsed.
+    /// The requests to which the decision applies. Never [`Sticky::None`] if later requests of the connection are not
+    /// parsed.
     pub sticky: Sticky,
-    /// A later request of this connection may be refused, so the caller has to read all of them.
+    /// Whether rules may refuse a later request of this connection, so that the caller has to read all later requests.
     pub guarded: bool,
     /// How to forward the bytes to the server.
     pub forwarding: Forwarding,
@@ -40,24 +42,26 @@ pub struct Route {
 /// How to forward the client's bytes to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// All bytes unchanged.
+    /// All bytes are forwarded unchanged.
     Opaque,
-    /// All bytes unchanged. The framing gives the end of this request, for callers that match the next one.
+    /// All bytes are forwarded unchanged. A caller that matches the next request as well finds the end of this request
+    /// by this framing.
     Http(Request),
-    /// First repeat the client's earlier commands, whose answers it has had; then forward all bytes from `from` on.
+    /// The caller first repeats the client's earlier commands, which the agent has already answered. Then it forwards
+    /// all bytes from `from` on.
     Mail {
-        /// The commands to repeat to the server, and which of its answers to discard.
+        /// The commands to repeat to the server, and which of the server's answers to discard.
         replay: Replay,
-        /// Offset in the client's stream: the replay covers the bytes before it.
+        /// An offset in the client's stream; the replay covers the bytes before this offset.
         from: usize,
-        /// Answers of the agent that the client still has to get, before the first forwarded byte of the server.
+        /// Answers that the agent still has to send to the client, before it forwards the first byte of the server.
         reply: Vec<u8>,
-        /// Checks the rest of the dialogue, where [`Route::guarded`].
+        /// Checks the rest of the dialogue if [`Route::guarded`] is true.
         guard: Box<DialogueGuard>,
     },
 }
 
-/// Turns the rules' outcome into a decision.
+/// Converts the rules' outcome to a decision.
 pub(crate) fn decision(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, forwarding: Forwarding) -> Decision {
     match outcome.action {
         Action::Route(group, sticky) => {

@@ -12,7 +12,7 @@ use crate::values::{Values, allocated};
 /// The outcome of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// The rule that decided; none: the default.
+    /// The index of the rule that decided; none if the default applies.
     pub rule: Option<u32>,
     pub action: Action,
 }
@@ -20,39 +20,40 @@ pub(crate) struct Outcome {
 /// The value of `best` while no alternative holds.
 const NO_ALTERNATIVE: Alt = Alt::MAX;
 
-/// The evaluation of a rule set on one request. Every method gets the rule set as a parameter.
+/// The state of the evaluation of a rule set on a request. Every method receives the rule set as a parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluation {
     known: Known,
     block: u32,
-    /// The first alternative of the block that holds; `NO_ALTERNATIVE` if none does.
+    /// The first alternative of the block that holds; `NO_ALTERNATIVE` if no alternative holds.
     best: Alt,
-    /// Alternatives with unknown conditions, of which none is false.
+    /// The alternatives that have unknown conditions and no false condition.
     tracked: Vec<Tracked>,
-    /// Alternatives found by a value of the head. Each waits for a value of its late field (of a body or dialogue).
+    /// Alternatives that the index found by a value of the head. Each of them still needs a value of its late field (of
+    /// a body or a dialogue).
     active: Vec<(Alt, FieldId)>,
-    /// How many leading entries of the block's `late`, and of `active`, have closed fields.
+    /// The number of leading entries, of the block's list `late` and of `active`, whose fields are closed.
     passed: [usize; 2],
 }
 
-/// An alternative, and for each of its conditions whether it holds whatever values follow.
+/// An alternative, and for each of its conditions whether the condition holds regardless of later values.
 #[derive(Clone, Debug)]
 struct Tracked {
     alt: Alt,
     satisfied: Vec<bool>,
 }
 
-/// The values so far, and the fields that get no more values.
+/// The values received so far, and the closed fields, which get no more values.
 #[derive(Clone, Debug, Default)]
 struct Known {
     values: Values,
-    /// The number of values that are of the head.
+    /// The number of values that come from the head.
     heads: usize,
     closed: Vec<bool>,
     all_closed: bool,
 }
 
-/// Whether a condition holds, whatever values follow.
+/// Whether a condition holds regardless of later values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     True,
@@ -95,7 +96,7 @@ impl Known {
 struct Search<'r> {
     rules: &'r RuleSet,
     known: &'r Known,
-    /// The alternatives that are tracked value by value, and so need no check of all values.
+    /// The alternatives that are tracked value by value. The search does not check all values for them again.
     tracked: &'r [Tracked],
     best: Alt,
     unknown: Vec<Alt>,
@@ -119,7 +120,7 @@ impl Visit for Search<'_> {
 }
 
 impl Evaluation {
-    /// Begins an evaluation with the values of a head.
+    /// Creates an evaluation with the values of a head.
     pub(crate) fn new(rules: &RuleSet, values: Values) -> Evaluation {
         let heads = values.len();
         let known = Known { values, heads, ..Known::default() };
@@ -136,12 +137,12 @@ impl Evaluation {
         known + allocated(&self.tracked) + satisfied + allocated(&self.active)
     }
 
-    /// Returns the bytes in use for late values.
+    /// Returns the bytes of memory in use for late values.
     pub(crate) fn late_bytes(&self) -> usize {
         self.known.values.used_behind(self.known.heads)
     }
 
-    /// Begins the current block: evaluates the head's values first, then the late ones so far.
+    /// Begins the current block: evaluates the values of the head first, then the late values received so far.
     fn enter(&mut self, rules: &RuleSet) {
         (self.best, self.passed) = (NO_ALTERNATIVE, [0; 2]);
         self.tracked.clear();
@@ -166,7 +167,8 @@ impl Evaluation {
         }
     }
 
-    /// Searches the index of a value's field.
+    /// Searches the index of a value's field for the alternatives that the value may satisfy. `value` is the number of
+    /// the value in `known`.
     fn search(&mut self, rules: &RuleSet, block: &Block, value: usize) {
         let (field, text) = self.known.values.get(value);
         let Some(index) = block.indexes.get(&field) else { return };
@@ -180,8 +182,8 @@ impl Evaluation {
         }
     }
 
-    /// Records an alternative that may yet hold. If a value of the head found the alternative, it waits for a value of
-    /// its late field.
+    /// Records an alternative that a later value may satisfy. If a value of the head found the alternative, it still
+    /// needs a value of its late field.
     fn track(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
         let alternative = rules.alternative(alt);
         match alternative.late_cover {
@@ -209,7 +211,7 @@ impl Evaluation {
         self.search(rules, block, self.known.values.len() - 1);
     }
 
-    /// Closes fields: no more values of these will arrive.
+    /// Closes fields: no more values of these fields will arrive.
     pub(crate) fn close(&mut self, rules: &RuleSet, fields: impl IntoIterator<Item = FieldId>) {
         if self.known.closed.is_empty() {
             self.known.closed.resize(rules.fields.len(), false);
@@ -241,7 +243,7 @@ impl Evaluation {
         });
     }
 
-    /// Returns the first alternative that may yet hold.
+    /// Returns the first alternative that a later value may satisfy.
     fn first_open(&mut self, block: &Block) -> Alt {
         if self.known.all_closed {
             return NO_ALTERNATIVE;
@@ -269,8 +271,8 @@ impl Evaluation {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// Ends the evaluation although values are missing: unknown conditions count as false. Returns none when an
-    /// unknown alternative could have led to a refusal.
+    /// Ends the evaluation although values are missing: unknown conditions count as false. Returns none if an unknown
+    /// alternative could have led to a refusal.
     pub(crate) fn give_up(&mut self, rules: &RuleSet) -> Option<Outcome> {
         while let Some(block) = rules.blocks.get(self.block as usize) {
             let unknown =
@@ -285,7 +287,7 @@ impl Evaluation {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// Applies the action of a decided block. Returns none when it leads to another block.
+    /// Applies the action of a decided block. Returns none if the action leads to another block.
     fn leave(&mut self, rules: &RuleSet, block: &Block) -> Option<Outcome> {
         let selected = match self.best {
             NO_ALTERNATIVE => block.miss,

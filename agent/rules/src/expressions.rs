@@ -1,8 +1,7 @@
-//! Regular expressions without a required literal, matched together: one automaton, built lazily, finds which of them
-//! match.
-//! The automaton handles ASCII only, because classes of all Unicode characters make it a hundred times as large. Its
-//! memory is bounded. The expressions are instead tried one by one in three cases: a value is not ASCII or needs too
-//! many states, there are few expressions, or they are too large for one automaton.
+//! Matches all regular expressions that require no literal together: an automaton, built lazily, finds which of them
+//! match. The automaton handles only ASCII, because classes of all Unicode characters would make it a hundred times as
+//! large. The automaton's memory is bounded. In three cases, each expression is tried separately instead: a value is
+//! not ASCII or needs too many states, there are few expressions, or the expressions are too large for an automaton.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -16,17 +15,17 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Lo
 
 use crate::index::{Alt, Visit};
 
-/// With fewer expressions, trying each is as fast.
+/// With fewer expressions, trying each of them separately is as fast as the automaton.
 const MIN_EXPRESSIONS: usize = 8;
-/// Memory limits in bytes: of an automaton's program, and of its cached states in one thread.
+/// Memory limits in bytes, of an automaton's program and of its cached states in one thread.
 const PROGRAM_BYTES: usize = 2 << 20;
 const STATE_BYTES: usize = 2 << 20;
-/// The search gives up when the state cache was cleared this many times, and each state was used for fewer than
+/// The search is abandoned when the state cache was cleared this many times, and each state was used for fewer than
 /// `MIN_BYTES_PER_STATE` bytes.
 const MAX_CLEARS: usize = 3;
 const MIN_BYTES_PER_STATE: usize = 10;
 
-/// Alternatives in ascending order, each with the expression that must match for it.
+/// Alternatives in ascending order, each with the expression that must match so that the alternative can hold.
 #[derive(Debug)]
 pub(crate) struct Expressions {
     alts: Vec<Alt>,
@@ -39,7 +38,7 @@ impl Expressions {
         Expressions { alts: entries.into_iter().map(|(alt, _)| alt).collect(), combined }
     }
 
-    /// Visits the alternatives whose expression matches, or all of them when the automaton gives no answer.
+    /// Visits the alternatives whose expression matches. If the automaton gives no result, tries each expression.
     pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
         let is_relevant = self.alts.first().is_some_and(|&first| first < visit.bound());
         let matching = self.combined.as_ref().filter(|_| is_relevant).and_then(|combined| combined.search(value));
@@ -59,7 +58,7 @@ impl Expressions {
 
 type NewCache = Box<dyn Fn() -> Cache + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
-/// One automaton of all expressions.
+/// An automaton that combines all expressions.
 struct CombinedAutomaton {
     automaton: DFA,
     caches: Pool<Cache, NewCache>,
@@ -72,7 +71,7 @@ impl fmt::Debug for CombinedAutomaton {
 }
 
 impl CombinedAutomaton {
-    /// Builds the automaton; none when it would be too large.
+    /// Builds the automaton; none if the automaton would be too large.
     fn new(entries: &[(Alt, Regex)]) -> Option<CombinedAutomaton> {
         let config = Config::new()
             .match_kind(MatchKind::All)
@@ -90,7 +89,7 @@ impl CombinedAutomaton {
         Some(CombinedAutomaton { automaton, caches: Pool::new(Box::new(move || new.create_cache())) })
     }
 
-    /// Returns the expressions that match; none when the value is not ASCII or the automaton gives up.
+    /// Returns the expressions that match; none if the value is not ASCII or the search is abandoned.
     fn search(&self, value: &[u8]) -> Option<PatternSet> {
         if !value.is_ascii() {
             return None;
@@ -98,7 +97,7 @@ impl CombinedAutomaton {
         let count = self.automaton.pattern_len();
         let (mut matching, mut state) = (PatternSet::new(count), OverlappingState::start());
         let (input, mut cache) = (Input::new(value), self.caches.get());
-        // An expression is reported at every end of a match, so the number of reports is bounded.
+        // The automaton reports an expression at every end of a match, so the loop limits the number of reports.
         for _ in 0..4 * count {
             self.automaton.try_search_overlapping_fwd(&mut cache, &input, &mut state).ok()?;
             let Some(end) = state.get_match() else { return Some(matching) };
@@ -111,7 +110,7 @@ impl CombinedAutomaton {
     }
 }
 
-/// Restricts an expression to ASCII texts.
+/// Returns the expression restricted to ASCII texts.
 fn ascii(hir: Hir) -> Hir {
     let all = |parts: Vec<Hir>| parts.into_iter().map(ascii).collect();
     match hir.into_kind() {
@@ -186,7 +185,7 @@ mod tests {
         texts.iter().enumerate().map(of).collect()
     }
 
-    /// The automaton finds the same matches as the expressions one by one, for any bytes.
+    /// For any bytes, the automaton finds the same matches as separate searches by each expression.
     #[test]
     fn combined_and_single_searches_agree() {
         let entries = compiled(TEXTS);
@@ -220,7 +219,8 @@ mod tests {
         assert!(visited(&expressions, b"b", Alt::MAX).is_empty());
     }
 
-    /// A value with matches at every position is left to the expressions one by one.
+    /// The automaton gives no result for a value with matches at every position; each expression is then tried
+    /// separately.
     #[test]
     fn the_search_gives_up_on_too_many_matches() {
         let texts: Vec<String> = (0..20).map(|i| format!("[ab]{{{i}}}[a-c]")).chain(["^z".into()]).collect();
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(visited(&expressions, &b"ab".repeat(1000), Alt::MAX).len(), texts.len());
     }
 
-    /// The automaton gives up when each value needs new states, and its memory stays bounded.
+    /// The search is abandoned when each value needs new states, and the automaton's memory stays bounded.
     #[test]
     fn the_search_gives_up_on_too_many_states() {
         let texts: Vec<String> = (0..200).map(|i| format!("[ab][a-m]{{{i}}}[n-z]x")).collect();

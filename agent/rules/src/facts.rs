@@ -1,4 +1,4 @@
-//! Facts that are known of a connection before its first byte.
+//! The facts about a connection that are known before its first byte arrives.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub struct ConnectionFacts {
     pub port: u16,
 }
 
-/// Enters the connection's facts as values of their fields.
+/// Adds the facts about a connection to `values`, as values of the fields that rules compare.
 pub(crate) fn enter_facts(rules: &RuleSet, facts: &ConnectionFacts, values: &mut Values) {
     let bytes = |address: IpAddr| bits_of(address).to_be_bytes();
     if let Some(field) = rules.lookup.source {

@@ -35,9 +35,9 @@ pub(crate) struct FieldId(pub u32);
 pub(crate) enum Kind {
     /// Bytes, compared exactly.
     Text,
-    /// Case-insensitive names: values arrive in lower case.
+    /// Case-insensitive names. The parsers deliver values in lower case.
     Caseless,
-    /// Host names: case-insensitive, and `*.` stands for any leading labels.
+    /// Host names: case-insensitive, and in a rule `*.` matches any leading labels.
     HostName,
     /// A path in its normal form.
     Path,
@@ -59,13 +59,13 @@ impl Field {
         }
     }
 
-    /// Whether values arrive after the first evaluation: from a body, or later in a mail dialogue.
+    /// Returns whether values of the field arrive after the first evaluation: from a body, or later in a mail dialogue.
     pub(crate) fn is_late(&self) -> bool {
         use Field::{Form, Helo, Json, MailFrom, RcptTo, User, Xml};
         matches!(self, Xml(_) | Json(_) | Form(_) | MailFrom | RcptTo | User | Helo)
     }
 
-    /// Returns the field of a `match` key that takes one value form, not a mapping of names.
+    /// Returns the field of a `match` key whose value is a single value form, not a mapping of names.
     pub(crate) fn single(name: &str) -> Option<Field> {
         Some(match name {
             "path" => Field::Path,
@@ -100,7 +100,7 @@ impl Field {
     }
 }
 
-/// Returns the `match` keys of a protocol's rules, in the order of the documentation.
+/// Returns the `match` keys of a protocol's rules, in the order in which the documentation lists them.
 pub(crate) fn fields_of(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Http => &[

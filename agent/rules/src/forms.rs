@@ -1,4 +1,4 @@
-//! Value forms of a `match`: what may follow a field's name.
+//! The value forms of a `match`: the conditions that can be written for a field.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::field::Kind;
 use crate::number::{Compare, number};
 use crate::test::{Branch, Matcher, Net, Test};
 
-/// A mistake in a value form: its place below the field, what is wrong, and what to write instead.
+/// A mistake in a value form: its place relative to the field, what is wrong, and what to write instead.
 pub(crate) struct Mistake {
     pub place: String,
     pub message: String,
@@ -29,7 +29,7 @@ fn at<T>(place: &str, result: Result<T, Mistake>) -> Result<T, Mistake> {
 const FORMS: &str = "write a text, a number, a list, or a mapping with exact, prefix, suffix, contains, regex, present, not, \
                      >, >=, <, <=, = or !=";
 
-/// Parses a value form into conditions that must all hold; in each condition, one branch must hold.
+/// Parses a value form into conditions. All conditions must hold; a condition holds if one of its branches holds.
 pub(crate) fn conditions(kind: Kind, value: &Value) -> Result<Vec<Vec<Branch>>, Mistake> {
     match kind {
         Kind::Address => addresses(value),
@@ -72,7 +72,7 @@ fn net(text: &str) -> Result<Net, Mistake> {
     )
 }
 
-/// Returns the entries of a list with their places, or the single value itself.
+/// Returns the entries of a list with their places in the list, or the value itself if it is not a list.
 fn items(value: &Value) -> Vec<(String, &Value)> {
     match value {
         Value::Array(list) => list.iter().enumerate().map(|(i, item)| (format!("[{i}]"), item)).collect(),
@@ -113,7 +113,7 @@ fn presence(mapping: &Mapping, value: &Value) -> Result<Branch, Mistake> {
     }
 }
 
-/// Parses the form under `not`: any of its entries, none with a `not` of its own.
+/// Parses the form below `not`. The test holds if any entry of the form holds; an entry must not contain another `not`.
 fn positive(kind: Kind, value: &Value) -> Result<Test, Mistake> {
     let mut tests = Vec::new();
     for branch in branches(kind, value)? {
@@ -129,7 +129,7 @@ fn any(mut tests: Vec<Test>) -> Test {
     if tests.len() == 1 { tests.remove(0) } else { Test::Any(tests) }
 }
 
-/// Parses a mapping: one value must satisfy all of its keys.
+/// Parses a mapping. The test holds if the same value satisfies all keys of the mapping.
 fn all(kind: Kind, mapping: &Mapping) -> Result<Test, Mistake> {
     let mut tests = Vec::new();
     for (key, value) in mapping {
@@ -210,7 +210,7 @@ fn bound(compare: Compare, text: &str) -> Result<Matcher, Mistake> {
     }
 }
 
-/// Which part of a value a text is compared with.
+/// The part of a value with which a text is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextPosition {
     Whole,
@@ -219,7 +219,7 @@ enum TextPosition {
     Inner,
 }
 
-/// Normalizes a text as the field's values are normalized. A text that no value can equal is a mistake.
+/// Normalizes a text in the same way as the values of the field. A text that no value can equal is a mistake.
 fn literal(kind: Kind, text_position: TextPosition, text: String) -> Result<Box<[u8]>, Mistake> {
     let bytes = match kind {
         Kind::Caseless | Kind::HostName => text.to_ascii_lowercase(),
@@ -254,7 +254,7 @@ fn literal(kind: Kind, text_position: TextPosition, text: String) -> Result<Box<
     Ok(bytes.into_bytes().into_boxed_slice())
 }
 
-/// The size limit of one compiled expression, in bytes.
+/// The size limit of a compiled regular expression, in bytes.
 const REGEX_SIZE: usize = 1 << 20;
 
 fn regex(kind: Kind, text: &str) -> Result<Regex, Mistake> {

@@ -12,11 +12,12 @@ pub struct Request {
     pub head: usize,
     /// The body's framing.
     pub body: Body,
-    /// The method class, on which the response's framing depends.
+    /// The class of the request's method, on which the framing of the response depends.
     pub method: Method,
     /// Whether the client may send another request on this connection.
     pub persistent: bool,
-    /// Whether the client waits for `100 Continue`. The server sends it where the rules did not need the body.
+    /// Whether the client waits for `100 Continue`. The server sends this response unless the agent has sent it to read
+    /// the body.
     pub expects_continue: bool,
 }
 
@@ -25,9 +26,9 @@ pub struct Request {
 pub enum Body {
     /// No body.
     Empty,
-    /// This many bytes, never 0.
+    /// A body of this many bytes, never 0.
     Length(u64),
-    /// Chunks and a trailer (RFC 9112, section 7.1).
+    /// A body of chunks and a trailer (RFC 9112, section 7.1).
     Chunked,
 }
 
@@ -38,24 +39,25 @@ pub enum Method {
     Head,
     /// CONNECT: after a 2xx response the connection carries opaque bytes.
     Connect,
-    /// Any other.
+    /// Any other method.
     Other,
 }
 
 /// How many of the given bytes belong to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The bytes that belong to the message.
+    /// The number of bytes that belong to the message.
     pub used: usize,
-    /// Whether the message ends behind them.
+    /// Whether the message ends behind these bytes.
     pub done: bool,
 }
 
-/// The chunks of a request are malformed, so its end is unknown and the connection has to be closed.
+/// The error of a request whose chunks are malformed: the end of the request is unknown, so the connection has to be
+/// closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
 
-/// Finds the end of a request, while its bytes are forwarded.
+/// Finds the end of a request while the agent forwards its bytes.
 #[derive(Clone, Debug)]
 pub struct RequestFramer {
     head: usize,
@@ -63,15 +65,15 @@ pub struct RequestFramer {
 }
 
 impl RequestFramer {
-    /// Begins at the first byte of the request.
+    /// Creates a framer that begins at the first byte of the request.
     pub fn new(request: &Request) -> RequestFramer {
         RequestFramer { head: request.head, body: BodyFramer::new(request.body) }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Processes the next bytes of the stream.
     ///
     /// # Errors
-    /// When the chunks are malformed.
+    /// Fails if the chunks are malformed.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Reach, Broken> {
         let head = self.head.min(bytes.len());
         self.head -= head;
@@ -87,7 +89,7 @@ impl RequestFramer {
     }
 }
 
-/// Finds the end of a body, and delivers its decoded bytes.
+/// Finds the end of a body, and delivers the body's bytes without chunked framing.
 #[derive(Clone, Debug)]
 pub(crate) enum BodyFramer {
     Length(u64),
@@ -103,7 +105,8 @@ impl BodyFramer {
         }
     }
 
-    /// Takes the next bytes. `data` gets the decoded ones and may stop the framer.
+    /// Processes the next bytes of the stream. `data` receives the bytes without chunked framing, and may stop the
+    /// framer.
     pub(crate) fn feed<B>(
         &mut self,
         bytes: &[u8],
@@ -135,7 +138,7 @@ pub(crate) struct Fields<'h> {
 }
 
 impl<'h> Fields<'h> {
-    /// Records a header field.
+    /// Records a header field if it concerns the body's length.
     pub(crate) fn note(&mut self, name: &str, value: &'h [u8]) {
         let slot = if name.eq_ignore_ascii_case("content-length") {
             &mut self.length
@@ -147,8 +150,8 @@ impl<'h> Fields<'h> {
         self.repeated |= slot.replace(value).is_some();
     }
 
-    /// Returns the framing that the fields define, or none without such fields. The flag: the body has a transfer
-    /// coding besides chunked.
+    /// Returns the framing that the fields define; none if no header field concerns the body. The flag is true if the
+    /// body has a transfer coding besides chunked.
     pub(crate) fn body(&self) -> Result<Option<(Body, bool)>, Fault> {
         match (self.length, self.coding) {
             _ if self.repeated => bad("the length is given twice"),
@@ -160,8 +163,8 @@ impl<'h> Fields<'h> {
     }
 }
 
-/// Parses a content length. RFC 9110, section 8.6, allows leading zeros, but some parsers read those as octal, so
-/// they are refused.
+/// Parses a content length. RFC 9110, section 8.6, allows leading zeros, but some parsers read such a number as octal,
+/// so it is refused.
 fn content_length(value: &[u8]) -> Result<Body, Fault> {
     if let [b'0', _, ..] = value {
         return bad("the content length has a leading zero");
@@ -175,7 +178,7 @@ fn content_length(value: &[u8]) -> Result<Body, Fault> {
     }
 }
 
-/// Whether other codings precede `chunked`, which has to be the last.
+/// Returns whether other codings precede `chunked`, which has to be the last coding.
 fn coded(value: &[u8]) -> Result<bool, Fault> {
     let mut codings = value.rsplit(|&b| b == b',').map(<[u8]>::trim_ascii);
     let chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));

@@ -1,4 +1,5 @@
-//! Guarding rules: where a rule may refuse, no request may reach a server before the rules have read it.
+//! Guarding rule sets, in which a rule may refuse a request by its content. Then no request may reach a server before
+//! the rules have read it.
 
 use crate::Problem;
 use crate::config::{Content, Protocol, Sticky};
@@ -8,19 +9,20 @@ use crate::mail::sasl;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::values::Values;
 
-/// At most this many refusing rules are checked for each client. With more, one of them is assumed to apply.
+/// The maximum number of refusing rules that are checked for each client. If there are more, the check is omitted, and
+/// a rule is assumed to apply.
 const MAX_CHECKED_RULES: usize = 64;
 
 impl RuleSet {
-    /// Whether the content of a request may lead to its refusal. Leading rules with conditions on addresses alone do
-    /// not count: they decide about a whole connection, before its first request.
+    /// Returns whether the content of a request may lead to its refusal. Leading rules with conditions on addresses
+    /// alone do not count, because they decide about a connection before its first request.
     pub fn guards(&self) -> bool {
         let has_content_condition = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
         let first = self.alternatives.iter().find(|alt| has_content_condition(alt)).map(|alt| alt.rule);
         self.refusing.last().zip(first).is_some_and(|(&refusing, first)| refusing >= first)
     }
 
-    /// Whether the content of a request may lead to its refusal, on a connection with these addresses.
+    /// Returns whether the content of a request may lead to its refusal, on a connection with these addresses.
     pub(crate) fn guards_against(&self, facts: &ConnectionFacts) -> bool {
         if !self.guards() {
             return false;
@@ -34,7 +36,7 @@ impl RuleSet {
         matches!(self.fields[field.0 as usize], Field::Source | Field::Destination | Field::Port)
     }
 
-    /// Whether a rule can refuse a request of a connection with these addresses.
+    /// Returns whether a rule can refuse a request of a connection with these addresses.
     fn may_refuse(&self, rule: u32, values: &Values) -> bool {
         let first = self.alternatives.partition_point(|alt| alt.rule < rule);
         let alternatives = || self.alternatives[first..].iter().take_while(|alt| alt.rule == rule);
@@ -49,7 +51,7 @@ impl RuleSet {
     }
 }
 
-/// Returns the configured options that would let requests bypass refusing rules.
+/// Returns a problem for each configured option that would let requests bypass refusing rules.
 pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     if !rules.guards() {
         return Vec::new();
@@ -69,7 +71,8 @@ pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     problems
 }
 
-/// Returns the places of decisions that hold for a client's later connections, each with the prefix of its message.
+/// Returns the places of decisions that apply to a client's later connections, each with the prefix of the message
+/// about this place.
 fn remembering(content: &Content) -> Vec<(String, String)> {
     let default = (content.default.sticky == Sticky::Client).then(|| ("default.sticky".to_owned(), String::new()));
     let rules = content.rules.iter().enumerate().flat_map(|(index, rule)| {
@@ -82,7 +85,8 @@ fn remembering(content: &Content) -> Vec<(String, String)> {
     default.into_iter().chain(rules).collect()
 }
 
-/// Returns the word of an offered extension that makes all following bytes unreadable, and what to write instead.
+/// Returns the word of an offered extension (its name or an authentication mechanism) that hides the rest of a dialogue
+/// from the rules, and what to write instead. None if the offer hides nothing.
 fn hides(protocol: Protocol, offer: &str) -> Option<(&str, &'static str)> {
     let mut words = offer.split([' ', '=']);
     let extension = words.next().unwrap_or_default();
@@ -108,7 +112,8 @@ mod tests {
     use crate::facts::ConnectionFacts;
     use crate::ruleset::RuleSet;
 
-    /// Returns whether the rules guard at all, and whether they guard against a client at 10.0.1.7.
+    /// Returns whether the rules may refuse any request by its content, and whether they may refuse one of a client at
+    /// 10.0.1.7.
     fn guards(rules: &Value) -> (bool, bool) {
         let content = json!({"protocol": "http", "default": {"to": "d"}, "rules": rules}).to_string();
         let rules = RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"));
@@ -130,13 +135,13 @@ mod tests {
             (json!([{"name": "a", "match": path, "to": "x"}, {"name": "b", "refuse": 403}]), (true, true)),
             (json!([{"name": "a", "match": inside, "refuse": 403}]), (true, true)),
             (json!([{"name": "a", "match": outside, "refuse": 403}]), (true, false)),
-            // Here the addresses decide about the whole connection.
+            // The addresses decide about the complete connection, because no earlier rule depends on the content.
             (
                 json!([{"name": "a", "match": others, "refuse": 403}, {"name": "b", "match": path, "to": "x"}]),
                 (false, false),
             ),
             (json!([{"name": "a", "match": net, "to": "x", "else": {"refuse": 403}}]), (false, false)),
-            // Here the addresses decide about some requests only.
+            // The addresses decide about single requests only, because an earlier rule depends on the path.
             (
                 json!([{"name": "b", "match": path, "to": "x"}, {"name": "a", "match": others, "refuse": 403}]),
                 (true, false),

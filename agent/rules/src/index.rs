@@ -1,8 +1,9 @@
-//! Indexes of the conditions on one field: a value finds the alternatives that it may satisfy without a scan. So a
-//! decision among 10,000 rules takes no longer than one among a single rule.
+//! Indexes of the conditions on a field. A search by a value finds the alternatives that the value may satisfy, without
+//! a scan of all rules. So a decision by 10,000 rules takes no longer than a decision by a single rule.
 //!
-//! An alternative is entered under *one* of its conditions, by all matchers of which one must hold: its cover. A
-//! search returns candidates; the caller checks their other conditions. Alternatives are numbered in rule order.
+//! An alternative is added to the index under *one* of its conditions, by the condition's cover: a set of matchers of
+//! which at least one must hold. A search returns candidates, and the caller checks their other conditions.
+//! Alternatives are numbered in the order of the rules.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -17,11 +18,11 @@ use crate::test::{Matcher, Net, address_of};
 /// The number of an alternative.
 pub(crate) type Alt = u32;
 
-/// Receives the candidates of a search below `bound`, which may shrink during the search.
+/// Receives the candidates of a search whose numbers are below `bound`, which may decrease during the search.
 pub(crate) trait Visit {
-    /// Takes a candidate.
+    /// Receives a candidate.
     fn candidate(&mut self, alt: Alt);
-    /// The search skips alternatives from this number on.
+    /// Returns the number from which on the search skips alternatives.
     fn bound(&self) -> Alt;
 }
 
@@ -35,7 +36,7 @@ fn visit_all(alts: &[Alt], visit: &mut impl Visit) {
     }
 }
 
-/// Collects the entries of a field, before its indexes are built.
+/// Collects the entries of a field before the field's indexes are built.
 #[derive(Default)]
 pub(crate) struct Builder {
     exact: HashMap<Box<[u8]>, Vec<Alt>>,
@@ -50,7 +51,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Enters an alternative under a matcher; none: under every value.
+    /// Adds an alternative under a matcher; if there is none, every value finds the alternative.
     pub(crate) fn enter(&mut self, alt: Alt, matcher: Option<&Matcher>) {
         match matcher {
             Some(Matcher::Exact(text)) => self.exact.entry(text.clone()).or_default().push(alt),
@@ -66,8 +67,8 @@ impl Builder {
         }
     }
 
-    /// Enters an alternative under literals: each text that its regular expression matches contains at least one of
-    /// them.
+    /// Adds an alternative under literals: each text that the alternative's regular expression matches contains at
+    /// least one of them.
     pub(crate) fn enter_texts(&mut self, alt: Alt, texts: &[Vec<u8>]) {
         for text in texts {
             self.literals.entry(text.as_slice().into()).or_default().push(alt);
@@ -103,7 +104,7 @@ impl Builder {
     }
 }
 
-/// The indexes of one field.
+/// The indexes of a field.
 #[derive(Debug)]
 pub(crate) struct Index {
     exact: HashMap<Box<[u8]>, Vec<Alt>>,
@@ -119,7 +120,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Visits the alternatives that this value may satisfy. An alternative may be visited more than once.
+    /// Visits the alternatives that `value` may satisfy. An alternative may be visited more than once.
     pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
         if let Some(alts) = self.exact.get(value) {
             visit_all(alts, visit);
@@ -155,7 +156,7 @@ impl Index {
     }
 }
 
-/// A key that matches an interval of values. Any two intervals are nested or disjoint.
+/// A key that matches an interval of values. Two intervals are either nested or disjoint.
 trait Nested: Ord {
     type Value: ?Sized;
     /// Compares the key with a value, in the order of the keys.
@@ -183,7 +184,7 @@ impl Nested for PrefixKey {
     }
 }
 
-/// A suffix, with its bytes reversed.
+/// A suffix; its bytes are stored in reverse order.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SuffixKey(Box<[u8]>);
 
@@ -221,8 +222,9 @@ impl Nested for Net {
 
 const NONE: u32 = u32::MAX;
 
-/// Nested keys in ascending order, each with the index of the smallest key that encloses it. The keys that match a
-/// value are the last key not above it, or enclose that key; so one binary search finds them all.
+/// Nested keys in ascending order, each with the index of the smallest key that encloses it. A key that matches a value
+/// is the last key that does not exceed the value, or encloses that key. So a single binary search finds all matching
+/// keys.
 #[derive(Debug)]
 struct Forest<K> {
     keys: Vec<K>,
@@ -259,13 +261,13 @@ impl<K: Nested> Forest<K> {
     }
 }
 
-/// Bounds in ascending order, with a segment tree of the least alternative numbers.
+/// Numeric bounds in ascending order, with a segment tree that finds the least alternative number in a range of bounds.
 #[derive(Debug)]
 struct Thresholds {
     bounds: Vec<f64>,
     alts: Vec<Alt>,
-    /// Indexes into `alts`: a leaf for each from `bounds.len()` on, and above each pair the one with the lesser
-    /// alternative.
+    /// A binary tree of indexes into `alts`. Its leaves begin at `bounds.len()`, one for each index. A node above two
+    /// others contains the index with the lesser alternative number.
     tree: Vec<u32>,
 }
 
@@ -284,7 +286,7 @@ impl Thresholds {
         Thresholds { bounds, alts, tree }
     }
 
-    /// Returns the index of the least alternative in the range from `from` up to `to`.
+    /// Returns the index of the least alternative number in the range from `from` (inclusive) to `to` (exclusive).
     fn least(&self, from: usize, to: usize) -> u32 {
         let n = self.alts.len();
         let (mut left, mut right, mut best) = (from + n, to + n, from as u32);
@@ -302,8 +304,8 @@ impl Thresholds {
         best
     }
 
-    /// Visits the alternatives of all matching bounds in ascending order. Usually the visitor's bound ends the search
-    /// at the first match.
+    /// Visits the alternatives of all matching bounds in ascending order. The search usually ends at the first match,
+    /// because the visitor's bound decreases there.
     fn search(&self, holds: impl Fn(f64) -> bool, visit: &mut impl Visit) {
         let end = self.bounds.partition_point(|&bound| holds(bound));
         if end == 0 {

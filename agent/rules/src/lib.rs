@@ -1,6 +1,6 @@
 //! The rules of a content switch (Chow, Wang & Prakash: LCS): they map the bytes of a request to a group of servers.
 //!
-//! The crate uses no socket, clock or thread. An agent accepts the connections and calls it:
+//! The crate uses no socket, clock or thread. An agent accepts the connections and calls the crate:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,30 +29,29 @@
 //!
 //! # Use by an agent
 //! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A
-//!    connection keeps its `Arc<RuleSet>`; a reload makes a new one.
-//! 2. [`Decider::new`] for each connection. For mail protocols, feed an empty slice immediately: the decision contains
-//!    the greeting for the client.
-//! 3. [`Decider::feed`] with *all* bytes of the request so far, whenever new ones arrive. It copies none and parses
-//!    none twice.
-//!    - [`Decision::NeedMore`]: send `reply` (often empty) to the client, and wait.
-//!    - [`Decision::Route`]: connect to the group, and forward the bytes as [`Forwarding`] specifies, for as long as
-//!      [`Route::sticky`] specifies.
-//!    - [`Decision::Refuse`]: send [`Refusal::reply`], and close.
+//!    connection uses its `Arc<RuleSet>` until it ends; a reload creates a new rule set.
+//! 2. [`Decider::new`] creates a decider for each connection. For mail protocols, the agent passes an empty slice to it
+//!    immediately; the decision contains the greeting for the client.
+//! 3. [`Decider::feed`] receives *all* bytes of the request so far, whenever new bytes arrive. It copies no byte and
+//!    parses no byte twice.
+//!    - [`Decision::NeedMore`]: the agent sends `reply` (often empty) to the client, and waits.
+//!    - [`Decision::Route`]: the agent connects to the group, and forwards the bytes as [`Forwarding`] specifies, for
+//!      the requests that [`Route::sticky`] specifies.
+//!    - [`Decision::Refuse`]: the agent sends [`Refusal::reply`], and closes the connection.
 //! 4. With `sticky: none` or [`Route::guarded`], [`RequestFramer`] finds the end of the request, and
-//!    [`ResponseFramer`] the end of its response. Then a new [`Decider`] takes the next request.
-//! 5. The caller measures timeouts; [`RuleSet::refusal`] with status 408 returns the bytes to send.
+//!    [`ResponseFramer`] the end of its response. Then a new [`Decider`] reads the next request.
+//! 5. The caller measures timeouts; [`RuleSet::refusal`] with status 408 returns the bytes to send after a timeout.
 //!
 //! # How rules are evaluated
-//! The first alternative that holds decides. Its number is found by indexes over values, not by a scan: hashes for
-//! exact texts, nested intervals for prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton
-//! of the literals that regular expressions require. Expressions without such a literal are matched together, by an
-//! automaton of bounded memory. A request's body is parsed only while a rule that can still win has a condition on
-//! it.
+//! The first alternative that holds decides. Its number is found by indexes of values, not by a scan: hashes for exact
+//! texts, nested intervals for prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton of the
+//! literals that regular expressions require. Expressions without such a literal are matched together, by an automaton
+//! of bounded memory. A request's body is parsed only while a rule that can still decide has a condition on the body.
 //!
 //! # What is matched
-//! Rules match a normal form, and the server gets the original bytes. A request that two parsers might read
-//! differently is refused with 400. Host names and mail addresses are case-insensitive. A missing value satisfies
-//! only `not` and `present: false`. Numbers are decimal, compared as 64-bit floating point; a text that is no number
+//! Rules match a normal form, and the server receives the original bytes. A request that two parsers might read
+//! differently is refused with 400. Host names and mail addresses are case-insensitive. A missing value satisfies only
+//! `not` and `present: false`. Numbers are decimal, compared as 64-bit floating point; a text that is not a number
 //! satisfies no comparison.
 //!
 //! | field | value |
@@ -62,14 +61,14 @@
 //! | `query`, `form`, `cookie`, `header` | each value of the name; one of them must satisfy the form |
 //! | `xml` | `purchase:1.item:2.subTotal`: names as written, with their prefix; indices from 1, any element without one; `\\.` is a dot |
 //! | `json` | `order.items.0.price`: indices from 0; `*`, or no step, for any element |
-//! | `source`, `destination` | networks: none with `!` may contain the address, and one of the others must |
+//! | `source`, `destination` | networks: those with `!` must not contain the address, and one of the others must |
 //! | `helo`, `mail_from`, `rcpt_to` | lower case; the first recipient decides |
 //!
 //! The `Content-Type` selects how a body is parsed: as XML, JSON or a form (`application/x-www-form-urlencoded`), in
-//! which a value may be an XML document. JSON is UTF-8, and a name that rules compare occurs once in an object.
-//! Parsing ends at the value that decides; only JSON is parsed to its end where a rule refuses. A document in a
-//! character set that the parsers do not understand is refused where a rule may refuse it. Multipart forms, XML
-//! attributes and the content of mails are not parsed.
+//! which a value may be an XML document. JSON is UTF-8, and a name that rules compare occurs once in an object. Parsing
+//! ends at the value that decides; JSON is parsed to its end if a rule may refuse the request. A document in a
+//! character set that the parsers do not understand is refused if a rule may refuse it. Multipart forms, XML attributes
+//! and the content of mails are not parsed.
 #![forbid(unsafe_code)]
 
 mod blocks;

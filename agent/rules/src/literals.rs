@@ -1,19 +1,19 @@
-//! Finds the literals that every match of a regular expression contains.
+//! Finds literals of which every match of a regular expression contains at least one.
 //!
-//! An expression is tried only for values that contain one of its literals. (One automaton of all expressions is
-//! slow, and takes tens of megabytes.) Of an expression's literal sets, the one that fewest rules share is indexed.
-//! Expressions without a literal are matched together for every value.
+//! An expression is tried only for values that contain one of its literals. (A single automaton of all expressions
+//! would be slow, and need tens of megabytes.) If an expression has several literal sets, the set that the fewest rules
+//! share is indexed. Expressions without a literal are matched together for every value.
 
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Hir, HirKind};
 
-/// The largest literal set that is indexed.
+/// The maximum number of literals in a set that is indexed.
 const MAX_LITERALS: usize = 64;
 
-/// A literal set: every match contains at least one of these texts.
+/// A literal set: every match of the expression contains at least one of these texts.
 pub(crate) type Texts = Vec<Vec<u8>>;
 
-/// Returns all literal sets of an expression; none when a match may contain no literal.
+/// Returns all literal sets of an expression; none if a match may contain no literal.
 pub(crate) fn required(expression: &str) -> Vec<Texts> {
     let parsed = regex_syntax::ParserBuilder::new().utf8(false).build().parse(expression);
     let mut choices = parsed.map(|hir| of(&hir)).unwrap_or_default();
@@ -22,7 +22,7 @@ pub(crate) fn required(expression: &str) -> Vec<Texts> {
     choices
 }
 
-/// Returns the literal sets of those parts that every match contains.
+/// Returns the literal sets of those parts of an expression that every match contains.
 fn of(hir: &Hir) -> Vec<Texts> {
     match hir.kind() {
         HirKind::Capture(capture) => of(&capture.sub),
@@ -32,7 +32,7 @@ fn of(hir: &Hir) -> Vec<Texts> {
             heads.chain(parts.iter().flat_map(of)).collect()
         }
         HirKind::Alternation(parts) => {
-            // For each branch, the set with the longest literals.
+            // Each branch contributes its set with the longest literals.
             let longest = |branch| of(branch).into_iter().max_by_key(|texts| shortest(texts));
             let all: Option<Vec<Texts>> = parts.iter().map(longest).collect();
             all.map(|all| all.concat()).filter(|texts| texts.len() <= MAX_LITERALS).into_iter().collect()
@@ -47,7 +47,7 @@ pub(crate) fn shortest(texts: &[Vec<u8>]) -> usize {
     texts.iter().map(Vec::len).min().unwrap_or(0)
 }
 
-/// Returns the literals with which a match begins.
+/// Returns the set of literals with which a match begins; none if there is no such set.
 fn heads(hir: &Hir) -> Option<Texts> {
     let heads = Extractor::new().limit_total(MAX_LITERALS).extract(hir);
     let texts: Texts = heads.literals()?.iter().map(|literal| literal.as_bytes().to_vec()).collect();
@@ -58,7 +58,7 @@ fn heads(hir: &Hir) -> Option<Texts> {
 mod tests {
     use super::required;
 
-    /// Returns whether these literals are one of the expression's sets.
+    /// Returns whether `texts` is one of the literal sets of the expression.
     fn offers(expression: &str, texts: &[&str]) -> bool {
         let of = |choice: &Vec<Vec<u8>>| {
             let mut choice: Vec<_> = choice.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();

@@ -1,4 +1,5 @@
-//! Evaluates the rules literally: one after the other, on all values. Tests compare the indexes with it.
+//! Evaluates the rules without indexes: one rule after the other, on all values. Tests compare the indexes' results
+//! with those of this evaluation.
 
 use crate::evaluation::Outcome;
 use crate::ruleset::{Action, RuleSet};
@@ -9,8 +10,8 @@ pub(crate) fn first_match(rules: &RuleSet, values: &Values) -> Outcome {
     trace(rules, values, &mut |_, _| {})
 }
 
-/// Returns the outcome of the first rule that matches; `visit` gets the index of every evaluated rule, and whether it
-/// matches.
+/// Returns the outcome of the first rule that matches; `visit` receives the index of every evaluated rule, and whether
+/// the rule matches.
 pub(crate) fn trace(rules: &RuleSet, values: &Values, visit: &mut impl FnMut(usize, bool)) -> Outcome {
     let mut rule = 0;
     while rule < rules.actions.len() {
@@ -43,8 +44,8 @@ mod tests {
     use crate::ruleset::RuleSet;
     use crate::values::Values;
 
-    /// Whatever the indexes find, and however early they decide, the outcome is that of the first match on all
-    /// values.
+    /// The evaluation with indexes has the same outcome as the evaluation without indexes on all values, even if the
+    /// indexes decide before all values have arrived.
     #[test]
     fn indexes_agree_with_the_rules_as_they_read() {
         let mut early = 0;

@@ -1,6 +1,6 @@
-//! Numbers in requests and rules: decimal, compared as 64-bit floating point.
+//! Numbers in requests and rules. They are decimal, and are compared as 64-bit floating point.
 
-/// A comparison with a rule's number.
+/// A comparison of a value with the number in a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Compare {
     Above,
@@ -23,7 +23,7 @@ impl Compare {
         }
     }
 
-    /// Splits off the operator at the start of a text.
+    /// Splits a text into the operator at its start and the remaining text; none if the text starts with no operator.
     pub(crate) fn split(text: &str) -> Option<(Compare, &str)> {
         let operators = [
             (">=", Compare::AtLeast),

@@ -1,18 +1,18 @@
-//! Paths into XML and JSON documents, and a tree of all paths that rules contain.
+//! Paths of rules, which select values in XML and JSON documents, and the tree of all these paths.
 
 use std::collections::HashMap;
 
 use crate::field::{Field, FieldId};
 
-/// One step of a path.
+/// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PathStep {
     name: String,
-    /// The position among the siblings of this name, from 1; none: any.
+    /// The position among the siblings with this name, counted from 1; none if any position matches.
     index: Option<u32>,
 }
 
-/// What is wrong with a path, and what to write instead.
+/// A message about what is wrong with a path, and what to write instead.
 pub(crate) type PathMistake = (String, &'static str);
 
 /// Checks a field's path; for fields without a path, checks that the name is not empty.
@@ -72,8 +72,8 @@ pub(crate) type NodeId = u32;
 #[derive(Debug)]
 pub(crate) struct Paths {
     nodes: Vec<Node>,
-    /// The number of (node, name) pairs with children so far. The pairs are numbered, so that callers can count
-    /// elements by them.
+    /// The number of pairs of node and name that have children. The pairs are numbered, so that callers can count
+    /// elements per pair.
     names: u32,
 }
 
@@ -81,32 +81,33 @@ pub(crate) struct Paths {
 struct Node {
     children: HashMap<Box<[u8]>, Named>,
     fields: Vec<FieldId>,
-    /// Every step down to this node has an index, so a document reaches it at most once.
+    /// Whether every step from the root to this node has an index, so that a document contains at most one value for
+    /// the node.
     once: bool,
 }
 
-/// The children of a node that share one name.
+/// The children of a node that have the same name.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
-    /// The number of this (node, name) pair.
+    /// The number of this pair of node and name.
     pub number: u32,
     children: Vec<(Option<u32>, NodeId)>,
 }
 
 impl Named {
-    /// Whether a path selects one of several elements by an index.
+    /// Returns whether a path selects one of several elements of this name by its index.
     pub(crate) fn is_counted(&self) -> bool {
         self.children.iter().any(|(index, _)| index.is_some())
     }
 
-    /// Returns the children for the element that is the `count`-th of its name.
+    /// Returns the children to which the `count`-th element of this name leads.
     pub(crate) fn at(&self, count: u32) -> impl Iterator<Item = NodeId> {
         self.children.iter().filter(move |(index, _)| index.is_none_or(|index| index == count)).map(|&(_, node)| node)
     }
 }
 
 impl Paths {
-    /// Builds the tree of the XML fields.
+    /// Builds the tree of the paths of all XML fields.
     pub(crate) fn xml(fields: &[Field]) -> Paths {
         Paths::new(fields.iter().map(|field| match field {
             Field::Xml(path) => xml_steps(path).ok(),
@@ -114,7 +115,7 @@ impl Paths {
         }))
     }
 
-    /// Builds the tree of the JSON fields.
+    /// Builds the tree of the paths of all JSON fields.
     pub(crate) fn json(fields: &[Field]) -> Paths {
         Paths::new(fields.iter().map(|field| match field {
             Field::Json(path) => json_steps(path).ok(),
@@ -147,12 +148,12 @@ impl Paths {
         new
     }
 
-    /// Whether no rule contains a path.
+    /// Returns whether no rule contains a path.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }
 
-    /// Returns the children of a name.
+    /// Returns the children of a node that have this name, if there are any.
     pub(crate) fn named(&self, node: NodeId, name: &[u8]) -> Option<&Named> {
         self.nodes[node as usize].children.get(name)
     }
@@ -162,7 +163,7 @@ impl Paths {
         &self.nodes[node as usize].fields
     }
 
-    /// Whether a document reaches a node at most once.
+    /// Returns whether a document contains at most one value for a node.
     pub(crate) fn once(&self, node: NodeId) -> bool {
         self.nodes[node as usize].once
     }

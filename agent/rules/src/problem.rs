@@ -1,14 +1,14 @@
-//! Mistakes in rules, with their places.
+//! Mistakes in the configuration of rules, with their places.
 
 use std::fmt;
 
-/// One mistake in the `content:` block.
+/// A mistake in the `content:` block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The place, such as `rules[3].match.path.regex`. In a list of alternatives it contains an index:
+    /// The place, such as `rules[3].match.path.regex`. In a list of alternatives, the place contains an index:
     /// `rules[3].match[0].path`.
     pub path: String,
-    /// What is wrong; it names the rule and the field.
+    /// A message about what is wrong, with the names of the rule and the field.
     pub message: String,
     /// What to write instead.
     pub remedy: String,

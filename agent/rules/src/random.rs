@@ -1,4 +1,5 @@
-//! Random rules and requests over a small alphabet, so that they often match.
+//! Generates random rules and requests for tests. All texts consist of few different letters, so that rules often
+//! match.
 
 use serde_json::{Map, Value, json};
 
@@ -29,7 +30,7 @@ impl Random {
         (0..=self.below(most)).map(|_| item(self)).collect()
     }
 
-    /// Returns a short text of few letters; sometimes a number.
+    /// Returns a short text of few different letters, or sometimes a number.
     pub(crate) fn text(&mut self) -> String {
         if self.below(3) == 0 {
             return self.of(NUMBERS).to_owned();
@@ -110,7 +111,7 @@ pub(crate) fn id(rules: &RuleSet, field: &Field) -> Option<FieldId> {
     rules.fields.iter().position(|other| other == field).map(|id| FieldId(id as u32))
 }
 
-/// Returns random values of the head of one request.
+/// Returns random values of the fields in the head of a request.
 pub(crate) fn head(rules: &RuleSet, random: &mut Random) -> Values {
     let mut values = Values::default();
     let address = bits_of(random.of(&["10.1.2.3", "10.1.2.4", "10.2.0.0", "11.1.1.1", "1::"]).parse().unwrap());

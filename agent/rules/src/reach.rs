@@ -1,20 +1,20 @@
-//! Finds rules that no request can reach.
+//! Finds unreachable rules: rules that never decide, because earlier rules match the same requests.
 //!
-//! A rule is reported when each of its alternatives implies an alternative of a rule that is always evaluated before.
-//! Conditions are compared syntactically, so some unreachable rules are missed; but a reported rule never matches
-//! first.
+//! A rule is reported if each of its alternatives implies an alternative of a rule that is always evaluated earlier.
+//! Conditions are compared syntactically, so some unreachable rules are not found. However, a reported rule is never
+//! the first to match.
 
 use crate::field::{Field, FieldId};
 use crate::number::Compare;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::test::{Branch, Cond, Matcher, Test};
 
-/// A rule that no request reaches.
+/// A rule that no request can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// Index of the rule.
     pub rule: u32,
-    /// Indexes of the earlier rules that match all of its requests.
+    /// Indexes of the earlier rules that together match every request that this rule matches.
     pub shadowed_by: Vec<u32>,
 }
 
@@ -27,7 +27,7 @@ impl RuleSet {
             let first = rules.end;
             let size = self.block_of[first..].iter().take_while(|&&second| second as usize == block).count();
             let is_entry = self.is_target(block as u32) || block == 0;
-            // Unless a goto leads to it, a block is evaluated only when no rule of the block before has matched.
+            // A block that is no target of a `goto` is evaluated only if no rule of the previous block has matched.
             rules = if is_entry { first..first + size } else { rules.start..first + size };
             let passed = (!is_entry).then(|| self.blocks[block - 1].miss).flatten();
             for rule in first..first + size {
@@ -63,7 +63,7 @@ impl RuleSet {
         Some(shadowed_by)
     }
 
-    /// Whether all requests that satisfy the first alternative satisfy the second.
+    /// Returns whether all requests that satisfy the first alternative satisfy the second.
     fn implies(&self, first: &Alternative, second: &Alternative) -> bool {
         let implied = |cond: &Cond| {
             first.conds.iter().any(|condition| {
@@ -73,7 +73,7 @@ impl RuleSet {
         second.conds.iter().all(implied)
     }
 
-    /// Whether a field has at most one value.
+    /// Returns whether a field has at most one value in a request.
     fn is_single(&self, field: FieldId) -> bool {
         use Field::{Cookie, Form, Header, Json, Query, Xml};
         !matches!(
@@ -97,7 +97,7 @@ fn branch_implies(first: &Branch, second: &Branch, single: bool) -> bool {
     }
 }
 
-/// Whether every value that satisfies the first test satisfies the second.
+/// Returns whether every value that satisfies the first test satisfies the second.
 fn test_implies(first: &Test, second: &Test) -> bool {
     match (first, second) {
         (Test::Is(Matcher::Exact(text)), _) => second.holds(text),
@@ -112,7 +112,7 @@ fn test_implies(first: &Test, second: &Test) -> bool {
     }
 }
 
-/// Whether no value satisfies both tests.
+/// Returns whether no value satisfies both tests.
 fn are_disjoint(first: &Test, second: &Test) -> bool {
     match (first, second) {
         (Test::Is(Matcher::Exact(text)), test) | (test, Test::Is(Matcher::Exact(text))) => !test.holds(text),
@@ -143,7 +143,7 @@ fn matcher_implies(first: &Matcher, second: &Matcher) -> bool {
     }
 }
 
-/// Whether each value that satisfies the first comparison satisfies the second.
+/// Returns whether each value that satisfies the first comparison satisfies the second.
 fn comparison_implies(first: Compare, bound: f64, second: Compare, wider: f64) -> bool {
     use Compare::{Above, AtLeast, AtMost, Below, Equal, Unequal};
     match (first, second) {
@@ -175,7 +175,7 @@ mod tests {
         RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"))
     }
 
-    /// Returns whether the second condition is reported as unreachable behind the first.
+    /// Returns whether, of two rules with these conditions, the second rule is reported as unreachable.
     fn shadowed(first: Value, second: Value) -> bool {
         let rules =
             rules(&json!([{"name": "a", "match": first, "to": "x"}, {"name": "b", "match": second, "to": "y"}]));
@@ -229,7 +229,8 @@ mod tests {
         let named = |list: Value| {
             rules(&list).unreachable().iter().map(|u| (u.rule, u.shadowed_by.clone())).collect::<Vec<_>>()
         };
-        // A rule that is skipped unless the first rule fails, and a rule that no other leads to.
+        // In the first list, rule b is evaluated only if rule a does not match, so b never matches. In the second list,
+        // rule a always decides (`to` or `else`), so no request reaches rule b.
         let list = json!([
             {"name": "a", "match": {"path": {"prefix": "/a"}}, "goto": "d"},
             {"name": "b", "match": {"path": "/ab"}, "to": "x"},
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(named(list), [(1, vec![0])]);
     }
 
-    /// Reported rules never match when they are evaluated. Many rules are reported, so the test is not vacuous.
+    /// A reported rule never matches when it is evaluated. Many rules are reported, so that the test is not vacuous.
     #[test]
     fn named_rules_take_nothing() {
         let mut named = 0;

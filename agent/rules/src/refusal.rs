@@ -1,24 +1,25 @@
-//! Refusals: the bytes that a client is sent before its connection closes.
+//! Refusals: the bytes that the agent sends to a client before it closes the connection.
 
 use crate::config::Protocol;
 use crate::http::Fault;
 use crate::ruleset::RuleSet;
 
-/// The reason for a refusal, and the client's answer.
+/// The reason for a refusal, and the answer to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The protocol's status: 400, 403, 408, 413, 415, 431, 505, 550 and others. 0 where the protocol has none.
+    /// The protocol's status: 400, 403, 408, 413, 415, 431, 505, 550 and others. 0 if the protocol has no statuses.
     pub status: u16,
-    /// The reason, for logs and counters: one of a few fixed texts.
+    /// The reason, for logs and counters; it is one of a fixed set of texts.
     pub why: &'static str,
-    /// The rule that refused; none when the request itself is faulty.
+    /// The index of the rule that refused; none if the request itself is faulty.
     pub rule: Option<u32>,
     /// The bytes to send to the client before closing.
     pub reply: Vec<u8>,
 }
 
 impl Refusal {
-    /// Adapts the refusal to the request's bytes so far: an answer to HEAD has no body (RFC 9110, section 9.3.2).
+    /// Adapts the refusal to the request, of which the bytes received so far are given: an answer to HEAD has no body
+    /// (RFC 9110, section 9.3.2).
     #[must_use]
     pub fn to(mut self, request: &[u8]) -> Refusal {
         let line = request.strip_prefix(b"\r\n").unwrap_or(request);
@@ -32,8 +33,8 @@ impl Refusal {
 }
 
 impl RuleSet {
-    /// Builds a refusal for a reason of the caller, such as 408 for a request that takes too long. See
-    /// [`Refusal::to`].
+    /// Builds a refusal for a reason of the caller, such as 408 for a request that takes too long. [`Refusal::to`]
+    /// adapts it to the request.
     pub fn refusal(&self, status: u16, why: &'static str) -> Refusal {
         Refusal { status, why, rule: None, reply: reply(self.protocol, status, why) }
     }
@@ -55,7 +56,7 @@ fn reply(protocol: Protocol, status: u16, why: &str) -> Vec<u8> {
             let head = format!("HTTP/1.1 {status} {phrase}\r\nContent-Type: text/plain\r\nContent-Length: ");
             format!("{head}{}\r\nConnection: close\r\n\r\n{phrase}\n", phrase.len() + 1).into_bytes()
         }
-        // A fatal alert: access_denied (49) when a rule refuses, else decode_error (50).
+        // A fatal alert: access_denied (49) if a rule refuses, otherwise decode_error (50).
         Protocol::Tls => vec![21, 3, 1, 0, 2, 2, if why == "a rule refuses" { 49 } else { 50 }],
         Protocol::Smtp => format!("{} {why}\r\n", if status >= 400 { status } else { 554 }).into_bytes(),
         Protocol::Imap => format!("* BYE {why}\r\n").into_bytes(),

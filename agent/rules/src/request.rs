@@ -1,4 +1,5 @@
-//! Decides about an HTTP request: by its head, and by its body while a rule that can still win has a condition on it.
+//! Decides about an HTTP request by its head. The body is read as well, as long as a rule that can still decide has a
+//! condition on the body.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +13,7 @@ use crate::http::head::{self, Media, Scan, Scanned};
 use crate::ruleset::RuleSet;
 use crate::values::Values;
 
-/// The parser's state of one request.
+/// The state of the parser for a request.
 #[derive(Debug, Default)]
 pub(crate) struct HttpRequest {
     scan: Scan,
@@ -23,15 +24,15 @@ pub(crate) struct HttpRequest {
 #[derive(Debug)]
 struct NeededBody {
     request: Request,
-    /// The body may contain a value that rules compare, in a form that is not parsed.
+    /// Whether the body may contain a value that rules compare, in a form that is not parsed.
     hidden: bool,
     reads_to_end: bool,
     evaluation: Evaluation,
     reader: Option<Reader>,
     framer: BodyFramer,
-    /// Bytes of the stream that were parsed.
+    /// The number of bytes of the stream that were parsed.
     at: usize,
-    /// Decoded bytes that may still be matched, below `limits.body`.
+    /// The number of decoded bytes that may still be matched before `limits.body` is reached.
     remaining: usize,
 }
 
@@ -67,8 +68,8 @@ impl HttpRequest {
         }
     }
 
-    /// Parses the head. Either decides by it, or begins the body, and returns the interim response for a client that
-    /// waits for one.
+    /// Parses the head. Either decides by the head, or prepares the parsing of the body. In the second case, returns
+    /// the interim response, if the client waits for one.
     fn read_head(
         &mut self,
         rules: &RuleSet,
@@ -88,7 +89,8 @@ impl HttpRequest {
         if let Some(outcome) = evaluation.outcome(rules) {
             return Ok(ControlFlow::Break(routed(rules, facts, outcome, head.request)));
         }
-        // Two readers may read a duplicate JSON name differently, so a guarded document is parsed to its end.
+        // Two parsers may treat a duplicate JSON name differently. So if rules may refuse the request, the document is
+        // parsed to its end.
         let reads_to_end = matches!(head.media, Media::Json(_)) && rules.guards_against(facts);
         let reader = Reader::new(head.media, &mut BodyEvaluation { rules, state: &mut evaluation, reads_to_end });
         let framer = BodyFramer::new(head.request.body);
@@ -111,7 +113,8 @@ impl HttpRequest {
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// HTTP/2 gets the default group, unless rules may refuse: they cannot read it.
+/// Decides about a connection that begins with the preface of HTTP/2, whose requests the rules cannot read. It is
+/// assigned to the default group, unless rules may refuse requests.
 fn preface(rules: &RuleSet, facts: &ConnectionFacts) -> Result<Decision, Fault> {
     if rules.guards_against(facts) {
         return Err(Fault { status: 505, why: "HTTP/2 passes by rules that refuse" });
@@ -124,7 +127,7 @@ fn routed(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, request: R
 }
 
 impl NeededBody {
-    /// Parses the body's bytes so far.
+    /// Parses the bytes of the body received so far.
     fn read(&mut self, rules: &RuleSet, stream: &[u8]) -> Option<BodyOutcome> {
         let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.evaluation, self.hidden)) };
         let (evaluation, remaining) = (&mut self.evaluation, &mut self.remaining);
@@ -158,8 +161,8 @@ impl NeededBody {
     }
 }
 
-/// Decides when rules have conditions on a body that is not parsed: it has another media type, or may hide a value
-/// that a rule refuses.
+/// Decides if rules have conditions on bodies, and this body is not parsed. It has another media type, or it may hide a
+/// value (`hidden`) that a rule refuses.
 fn unread(rules: &RuleSet, evaluation: &mut Evaluation, hidden: bool) -> BodyOutcome {
     if hidden {
         return evaluation.give_up(rules).ok_or(HIDDEN);

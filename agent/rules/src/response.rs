@@ -1,21 +1,21 @@
-//! Finds the end of responses.
+//! Finds the end of HTTP responses in a stream of bytes.
 
 use std::ops::ControlFlow;
 
 use crate::framing::{Body, BodyFramer, Fields, Method, Reach};
 
-/// Limits of a response head, interim responses not included: bytes, and header fields.
+/// The limits of a response's head, in bytes and in header fields. Interim responses are not included.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_FIELDS: usize = 128;
 
-/// The given bytes, relative to the response to one request.
+/// How many of the given bytes belong to the response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// All of them belong to the response, and it continues.
+    /// All bytes belong to the response, which continues.
     More,
-    /// The response ends behind this many of the bytes.
+    /// The response ends within the given bytes or at their end.
     Done {
-        /// Bytes of the response.
+        /// The number of bytes that belong to the response.
         used: usize,
         /// Whether the server keeps the connection open.
         persistent: bool,
@@ -26,11 +26,11 @@ pub enum Response {
     /// The server has switched to another protocol (101), whose requests cannot be parsed.
     Upgraded,
     /// The response lasts until the server closes the connection, or its end cannot be found: no request may follow
-    /// it.
+    /// this response.
     Endless,
 }
 
-/// Finds the end of the response to one request, after its interim responses (100, 103).
+/// Finds the end of the final response to a request, which follows any interim responses (100, 103).
 #[derive(Clone, Debug)]
 pub struct ResponseFramer {
     method: Method,
@@ -40,24 +40,25 @@ pub struct ResponseFramer {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// The head so far, and how many of its bytes were searched for its end.
+    /// The bytes of the head received so far, and how many of them were searched for the head's end.
     Head(Vec<u8>, usize),
     Body(BodyFramer, bool),
     Over(Response),
 }
 
 impl ResponseFramer {
-    /// Begins the response to a request with this method.
+    /// Creates a framer for the response to a request with this method.
     pub fn new(method: Method) -> ResponseFramer {
         ResponseFramer { method, state: State::Head(Vec::new(), 0), has_continued: false }
     }
 
-    /// Whether the server has asked for the request's body (100 Continue).
+    /// Returns whether the server has requested the body of the request (100 Continue).
     pub fn has_continued(&self) -> bool {
         self.has_continued
     }
 
-    /// Takes the next bytes of the server. Must not be called again behind the end.
+    /// Processes the next bytes of the server. The caller must not call this method again after the end of the
+    /// response.
     pub fn feed(&mut self, bytes: &[u8]) -> Response {
         let mut at = 0;
         loop {
@@ -96,12 +97,12 @@ impl ResponseFramer {
     }
 }
 
-/// Returns the state behind a head.
+/// Returns the state behind a head, which determines how the response continues.
 fn framing(head: &[u8], method: Method) -> State {
     read(head, method).unwrap_or(State::Over(Response::Endless))
 }
 
-/// Parses a head, and returns the state behind it; none when the end of the response is unknown.
+/// Parses a head, and returns the state behind it; none if the end of the response is unknown.
 fn read(head: &[u8], method: Method) -> Option<State> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
@@ -133,7 +134,7 @@ fn read(head: &[u8], method: Method) -> Option<State> {
     }
 }
 
-/// Whether the server switches to WebSocket (RFC 6455, section 4.2.2), and to no other protocol.
+/// Returns whether the server switches to WebSocket (RFC 6455, section 4.2.2), and to no other protocol besides.
 fn is_websocket(fields: &[httparse::Header]) -> bool {
     let mut upgrades = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("upgrade"));
     let first = upgrades.next().is_some_and(|field| field.value.eq_ignore_ascii_case(b"websocket"));

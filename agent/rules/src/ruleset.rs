@@ -1,7 +1,7 @@
-//! Compiled rules.
+//! The compiled form of a service's rules.
 //!
-//! The rule list is divided into blocks, before the target of a `goto` and behind a rule with `else`. Within a block
-//! the first alternative that holds decides; indexes find the candidates.
+//! The rule list is divided into blocks. A block begins with a rule that is the target of a `goto`, or that follows a
+//! rule with `else`. Within a block, the first alternative that holds decides; indexes find the candidates.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,11 +12,11 @@ use crate::index::{Alt, Index};
 use crate::paths::Paths;
 use crate::test::Cond;
 
-/// A group of servers: an index into [`RuleSet::groups`].
+/// A group of servers, as an index into [`RuleSet::groups`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u16);
 
-/// The compiled rules of one content service. Connections share them by an `Arc`; a reload makes a new one.
+/// The compiled rules of a content service. Connections share a rule set by an `Arc`; a reload creates a new one.
 #[derive(Debug)]
 pub struct RuleSet {
     pub(crate) protocol: Protocol,
@@ -29,26 +29,27 @@ pub struct RuleSet {
     pub(crate) xml: Paths,
     pub(crate) json: Paths,
     pub(crate) alternatives: Vec<Alternative>,
-    /// The action of each rule when it matches.
+    /// For each rule, the action if the rule matches.
     pub(crate) actions: Vec<Action>,
     pub(crate) blocks: Vec<Block>,
-    /// The action of each rule when it does not match; none: the next rule is evaluated.
+    /// For each rule, the action if the rule does not match; none if the next rule is then evaluated.
     pub(crate) misses: Vec<Option<Action>>,
-    /// The block of each rule.
+    /// For each rule, the index of its block.
     pub(crate) block_of: Vec<u32>,
     pub(crate) default: Action,
-    /// Indexes of the rules that refuse, by their match or by their `else`, in ascending order.
+    /// Indexes, in ascending order, of the rules whose action or `else` is a refusal.
     pub(crate) refusing: Vec<u32>,
 }
 
-/// One alternative of a rule. All conditions must hold; those on fields of the head come first.
+/// An alternative of a rule. All conditions must hold; the conditions on fields of the head are the first ones.
 #[derive(Debug)]
 pub(crate) struct Alternative {
     pub rule: u32,
     pub conds: Vec<Cond>,
     /// The number of conditions on fields of the head.
     pub heads: usize,
-    /// The late field whose values find this alternative; none when only the absence of late values can make it hold.
+    /// The late field by whose values the index finds this alternative; none if only the absence of late values can
+    /// satisfy it.
     pub late_cover: Option<FieldId>,
 }
 
@@ -61,25 +62,27 @@ pub(crate) enum Action {
     Goto(u32),
 }
 
-/// A run of rules, of which the first one that matches decides.
+/// A block of consecutive rules; the first rule that matches decides.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub alts: Range<Alt>,
     pub indexes: HashMap<FieldId, Index>,
-    /// Alternatives that the indexes by the head's values cannot find, although their conditions concern only the head or
-    /// they have none. They are tried for every request.
+    /// Alternatives without late conditions that the indexes cannot find by values of the head, for example because
+    /// they have no conditions. They are tried for every request.
     pub unindexed: Vec<Alt>,
-    /// For each late field (of a body or dialogue), the first alternative that only values of this field find.
+    /// For each late field (of a body or dialogue), the first alternative that the index finds only by values of this
+    /// field.
     pub late: Vec<(Alt, FieldId)>,
-    /// Alternatives that only the absence of late values can make hold.
+    /// Alternatives that only the absence of late values can satisfy.
     pub absent: Vec<Alt>,
-    /// Alternatives with late conditions whose rule does not route. A limit on bodies must not skip them.
+    /// Alternatives with late conditions whose rule refuses or continues elsewhere (`goto`). They must be evaluated
+    /// even for a body that exceeds the limit.
     pub guards: Vec<Alt>,
-    /// The rule and action when no rule of the block matches (an `else`); none: the next block follows.
+    /// The rule and its `else` action if no rule of the block matches; none if the next block follows.
     pub miss: Option<(u32, Action)>,
 }
 
-/// The fields of one kind, by their names.
+/// The fields of one kind (such as headers), by their names.
 pub(crate) type Names = HashMap<Box<[u8]>, FieldId>;
 
 /// The fields, by kind and name, for the parsers of requests.
@@ -149,17 +152,18 @@ impl Lookup {
 }
 
 impl RuleSet {
-    /// Returns the protocol that clients speak.
+    /// Returns the protocol that clients use.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Returns how much of a connection the rules read.
+    /// Returns the limits on what the rules read of a connection.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Returns the groups of the rules and the default, indexed by [`GroupId`]. The default's group is the first.
+    /// Returns the names of the groups in the rules and the default, indexed by [`GroupId`]. The first group is that of
+    /// the default.
     pub fn groups(&self) -> &[String] {
         &self.groups
     }

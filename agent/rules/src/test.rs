@@ -8,7 +8,7 @@ use regex::bytes::Regex;
 use crate::field::FieldId;
 use crate::number::{Compare, number};
 
-/// One comparison with a value.
+/// A comparison with a value of a field.
 #[derive(Clone, Debug)]
 pub(crate) enum Matcher {
     Exact(Box<[u8]>),
@@ -34,7 +34,7 @@ impl Matcher {
     }
 }
 
-/// A network: the leading `length` bits of an address; IPv4 is mapped into IPv6.
+/// A network: the leading `length` bits of an address; IPv4 addresses are mapped into IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Net {
     pub first: u128,
@@ -42,7 +42,7 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    /// Converts a network; none when bits are set beyond its prefix.
+    /// Converts a network; returns none if bits are set beyond its prefix.
     pub(crate) fn new(net: IpNet) -> Option<Net> {
         let bits = if net.addr().is_ipv4() { 96 } else { 0 };
         let exact = net.trunc() == net;
@@ -58,7 +58,7 @@ impl Net {
     }
 }
 
-/// Returns an address as 128 bits; IPv4 is mapped into IPv6.
+/// Returns an address as 128 bits; IPv4 addresses are mapped into IPv6.
 pub(crate) fn bits_of(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => u128::from(v4.to_ipv6_mapped()),
@@ -71,7 +71,7 @@ pub(crate) fn address_of(value: &[u8]) -> Option<u128> {
     Some(u128::from_be_bytes(value.try_into().ok()?))
 }
 
-/// A test of one value.
+/// A test of a single value of a field.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     Is(Matcher),
@@ -91,14 +91,14 @@ impl Test {
     }
 }
 
-/// A branch of a condition: some value passes the test; if negated, no value does.
+/// A branch of a condition. It holds if at least one value passes the test; if negated, it holds if no value passes.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     pub negated: bool,
     pub test: Test,
 }
 
-/// A condition on a field: one of the branches must hold.
+/// A condition on a field: at least one of the branches must hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Cond {
     pub field: FieldId,
@@ -106,12 +106,12 @@ pub(crate) struct Cond {
 }
 
 impl Cond {
-    /// Whether the condition holds when these are all values of its field.
+    /// Returns whether the condition holds if `values` are all values of its field.
     pub(crate) fn holds<'v>(&self, values: impl Iterator<Item = &'v [u8]> + Clone) -> bool {
         self.branches.iter().any(|branch| values.clone().any(|value| branch.test.holds(value)) != branch.negated)
     }
 
-    /// Whether this value makes the condition hold, whatever the other values are.
+    /// Returns whether this value satisfies the condition, regardless of the field's other values.
     pub(crate) fn settled_by(&self, value: &[u8]) -> bool {
         self.branches.iter().any(|branch| !branch.negated && branch.test.holds(value))
     }

@@ -1,7 +1,7 @@
 //! Parses the ClientHello of TLS.
 //!
-//! Nothing is decrypted: a ClientHello contains the host name (SNI) and the protocols (ALPN) in the clear. With ECH
-//! (Encrypted Client Hello) the visible name is the outer one.
+//! Nothing is decrypted: a ClientHello contains the host name (SNI) and the protocols (ALPN) unencrypted. With ECH
+//! (Encrypted Client Hello), the visible name is that of the outer ClientHello.
 
 use crate::decision::{Decision, Forwarding, decision};
 use crate::evaluation::Evaluation;
@@ -10,10 +10,10 @@ use crate::http::{Fault, bad};
 use crate::ruleset::RuleSet;
 use crate::values::{Values, allocated};
 
-/// The parser's state of a ClientHello: the concatenated contents of its records.
+/// The state of the parser for a ClientHello, with the concatenated contents of its records.
 #[derive(Debug, Default)]
 pub(crate) struct Hello {
-    /// Bytes of the stream that were parsed.
+    /// The number of bytes of the stream that were parsed.
     at: usize,
     message: Vec<u8>,
 }
@@ -74,7 +74,7 @@ fn length(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |length, &byte| length << 8 | usize::from(byte))
 }
 
-/// Returns the content of a handshake record, and the record's length; none while it is incomplete.
+/// Returns the content of a handshake record, and the record's length; none while the record is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
     let known = |index: usize, right: fn(u8) -> bool| bytes.get(index).is_none_or(|&byte| right(byte));
     if !known(0, |kind| kind == HANDSHAKE) || !known(1, |major| major == 3) || !known(2, |minor| minor <= 4) {
@@ -88,7 +88,7 @@ fn record(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
     Ok(bytes.get(5..5 + size).map(|fragment| (fragment, 5 + size)))
 }
 
-/// Unparsed bytes. Reads return none when too few are left, which makes the ClientHello malformed.
+/// The unparsed bytes of a ClientHello. A read returns none if too few bytes remain; then the ClientHello is malformed.
 #[derive(Clone, Copy)]
 struct Bytes<'h>(&'h [u8]);
 
@@ -99,7 +99,7 @@ impl<'h> Bytes<'h> {
         Some(consumed)
     }
 
-    /// Reads a vector: a length field of `width` bytes, and that many bytes.
+    /// Reads a vector of TLS: a length field of `width` bytes, and the number of bytes that the field contains.
     fn vector(&mut self, width: usize) -> Option<Bytes<'h>> {
         let size = length(self.take(width)?);
         self.take(size).map(Bytes)
@@ -114,7 +114,8 @@ impl<'h> Bytes<'h> {
     }
 }
 
-/// Enters the values of the fields that rules have conditions on.
+/// Adds the values of the fields that rules have conditions on to `values`. Returns none if the ClientHello is
+/// malformed.
 fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
     hello.take(2 + 32)?;
     hello.vector(1)?;
@@ -133,7 +134,7 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
             ALPN => 1,
             _ => continue,
         };
-        // Servers differ on which of two equal extensions counts.
+        // Servers differ in which of two equal extensions they use, so a duplicate is refused.
         if std::mem::replace(&mut is_parsed[slot], true) {
             return None;
         }

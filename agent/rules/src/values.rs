@@ -1,13 +1,13 @@
-//! The values of the fields that rules have conditions on.
+//! The values that a request has for the fields that rules have conditions on.
 
 use crate::field::FieldId;
 
-/// Returns the bytes that a list has allocated.
+/// Returns the number of bytes that a list has allocated.
 pub(crate) fn allocated<T>(list: &Vec<T>) -> usize {
     list.capacity() * size_of::<T>()
 }
 
-/// Values in order of arrival, copied. Values of other fields are not entered.
+/// Copies of the values, in order of arrival. Values of fields without conditions are not stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ impl Values {
         self.list.push((field, start, self.bytes.len() as u32));
     }
 
-    /// Enters a value in lower case.
+    /// Adds a value in lower case.
     pub(crate) fn push_lower(&mut self, field: FieldId, value: &[u8]) {
         self.push(field, value);
         let start = self.bytes.len() - value.len();
@@ -37,7 +37,7 @@ impl Values {
         allocated(&self.bytes) + allocated(&self.list)
     }
 
-    /// Returns the bytes in use for all values behind the first `first` ones.
+    /// Returns the bytes of memory in use for all values except the first `first` ones.
     pub(crate) fn used_behind(&self, first: usize) -> usize {
         let before = self.list[..first].last().map_or(0, |&(.., end)| end as usize);
         self.bytes.len() - before + size_of_val(&self.list[first..])

@@ -1,5 +1,5 @@
-//! The client's side of a connection: both addresses, the bytes received from the client, and the bytes sent to it.
-//! It is the same in every state.
+//! The client's side of a connection: both addresses, the bytes received from the client, and the bytes sent to it. It
+//! is independent of the connection's state.
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
@@ -17,14 +17,14 @@ use crate::seq::Seq;
 use crate::wire::flags::{ACK, FIN, PSH, RST};
 use crate::wire::{Segment, SegmentHeader, sack_option, window_field};
 
-/// The number of former servers that are remembered.
+/// The maximum number of former servers (servers that the connection has left) that are recorded.
 const MAX_FORMER_SERVERS: usize = 8;
-/// Nanoseconds for which late segments of a former server may arrive; Linux keeps TIME-WAIT as long.
+/// Nanoseconds for which late segments of a former server may arrive; the same time as TIME-WAIT of Linux.
 const FORMER_SERVER_NS: u64 = 60_000_000_000;
-/// Bytes that a former server may have sent behind the last one that arrived in order.
+/// The number of bytes that a former server may have sent beyond the last byte that the agent received in order.
 const UNSEEN_BYTES: u32 = 64 << 10;
 
-/// The sequence numbers of a former server: one that the connection has left.
+/// The sequence numbers of a former server, which is a server that the connection has left.
 struct FormerServer {
     /// The server's initial sequence number.
     opened: Seq,
@@ -42,38 +42,38 @@ pub struct Terms {
     pub own_address: SocketAddrV4,
     /// The content service, with the rules in force when the connection began.
     pub service: Arc<Service>,
-    /// The generation of those rules, modulo 256.
+    /// The generation of the rules in force when the connection began, modulo 256.
     pub generation: u8,
     /// The TCP options of the client's SYN.
     pub syn_options: ClientOptions,
     /// The window scale that the agent announced to the client; 0 without scaling.
     pub announced_scale: u8,
-    /// The largest receive window, in bytes, that the agent announces.
+    /// The largest receive window, in bytes, that the agent announces to the client.
     pub window_limit: u16,
 }
 
-/// The client's side.
+/// The client's side of a connection.
 ///
-/// Bytes of the client are always numbered as the client numbers them. Bytes to the client are numbered as the agent
-/// numbers them, from the cookie on.
+/// Sequence numbers of the client's bytes are always those that the client uses. Bytes sent to the client have the
+/// agent's sequence numbers, which begin with the cookie.
 pub struct Client {
     pub terms: Terms,
-    /// The client's bytes, from the first one that no server has acknowledged.
+    /// The client's bytes, from the first byte that no server has acknowledged.
     pub request: Assembler,
-    /// The agent has acknowledged the client's bytes before this number, and stores them until a server acknowledges
-    /// them.
+    /// The agent has acknowledged the client's bytes before this number, and stores these bytes until a server
+    /// acknowledges them.
     pub owned: Seq,
     /// A server has acknowledged the client's bytes before this number.
     confirmed: Seq,
-    /// The number of the client's FIN.
+    /// The sequence number of the client's FIN.
     pub fin: Option<Seq>,
-    /// The next number to be sent to the client.
+    /// The sequence number of the next byte to be sent to the client.
     pub next: Seq,
-    /// The highest number that the client has acknowledged.
+    /// The highest acknowledgement number that the client has sent.
     pub ack: Seq,
     /// The client's last window field, unscaled.
     pub window: u16,
-    /// The number at which the client's window ends; it never decreases (RFC 9293, section 3.8.6).
+    /// The sequence number at which the client's window ends; this number never decreases (RFC 9293, section 3.8.6).
     edge: Seq,
     /// Bytes that the agent itself sent to the client, until the client acknowledges them.
     pub own_bytes: Option<SendBuffer>,
@@ -81,22 +81,22 @@ pub struct Client {
     former_servers: VecDeque<FormerServer>,
     /// The state of the guess, if the data plane has guessed the server.
     pub guess: Option<Box<Guess>>,
-    /// The time of the last acceptable segment of either side.
+    /// The time of the last acceptable segment of client or server.
     pub last_segment: u64,
     challenges: Challenges,
 }
 
-/// What an acceptable segment of a client has changed.
+/// The changes by an acceptable segment of a client.
 pub struct ClientUpdate {
-    /// It has brought more bytes without a gap, or the FIN directly behind them.
+    /// The segment has added bytes that are in order, or the FIN directly behind such bytes.
     pub has_new_data: bool,
-    /// It acknowledges bytes of a guessed server that the connection has left.
+    /// The segment acknowledges bytes of a guessed server that the connection has left.
     pub acks_released_guess: bool,
 }
 
 impl Client {
-    /// Creates the side of a client that has acknowledged the cookie `own`, and whose first byte has the number
-    /// `first`.
+    /// Creates the client's side. The client has acknowledged the cookie `own`, the agent's initial sequence number;
+    /// the client's first byte has the number `first`.
     pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Client {
         let request = Assembler::new(first, terms.service.rules.room());
         Client {
@@ -117,22 +117,22 @@ impl Client {
         }
     }
 
-    /// Bits by which the client's window field is shifted left to get bytes.
+    /// Returns the client's window scale: the number of bits by which its window field is shifted left to get bytes.
     pub fn scale(&self) -> u8 {
         self.terms.syn_options.scale.unwrap_or(0)
     }
 
-    /// The client's window in bytes.
+    /// Returns the client's window in bytes.
     pub fn window_bytes(&self) -> u32 {
         u32::from(self.window) << self.scale()
     }
 
-    /// The number at which the client's window ends.
+    /// Returns the number at which the client's window ends.
     pub fn edge(&self) -> Seq {
         self.edge
     }
 
-    /// Checks a segment of the client; changes nothing.
+    /// Decides whether a segment of the client is acceptable, without changing any state.
     pub fn judge(&self, segment: &Segment<'_>) -> Verdict {
         let received = if self.is_finished() { self.request.end() + 1 } else { self.request.end() };
         let expected = Expected {
@@ -144,14 +144,14 @@ impl Client {
             max_window: u32::from(u16::MAX) << self.scale(),
         };
         match expected.judge(segment) {
-            // The data plane forwards the connection: the server answers, and the agent has not acknowledged any
-            // byte.
+            // The data plane forwards this connection to the guessed server. The server itself answers the segment,
+            // because the agent has not acknowledged any byte.
             Verdict::Challenge if self.guess.as_ref().is_some_and(|guess| guess.is_direct()) => Verdict::Drop,
             verdict => verdict,
         }
     }
 
-    /// Processes an acceptable segment.
+    /// Processes an acceptable segment of the client.
     pub fn take(&mut self, now: u64, segment: &Segment<'_>) -> ClientUpdate {
         self.last_segment = now;
         let acks_released_guess = self.follow_guess(segment);
@@ -179,22 +179,23 @@ impl Client {
         self.request.forget_before(una);
     }
 
-    /// Whether all bytes before the client's FIN have arrived.
+    /// Returns whether all bytes before the client's FIN have arrived.
     pub fn is_finished(&self) -> bool {
         self.fin == Some(self.request.end())
     }
 
-    /// The number up to which the agent has acknowledged the client's bytes, or may do so because a server has.
+    /// Returns the number up to which the agent has acknowledged the client's bytes, or may acknowledge them because a
+    /// server has acknowledged them.
     pub fn acknowledged(&self) -> Seq {
         self.owned.later(self.confirmed)
     }
 
-    /// Whether the client has acknowledged everything that it was sent.
+    /// Returns whether the client has acknowledged all bytes that were sent to it.
     pub fn has_all(&self) -> bool {
         self.ack == self.next
     }
 
-    /// The header of a segment that the agent itself sends to the client.
+    /// Returns the header of a segment that the agent itself sends to the client.
     fn head(&self, seq: Seq, flags: u8) -> SegmentHeader {
         let room = self.request.edge().since(self.acknowledged()).min(self.terms.window_limit.into());
         SegmentHeader {
@@ -207,7 +208,7 @@ impl Client {
         }
     }
 
-    /// Answers a segment that is not acceptable.
+    /// Answers an unacceptable segment by an ACK, at a limited rate.
     pub fn challenge(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if self.challenges.may_answer(ctx.now, segment) {
             self.acknowledge(ctx);
@@ -222,15 +223,15 @@ impl Client {
         ctx.out.push_with(|frame| head.write(&ctx.link, &option[..length], [b"", b""], frame));
     }
 
-    /// Acknowledges all bytes received in order, which the agent then stores until a server acknowledges them.
+    /// Acknowledges all bytes that were received in order. The agent stores them until a server acknowledges them.
     pub fn acknowledge_received(&mut self, ctx: &mut Context<'_>) {
         self.take_connection(ctx);
         self.owned = self.request.end();
         self.acknowledge(ctx);
     }
 
-    /// Sends bytes of the agent itself to the client; retransmits them until the client acknowledges them. `ends`
-    /// adds a FIN.
+    /// Sends bytes of the agent itself (an answer or a greeting) to the client, and retransmits them until the client
+    /// acknowledges them. If `ends` is true, a FIN follows the bytes.
     pub fn send_own(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
         self.take_connection(ctx);
         self.owned = self.request.end() + u32::from(ends && self.is_finished());
@@ -265,8 +266,8 @@ impl Client {
         self.next = self.next.later(own_bytes.end());
     }
 
-    /// Resets the client's side (RFC 9293, section 3.5.2). The next number that the client expects is one of two, so
-    /// both are used.
+    /// Resets the client's side (RFC 9293, section 3.5.2). The client may expect either of two sequence numbers, so the
+    /// agent sends a reset with each.
     pub fn reset(&self, ctx: &mut Context<'_>) {
         let mut reset = |seq| {
             let head = SegmentHeader { window: 0, ..self.head(seq, RST | ACK) };
@@ -278,7 +279,7 @@ impl Client {
         }
     }
 
-    /// Records that the connection leaves a server that has used the numbers from `opened` to `next`.
+    /// Records that the connection leaves a server that has used the sequence numbers from `opened` to `next`.
     pub fn record_former_server(&mut self, now: u64, opened: Seq, next: Seq) {
         if self.former_servers.len() == MAX_FORMER_SERVERS {
             self.former_servers.pop_front();
@@ -286,9 +287,10 @@ impl Client {
         self.former_servers.push_back(FormerServer { opened, end: next + UNSEEN_BYTES, at: now });
     }
 
-    /// Whether a server's sequence number may be one of a former server. A host that is connected again by the same
-    /// addresses and ports adds less than 16 MB per second to its initial number (Linux: `secure_tcp_seq`). So its
-    /// new numbers may overlap those of its last answer: only TIME-WAIT separates them, and a reset skips TIME-WAIT.
+    /// Returns whether a server's sequence number may belong to a former server. A host that is connected again by the
+    /// same addresses and ports increases its initial number by less than 16 MB per second (Linux: `secure_tcp_seq`).
+    /// So the host's new numbers may overlap those of its last answer: only TIME-WAIT separates the two ranges, and a
+    /// reset skips TIME-WAIT.
     pub fn belongs_to_former_server(&self, now: u64, seq: Seq) -> bool {
         let matches_server = |former_servers: &FormerServer| {
             now < former_servers.at + FORMER_SERVER_NS
@@ -298,20 +300,19 @@ impl Client {
         self.former_servers.iter().any(matches_server)
     }
 
-    /// The time until which late segments of former servers may arrive; none where the connection has left no server
-    /// recently.
+    /// Returns the time until which late segments of former servers may arrive; none if no former server is recorded.
     pub fn late_until(&self) -> Option<u64> {
         self.former_servers.back().map(|former_servers| former_servers.at + FORMER_SERVER_NS)
     }
 
-    /// Forgets the former servers whose late segments can no longer arrive.
+    /// Removes the former servers whose late segments can no longer arrive.
     pub fn expire_former_servers(&mut self, now: u64) {
         while self.former_servers.front().is_some_and(|former_servers| former_servers.at + FORMER_SERVER_NS <= now) {
             self.former_servers.pop_front();
         }
     }
 
-    /// Resets the connection's server, if it has one.
+    /// Resets the given server, if there is one, and records that the connection has left it.
     pub fn leave(&mut self, ctx: &mut Context<'_>, server: Option<ServerReset>) {
         let Some(server) = server else { return };
         self.send_reset(ctx, server);
@@ -320,7 +321,7 @@ impl Client {
         }
     }
 
-    /// Sends a server a reset with the client's source address.
+    /// Sends a server a reset whose source address is the client's address.
     pub fn send_reset(&self, ctx: &mut Context<'_>, ServerReset { group, seq }: ServerReset) {
         let destination = self.terms.service.groups[group].address;
         let head = SegmentHeader { source: self.terms.client, destination, seq, ack: Seq(0), flags: RST, window: 0 };
@@ -334,7 +335,7 @@ impl Client {
         self.request.memory() + self.former_servers.capacity() * size_of::<FormerServer>() + own_bytes + guess
     }
 
-    /// Asserts the invariants of every state.
+    /// Asserts the invariants that hold in every state of the connection.
     pub fn check(&self) {
         assert!(!self.acknowledged().is_before(self.request.base()), "what is kept is not forgotten elsewhere");
         assert!(!self.next.is_before(self.ack), "the client acknowledges only what it was sent");

@@ -1,4 +1,4 @@
-//! One request and its response, on a connection whose every request is decided separately.
+//! A request and its response, on a connection on which the rules decide about each request separately.
 
 use crate::assembler::Assembler;
 use crate::policy::{Framing, Progress};
@@ -7,23 +7,24 @@ use crate::seq::Seq;
 /// Capacity in bytes for parts of a response beyond a gap.
 pub const RESPONSE_ROOM: usize = 256 << 10;
 
-/// One request and its response.
+/// The progress of a request and its response.
 pub struct Exchange {
     framing: Box<dyn Framing>,
     /// The client's bytes before this number are for the current server.
     pub limit: Seq,
-    /// Whether the request is complete.
+    /// Whether all bytes of the request have arrived.
     pub request_complete: bool,
-    /// None until the response is complete; then, whether the connection can carry another request.
+    /// None until the response is complete. Afterwards, whether the connection can transfer another request.
     pub response_complete: Option<bool>,
-    /// The end of the response cannot be found, so no request may follow it.
+    /// Whether the end of the response cannot be found, so that no request may follow the response.
     is_last: bool,
     /// The parts of the response received beyond gaps.
     pub response: Assembler,
 }
 
 impl Exchange {
-    /// Begins with a request at this number of the client, and its response at this number of the server.
+    /// Creates an exchange whose request begins at the client's sequence number `request`, and whose response begins at
+    /// the server's sequence number `response`.
     pub fn new(framing: Box<dyn Framing>, request: Seq, response: Seq) -> Exchange {
         let response = Assembler::new(response, RESPONSE_ROOM);
         Exchange { framing, limit: request, request_complete: false, response_complete: None, is_last: false, response }
@@ -53,8 +54,8 @@ impl Exchange {
         progress
     }
 
-    /// Takes bytes of the server. Returns how far the response has come, or `None` when there is no room for the
-    /// bytes now.
+    /// Adds bytes of the server to the response. Returns the progress of the response, or `None` if there is no space
+    /// for the bytes now.
     pub fn take(&mut self, seq: Seq, bytes: &[u8]) -> Option<Progress> {
         if !self.response.can_take(seq, bytes.len()) {
             return None;
@@ -74,9 +75,9 @@ impl Exchange {
         Some(progress)
     }
 
-    /// Whether the client, which has acknowledged everything of the server, sends a request although none may follow.
-    /// Behind a response of unknown end, only a request that arrives now shows that the client considers the response
-    /// complete.
+    /// Returns whether the client sends a request although no request may follow the last response. The client has
+    /// acknowledged all bytes of the server. If the response has no known end, only a request that arrives now
+    /// (`has_new_data`) shows that the client considers the response complete.
     pub fn requests_after_last(&self, request: &Assembler, has_new_data: bool) -> bool {
         let is_over = self.response_complete == Some(false) || self.is_last && self.request_complete && has_new_data;
         is_over && self.limit.is_before(request.end())

@@ -1,6 +1,6 @@
-//! Guessed connections (pre-allocation; Chow, Wang & Prakash, section 3). The data plane has connected a remembered
-//! client end to end to the server of its previous connection. The client's segments go to an agent, with a header
-//! that reports the options of the handshake.
+//! Guessed connections (pre-allocation; Chow, Wang & Prakash, section 3). For a remembered client, the data plane has
+//! forwarded the SYN directly to the server of the client's previous connection. The client's segments go to an agent,
+//! with a header that reports the options of the handshake.
 //!
 //! ```text
 //!                 the rules select a group that
@@ -10,8 +10,8 @@
 //!     taken: both sides' packets go to the agent ---> the same two cases
 //! ```
 //!
-//! Until an agent takes a connection, any other agent can continue it. The agent's numbers toward the client are the
-//! server's own.
+//! Until an agent takes a connection, any other agent can continue it. Toward the client, the agent uses the server's
+//! sequence numbers.
 
 use super::client::Client;
 use super::context::Context;
@@ -21,51 +21,51 @@ use crate::order::{ORDERS, Order, REPEAT, Status};
 use crate::seq::Seq;
 use crate::wire::Segment;
 
-/// Sequence numbers farther apart than this belong to different connections.
+/// Sequence numbers whose distance exceeds this number of bytes belong to different connections.
 const NEAR: u32 = 1 << 16;
 
-/// The state of a guess.
+/// What the agent records about a guess: a server that the data plane has selected before the request was read.
 #[derive(Debug)]
 pub struct Guess {
     pub facts: Facts,
-    /// The next number of the server.
+    /// The next sequence number that the agent expects of the server.
     pub next: Seq,
-    /// Payload of the largest segment that the client has sent, in bytes. The server accepts that much.
+    /// The largest payload of a client's segment so far, in bytes. The server accepts segments of this size.
     pub largest: u16,
     ownership: Ownership,
 }
 
-/// Which side forwards a guessed connection.
+/// Which component forwards a guessed connection.
 #[derive(Debug, PartialEq, Eq)]
 enum Ownership {
-    /// The data plane: it forwards the server's packets directly to the client.
+    /// The data plane forwards the server's packets directly to the client.
     Direct,
-    /// The agent has requested the connection from the data plane; `due` is when it repeats the request, `sent` the
-    /// number of requests.
+    /// The agent has requested the connection from the data plane. `due` is the time at which the agent repeats the
+    /// request, `sent` the number of requests.
     Requested { due: u64, sent: u32 },
-    /// The agent.
+    /// The agent forwards the connection.
     Taken,
-    /// None: the agent has reset the guessed server.
+    /// No component: the agent has reset the guessed server.
     Released,
 }
 
 impl Guess {
-    /// Creates the guess of a client whose first segment has this acknowledgement number.
+    /// Creates a guess. `next` is the acknowledgement number of the client's first segment.
     pub fn new(facts: Facts, next: Seq) -> Guess {
         Guess { facts, next, largest: MIN_MSS, ownership: Ownership::Direct }
     }
 
-    /// The time at which to ask again for the connection.
+    /// Returns the time at which the agent repeats its request for the connection, if it has sent a request.
     pub fn due(&self) -> Option<u64> {
         if let Ownership::Requested { due, .. } = self.ownership { Some(due) } else { None }
     }
 
-    /// Whether the data plane forwards the connection, without any agent.
+    /// Returns whether the data plane forwards the connection, without any agent.
     pub fn is_direct(&self) -> bool {
         self.ownership == Ownership::Direct
     }
 
-    /// Whether the agent has reset the guessed server.
+    /// Returns whether the agent has reset the guessed server.
     pub fn is_released(&self) -> bool {
         self.ownership == Ownership::Released
     }
@@ -75,26 +75,28 @@ impl Guess {
         self.ownership = Ownership::Released;
     }
 
-    /// The largest number of bytes behind `next` that the server may have sent to the client without the agent
-    /// receiving them. It is 0 when the agent has taken the connection, or has itself sent or forwarded bytes.
+    /// Returns an upper bound for the bytes behind `next` that the server may have sent to the client without the agent
+    /// receiving them. The bound is 0 once the agent has taken the connection, or has sent or forwarded bytes to the
+    /// client.
     pub fn unseen(&self, next: Seq) -> u32 {
         if self.next == next && self.ownership != Ownership::Taken { NEAR - 1 } else { 0 }
     }
 
-    /// Whether these facts belong to this connection, and not of a later one from the same client port.
+    /// Returns whether these facts about a guess belong to this connection. Otherwise they belong to a later connection
+    /// of the same client port.
     pub fn is_of(&self, facts: &Facts) -> bool {
         self.facts.isn == facts.isn
     }
 
-    /// Updates the facts that may change.
+    /// Updates `server_has_sent`, the only fact that changes during a connection.
     pub fn update(&mut self, facts: &Facts) {
         self.facts.server_has_sent |= facts.server_has_sent;
     }
 }
 
 impl Client {
-    /// Updates the guess by an acceptable segment. Returns whether the client has received data of a guessed server
-    /// that the agent has reset.
+    /// Updates the guess after an acceptable segment of the client. Returns whether the client has received data of a
+    /// guessed server that the agent has reset.
     pub fn follow_guess(&mut self, segment: &Segment<'_>) -> bool {
         let Some(guess) = &mut self.guess else { return false };
         guess.largest = guess.largest.max(segment.payload().len() as u16);
@@ -105,7 +107,8 @@ impl Client {
         guess.is_released()
     }
 
-    /// How to reset the guessed server, unless that was done; any group of the service leads to it.
+    /// Returns the data of a reset to the guessed server, unless the agent has reset it. The switch forwards the reset
+    /// to this server whichever group of the service it is sent to.
     pub fn guessed_server(&self) -> Option<ServerReset> {
         let guess = self.guess.as_ref().filter(|guess| !guess.is_released())?;
         let groups = &self.terms.service.groups;
@@ -113,12 +116,12 @@ impl Client {
         Some(ServerReset { group, seq: self.request.base() })
     }
 
-    /// Whether the guessed server has sent data that the client may have received.
+    /// Returns whether the guessed server has sent data that the client may have received.
     pub fn guess_has_sent(&self) -> bool {
         self.guess.as_ref().is_some_and(|guess| !guess.is_released() && guess.facts.server_has_sent)
     }
 
-    /// Takes the connection from the data plane, which then forwards the guessed server's packets to the agent.
+    /// Requests the connection from the data plane, which then forwards the guessed server's packets to the agent.
     pub fn take_connection(&mut self, ctx: &mut Context<'_>) {
         if self.guess.as_ref().is_some_and(|guess| guess.is_direct()) {
             self.request_connection(ctx, 1);
@@ -132,7 +135,7 @@ impl Client {
         ctx.out.push_with(|frame| order.write(&ctx.link, frame));
     }
 
-    /// Asks again for the connection when its timer has expired. Returns false when the connection is lost.
+    /// Repeats the request for the connection when its timer has expired. Returns false if the connection is lost.
     #[must_use]
     pub fn repeat_take(&mut self, ctx: &mut Context<'_>) -> bool {
         let Some(guess) = &self.guess else { return true };
@@ -149,8 +152,8 @@ impl Client {
         true
     }
 
-    /// Processes the data plane's answer to the order that takes the connection. Returns false when the agent cannot
-    /// have it.
+    /// Processes the data plane's answer to the order by which the agent takes the connection. Returns false if the
+    /// agent cannot take it.
     #[must_use]
     pub fn on_take_answer(&mut self, ctx: &mut Context<'_>, status: Status) -> bool {
         let Some(guess) = &mut self.guess else { return true };
@@ -165,8 +168,8 @@ impl Client {
         true
     }
 
-    /// Counts a failed order: the switch no longer has the connection, or another agent has it. Resets the client if the
-    /// beginning of its request is lost.
+    /// Counts a failed order: the switch has no entry of the connection, or another agent handles it. Resets the client
+    /// if this agent has acknowledged bytes of the request, because the client does not retransmit these bytes.
     fn lose_guess(&mut self, ctx: &mut Context<'_>) {
         self.terms.service.counters.orders_failed.add(1);
         if self.request.base().is_before(self.owned) {

@@ -1,4 +1,4 @@
-//! Keeps or leaves a guessed server, once the rules have decided.
+//! Decides whether a connection uses its guessed server or leaves it, once the rules have selected a group.
 
 use super::client::Client;
 use super::context::Context;
@@ -7,18 +7,18 @@ use super::server::{Server, SynAck};
 use super::server_reset::ServerReset;
 use crate::policy::Assignment;
 
-/// Window in bytes of a server that has not announced one to the agent: as much as clients may send at first (RFC
-/// 3390).
+/// The assumed window, in bytes, of a server that has not announced a window to the agent: the number of bytes that a
+/// client may send at first (RFC 3390).
 const INITIAL_WINDOW: u32 = 4096;
 
-/// Ends a connection whose client has received data of the wrong server.
+/// Resets a connection whose client has received data of a wrongly guessed server.
 pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>) {
     client.terms.service.counters.guesses_reset.add(1);
     client.leave(ctx, server);
     client.reset(ctx);
 }
 
-/// Keeps the guessed server if the rules select one of its groups; otherwise leaves it.
+/// Uses the guessed server if it is in the group that the rules select; otherwise leaves the server.
 pub fn apply_assignment<S>(client: &mut Client, ctx: &mut Context<'_>, assignment: Assignment) -> Next<S> {
     let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_released()) else {
         return Next::Connect { assignment, has_former_server: true };
@@ -37,7 +37,8 @@ pub fn apply_assignment<S>(client: &mut Client, ctx: &mut Context<'_>, assignmen
     counters.guesses_right.add(1);
     if assignment.framing.is_some() {
         if facts.server_has_sent {
-            // The end of the server's response cannot be found, and with it the start of the next request.
+            // The end of the response that the server has begun is unknown, so the start of the next request is unknown
+            // as well.
             give_up(client, ctx, server);
             return Next::Over;
         }
@@ -46,15 +47,16 @@ pub fn apply_assignment<S>(client: &mut Client, ctx: &mut Context<'_>, assignmen
     keep_server(client, assignment)
 }
 
-/// Continues with the guessed server as if it had just accepted the connection.
+/// Continues the connection with the guessed server as if it had just accepted the connection.
 fn keep_server<S>(client: &Client, assignment: Assignment) -> Next<S> {
     let Some(guess) = &client.guess else { return Next::Over };
     let syn_ack = SynAck {
         first: guess.next,
         scale: guess.facts.server_scale,
-        // The server has allowed segments of the size that the client sent.
+        // The client has learned the server's MSS in the handshake, so the server accepts segments of the size that the
+        // client sent.
         mss: Some(guess.largest),
-        // The server's window has allowed all bytes that the client sent without the agent's ACKs.
+        // All bytes that the client sent without an ACK of the agent are within the server's window.
         window: (client.owned != client.request.base()).then_some(INITIAL_WINDOW),
     };
     let server = Server::new(client, assignment.group, &syn_ack);

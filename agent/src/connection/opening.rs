@@ -12,14 +12,16 @@ use crate::seq::Seq;
 use crate::wire::flags::SYN;
 use crate::wire::{Segment, SegmentHeader, SynOptions};
 
-/// Nanoseconds until the SYN is sent again; the interval doubles each time.
+/// Nanoseconds until the agent repeats the SYN for the first time; the interval doubles with each repetition.
 const SYN_INTERVAL_NS: u64 = 250_000_000;
-/// How often the SYN is sent in all, within 3.75 s. With 1% packet loss, one server in 10^8 is mistaken for silent.
+/// The maximum number of times that the same SYN is sent, within 3.75 s. With 1% packet loss, the agent mistakes one
+/// server in 10^8 for a server that does not answer.
 const MAX_SYNS: u32 = 4;
-/// How many SYNs with a new attempt number are sent when servers refuse. Two attempts may reach the same server.
+/// The maximum number of SYNs with different attempt numbers, sent because servers refuse. Two attempts may reach the
+/// same server.
 const MAX_ATTEMPTS: u16 = 4;
 
-/// Bytes that a server may have sent on a connection that another agent opened.
+/// The maximum number of bytes that a server may have sent on a connection that another agent opened.
 const EARLIER_BYTES: u32 = 16 << 20;
 
 /// A connection attempt to a server.
@@ -32,20 +34,20 @@ pub struct Opening {
     framing: Option<Box<dyn Framing>>,
     dialogue_replay: Option<DialogueReplay>,
     syns_sent: u32,
-    /// The number of servers that have refused. The SYN carries it as its IPv4 identification, by which the data
-    /// plane selects another server.
+    /// The number of refused attempts. It is the IPv4 identification of the SYN, by which the data plane selects
+    /// another server.
     attempt: u16,
     earlier: EarlierConnection,
 }
 
-/// An earlier connection of this client that a server may still have.
+/// An earlier connection, with the same addresses and ports, that a server may still have.
 enum EarlierConnection {
-    /// The agent has opened none; another agent may have opened one.
+    /// This agent has opened no earlier connection; another agent may have opened one.
     Unknown,
-    /// The agent has reset it.
+    /// The agent has reset the earlier connection.
     Reset,
-    /// The agent resets the server at this number before each further SYN, because its first reset may have been
-    /// lost.
+    /// Before each further SYN, the agent sends the server a reset with this sequence number, because its first reset
+    /// may have been lost.
     ResetPending(Seq),
 }
 
@@ -55,7 +57,7 @@ fn offered(client: &Client) -> SynOptions {
 }
 
 impl Opening {
-    /// Sends a SYN to a group. `has_former_server`: the connection has left another server before.
+    /// Sends a SYN to a group. `has_former_server` is true if the connection has left another server before.
     pub fn begin(client: &Client, ctx: &mut Context<'_>, assignment: Assignment, has_former_server: bool) -> Opening {
         let Assignment { group, sticky, framing, dialogue_replay, .. } = assignment;
         let earlier = if has_former_server {
@@ -77,7 +79,7 @@ impl Opening {
         opening
     }
 
-    /// How to reset the server.
+    /// Returns the data of a reset to the server.
     pub fn as_reset(&self, client: &Client) -> ServerReset {
         ServerReset { group: self.group, seq: client.request.base() }
     }
@@ -103,7 +105,8 @@ impl Opening {
         ctx.out.push_with(|frame| head.write_identified(&ctx.link, self.attempt, options, [b"", b""], frame));
     }
 
-    /// Processes an acceptable segment of the client: its bytes wait until the server has accepted the connection.
+    /// Processes an acceptable segment of the client. The agent forwards its bytes after the server has accepted the
+    /// connection.
     pub fn on_client(self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
         if segment.seq().is_before(client.owned) && !segment.payload().is_empty() {
             client.acknowledge(ctx);
@@ -111,7 +114,7 @@ impl Opening {
         Next::Stay(self)
     }
 
-    /// Sends the SYN again, or gives up.
+    /// Repeats the SYN when its timer has expired. After the last SYN, ends the attempt.
     pub fn on_time(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         if ctx.now < self.due {
             return Next::Stay(self);
@@ -135,7 +138,7 @@ impl Opening {
         Next::Refuse(reset, rejection)
     }
 
-    /// Processes a server's segment, as far as it answers the SYN.
+    /// Processes a server's segment that may be the answer to the SYN.
     pub fn on_server(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
         match classify_syn_reply(client.request.base(), segment) {
             SynReply::Unrelated => Next::Stay(self),
@@ -146,11 +149,11 @@ impl Opening {
         }
     }
 
-    /// Handles a segment of an earlier connection. A connection that another agent has opened is reset, and the SYN
-    /// sent again, once. Any other segment is late, or the server has missed its reset, which the agent then sends
-    /// with the next SYN. The reason for waiting: a reset frees the slot in the data plane, and the SYN behind it may
-    /// reach another server while an answer to the previous SYN is still under way. The agent would take the first
-    /// server's numbers for the second's.
+    /// Handles a segment of an earlier connection. If another agent may have opened this connection, the agent resets
+    /// it and sends the SYN again, once. Otherwise the segment is late, or the agent's reset was lost. Then the agent
+    /// sends a reset with the next SYN, not at once: a reset frees the slot in the data plane, so the SYN behind it may
+    /// reach another server while an answer to the previous SYN is still in transit. The agent would mistake the first
+    /// server's sequence numbers for those of the second server.
     fn on_earlier_connection(
         mut self,
         client: &mut Client,
@@ -165,13 +168,14 @@ impl Opening {
                 self.send_syn(client, ctx);
                 EarlierConnection::Reset
             }
-            // The latest number counts: a server answers a reset with a wrong number by an ACK with the right one.
+            // The most recent number counts: a server that receives a reset with a wrong number answers by an ACK with
+            // the correct number.
             EarlierConnection::Reset | EarlierConnection::ResetPending(_) => EarlierConnection::ResetPending(seq),
         };
         Next::Stay(self)
     }
 
-    /// Tries another server after a refusal; no server has received the request so far.
+    /// Sends a SYN to another server after a refusal. This is safe because no server has received the request.
     fn try_next_server(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         client.terms.service.groups[self.group].failed.add(1);
         client.leave(ctx, Some(self.as_reset(client)));

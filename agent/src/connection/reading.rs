@@ -1,4 +1,4 @@
-//! Reads a request until the rules decide.
+//! Reads a client's request until the rules can decide.
 
 use std::time::Duration;
 
@@ -9,56 +9,58 @@ use super::{guess_outcome, refusing};
 use crate::policy::{Assignment, DialogueReplay, Disposition, Reason, Rejection, RequestReader};
 use crate::wire::Segment;
 
-/// Bytes of a request that the agent may leave unacknowledged: clients may send at least as many at first (RFC 3390).
+/// The number of bytes of a request that the agent may leave unacknowledged. A client may send at least as many at
+/// first (RFC 3390).
 const UNACKNOWLEDGED: usize = 4096;
-/// Nanoseconds for which the agent may leave them unacknowledged. The complete request usually arrives in this time,
-/// and needs no ACK of the agent.
+/// Nanoseconds for which the agent may leave bytes of a request unacknowledged. The complete request usually arrives in
+/// this time, and then no ACK of the agent is needed.
 const ACK_DELAY_NS: u64 = 10_000_000;
-/// The same once the agent has acknowledged a part of the request. Then waiting saves nothing, and a client may hold
-/// back its last bytes until all others are acknowledged (Nagle, RFC 896). An otherwise idle agent waits a full
-/// millisecond.
+/// Nanoseconds for which the agent may leave bytes unacknowledged once it has acknowledged a part of the request. Then
+/// waiting saves nothing, and a client may delay its last bytes until all earlier bytes are acknowledged (Nagle, RFC
+/// 896). An otherwise idle agent waits a full millisecond.
 const OWNED_ACK_DELAY_NS: u64 = 500_000;
 
-/// A request that is being read.
+/// The state of a connection whose request is being read.
 pub struct Reading {
     reader: Box<dyn RequestReader>,
-    /// The arrival time of its first byte.
+    /// The arrival time of the request's first byte, if it has arrived.
     pub since: Option<u64>,
-    /// The arrival time of the first byte; before it, the time at which the previous request was answered.
+    /// The arrival time of the request's first byte. Before that, the time at which the server finished the previous
+    /// response.
     pub started: u64,
-    /// The time at which to acknowledge the bytes so far.
+    /// The time at which the agent acknowledges the bytes received so far.
     acknowledge_at: Option<u64>,
 }
 
-/// The rules' decision by the bytes so far.
+/// What the rules decide by the bytes received so far.
 pub enum ReadOutcome {
-    /// No decision yet.
+    /// The rules need more bytes to decide.
     More,
-    /// The request gets a group.
+    /// The rules assign the request to a group.
     Assignment(Assignment),
-    /// The client is refused.
+    /// The rules refuse the request.
     Refuse(Rejection),
 }
 
 impl Reading {
-    /// Returns the state from the arrival of the request's first byte on.
+    /// Creates the state for a request whose first byte has arrived.
     pub fn new(client: &Client, now: u64) -> Reading {
         Reading { since: Some(now), ..Reading::idle(client, now) }
     }
 
-    /// Returns the state before the request's first byte arrives.
+    /// Creates the state for a request whose first byte has not arrived yet.
     pub fn idle(client: &Client, now: u64) -> Reading {
         let terms = &client.terms;
         let reader = terms.service.rules.begin(terms.client, terms.service.address);
         Reading { reader, since: None, started: now, acknowledge_at: None }
     }
 
-    /// The time at which the request times out.
+    /// Returns the time at which the request times out.
     fn timeout_at(&self, wait: Duration) -> Option<u64> {
         self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Whether no byte has arrived.
+    /// Returns whether no byte of the request has arrived.
     pub fn is_idle(&self) -> bool {
         self.since.is_none()
     }
@@ -68,12 +70,12 @@ impl Reading {
         self.reader.memory()
     }
 
-    /// The time of the next timer.
+    /// Returns the time of the next timer, if there is one.
     pub fn due(&self, client: &Client) -> Option<u64> {
         [self.timeout_at(client.terms.service.rules.wait()), self.acknowledge_at].into_iter().flatten().min()
     }
 
-    /// Runs expired timers. Returns a rejection when the request has timed out.
+    /// Runs expired timers. Returns a rejection if the request has timed out.
     pub fn on_time(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Option<Rejection> {
         if self.timeout_at(client.terms.service.rules.wait()).is_some_and(|end| end <= ctx.now) {
             return Some(refusing::rejection(client, Reason::Timeout));
@@ -100,14 +102,14 @@ impl Reading {
         if update.has_new_data {
             return self.read(client, ctx);
         }
-        // Repeated bytes, or bytes beyond a gap: acknowledge at once (RFC 5681, section 4.2).
+        // Repeated bytes and bytes beyond a gap are acknowledged at once (RFC 5681, section 4.2).
         if !segment.payload().is_empty() || segment.seq().is_before(client.acknowledged()) {
             self.acknowledge_received(client, ctx);
         }
         ReadOutcome::More
     }
 
-    /// Evaluates the rules on the bytes so far.
+    /// Evaluates the rules on the bytes received so far.
     pub fn read(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> ReadOutcome {
         if self.since.is_none() {
             (self.since, self.started) = (Some(ctx.now), ctx.now);
@@ -134,11 +136,11 @@ impl Reading {
         }
     }
 
-    /// Sends the rules' reply, or acknowledges when that is due, and waits for more bytes.
+    /// Sends the rules' reply to the client, or an ACK if it is due, and waits for more bytes.
     fn wait(&mut self, client: &mut Client, ctx: &mut Context<'_>, reply: Vec<u8>) {
         if !reply.is_empty() {
             if client.terms.service.rules.greets() {
-                // Restart the timeout for the next command.
+                // Each command of a mail dialogue has its own timeout.
                 self.since = Some(ctx.now);
             }
             client.send_own(ctx, reply, false);
@@ -178,14 +180,14 @@ impl Reading {
     }
 }
 
-/// Rejects the client for a reason of the agent, after sending `reply`.
+/// Returns the outcome that rejects the client for a reason of the agent itself. `reply` is sent before the error.
 fn reject(client: &Client, mut reply: Vec<u8>, reason: Reason) -> ReadOutcome {
     let mut rejection = refusing::rejection(client, reason);
     reply.append(&mut rejection.reply);
     ReadOutcome::Refuse(Rejection { reply, ..rejection })
 }
 
-/// Replaces the client's answered bytes by the lines that the server is to get.
+/// Replaces the client's bytes that the agent has answered by the lines to be replayed to the server.
 fn substitute_lines(client: &mut Client, ctx: &mut Context<'_>, dialogue_replay: &mut DialogueReplay) {
     let answered = client.request.base() + dialogue_replay.answered as u32;
     let reply = std::mem::take(&mut dialogue_replay.reply);

@@ -7,16 +7,16 @@ use super::server_reset::ServerReset;
 use crate::policy::{Reason, Rejection};
 use crate::wire::Segment;
 
-/// Nanoseconds for which the agent still acknowledges bytes of a rejected client.
+/// Nanoseconds for which the agent acknowledges bytes of a client after rejecting it.
 const LINGER_NS: u64 = 5_000_000_000;
 
-/// A rejected client, whose further bytes are acknowledged.
+/// The state of a connection whose client was sent an error or a FIN, and whose further bytes are acknowledged.
 pub struct Refusing {
-    /// The time at which the agent forgets the client.
+    /// The time at which the agent removes the connection.
     pub until: u64,
 }
 
-/// Builds the rejection for a reason of the agent.
+/// Builds the rejection for a reason that the agent itself determines, such as a timeout.
 pub fn rejection(client: &Client, reason: Reason) -> Rejection {
     Rejection {
         why: reason.name(),
@@ -25,7 +25,7 @@ pub fn rejection(client: &Client, reason: Reason) -> Rejection {
     }
 }
 
-/// Sends the client an error and a FIN; resets the server, if there is one. Returns none when the client was reset
+/// Sends the client an error and a FIN, and resets the server, if there is one. Returns none if the client was reset
 /// instead.
 pub fn refuse(
     client: &mut Client,
@@ -48,12 +48,12 @@ pub fn refuse(
         client.reset(ctx);
         return None;
     }
-    // The client's answer has to reach the agent.
+    // The agent must receive the client's ACK of the error, so it takes a guessed connection from the data plane.
     client.take_connection(ctx);
     Some(send_last(client, ctx, server, rejection.reply))
 }
 
-/// Closes the connection toward both sides.
+/// Closes the connection toward client and server.
 pub fn end(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>) -> Refusing {
     send_last(client, ctx, server, Vec::new())
 }

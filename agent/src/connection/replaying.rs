@@ -1,11 +1,11 @@
-//! Replays a dialogue to a server, where the agent has greeted the client: the client's earlier commands are sent to
-//! the server line by line.
+//! Replays a mail dialogue to a server: the agent has greeted the client and answered its first commands, and now sends
+//! these commands to the server line by line.
 //!
-//! In sequence space, the lines take the place of the client's answered bytes, and end where its unanswered bytes
-//! begin. Commands that the agent does not repeat make the lines shorter than the answered bytes. So the agent's
-//! SYN to the server has a number that is greater than the client's by this difference, and the client's own numbers
-//! are valid on both sides. The server's greeting and answers are discarded: the delta accounts for the bytes that the
-//! agent has sent in their place.
+//! In sequence space, the lines replace the client's answered bytes, and end where the client's unanswered bytes begin.
+//! Commands that the agent does not repeat make the lines shorter than the answered bytes. So the sequence number of
+//! the agent's SYN to the server exceeds that of the client's SYN by this difference, and the client's later sequence
+//! numbers are valid toward the server without translation. The agent discards the server's greeting and answers. The
+//! delta accounts for the bytes that the agent has sent to the client in their place.
 
 use super::client::{Client, ClientUpdate};
 use super::context::Context;
@@ -19,24 +19,24 @@ use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::FIN;
 
-/// Nanoseconds that the replay may take. Clients of SMTP wait for five minutes (RFC 5321, section 4.5.3.2).
+/// The time limit of a replay, in nanoseconds. Clients of SMTP wait for five minutes (RFC 5321, section 4.5.3.2).
 const REPLAY_TIMEOUT_NS: u64 = 60_000_000_000;
-/// Bytes that a server may send during the replay.
+/// The maximum number of bytes that a server may send during the replay.
 const ROOM: usize = 64 << 10;
 
-/// A server to which a dialogue is replayed.
+/// The state of a connection while the agent replays the dialogue to a server.
 pub struct Replaying {
     server: Server,
     sticky: Sticky,
     framing: Option<Box<dyn Framing>>,
     dialogue_replay: DialogueReplay,
-    /// The lines before this number may be sent to the server.
+    /// The lines before this sequence number may be sent to the server.
     limit: Seq,
     /// The bytes received from the server.
     received: Assembler,
-    /// The number of the server's FIN.
+    /// The sequence number of the server's FIN.
     fin: Option<Seq>,
-    /// The time at which the agent gives the server up.
+    /// The time at which the replay times out.
     until: u64,
 }
 
@@ -55,7 +55,6 @@ impl Replaying {
         Box::new(Replaying { server, sticky, framing, dialogue_replay, limit, received, fin: None, until })
     }
 
-    /// The server.
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -66,17 +65,18 @@ impl Replaying {
         size_of::<Self>() + self.dialogue_replay.memory() + self.received.memory() + framing
     }
 
-    /// The time of the next timer.
+    /// Returns the time of the next timer.
     pub fn due(&self) -> u64 {
         self.server.sender.due().map_or(self.until, |due| due.min(self.until))
     }
 
-    /// Whether the server has closed its side, or has sent more than the buffer holds.
+    /// Returns whether the server has closed its side, or has sent more bytes than the buffer can store.
     fn has_failed(&self) -> bool {
         self.fin == Some(self.received.end()) || self.received.room() == 0
     }
 
-    /// Processes an acceptable segment of the client. Its new bytes wait; repeated bytes are acknowledged.
+    /// Processes an acceptable segment of the client. The agent stores new bytes until the replay ends, and
+    /// acknowledges repeated ones.
     pub fn on_client(
         self: Box<Self>,
         client: &mut Client,
@@ -91,7 +91,7 @@ impl Replaying {
         Next::Stay(self)
     }
 
-    /// Answers a segment of the server that is not acceptable.
+    /// Answers an unacceptable segment of the server by an ACK, at a limited rate.
     pub fn challenge_server(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.server.challenge(client, ctx, segment);
     }
@@ -114,7 +114,7 @@ impl Replaying {
         self.advance(client, ctx, segment)
     }
 
-    /// Continues the replay by the server's answers.
+    /// Processes the server's answers: sends the next line, or ends the replay.
     fn advance(
         mut self: Box<Self>,
         client: &mut Client,
@@ -147,7 +147,7 @@ impl Replaying {
         }
         self.server.discard_before(next, client.next);
         let exchange = self.framing.map(|mut framing| {
-            // Unsolicited lines of the server answer no command.
+            // The remaining lines are unsolicited: they answer no command.
             let _ = framing.response(rest);
             Exchange::new(framing, self.limit, self.server.next)
         });
@@ -167,8 +167,9 @@ impl Replaying {
         Next::Stay(self)
     }
 
-    /// Gives up a server that refuses a command that the agent has accepted. The client is sent the server's answer,
-    /// or the reason.
+    /// Returns the rejection of the client after the server has failed: it refused a command that the agent has
+    /// accepted, closed, reset or did not answer. The client is sent `reply`, the server's answer, or the reason if
+    /// there is no answer.
     fn fail(self: Box<Self>, client: &mut Client, reason: Reason, reply: Vec<u8>) -> Next<Box<Replaying>> {
         client.terms.service.groups[self.server.group].failed.add(1);
         let rejection = if reply.is_empty() {
@@ -179,7 +180,7 @@ impl Replaying {
         Next::Refuse(Some(self.server.as_reset()), rejection)
     }
 
-    /// Asserts the invariants of a replay.
+    /// Asserts the invariants that hold during a replay.
     pub fn check(&self, client: &Client) {
         self.server.check(client);
         assert!(client.guess.is_none(), "no connection is guessed where the agent greets");

@@ -1,8 +1,9 @@
-//! The connection to a server that has accepted it: forwards the client's bytes, and translates both directions.
+//! The connection to a server that has accepted it: the agent forwards the client's bytes to the server, and translates
+//! the segments of both directions.
 //!
-//! Data of the client is sent to the server from the reassembly buffer, up to the number that is meant for this
-//! server. Segments without data are passed on, translated. Segments of the server are passed on unchanged, except
-//! for the translation.
+//! The agent sends the client's data to the server from the reassembly buffer, up to the sequence number at which the
+//! data for this server ends. It forwards segments without data, and all segments of the server, changed only by the
+//! translation.
 
 use std::net::SocketAddrV4;
 
@@ -20,49 +21,52 @@ use crate::wire::{HeaderRewrite, Segment, SegmentHeader, window_field, write_rew
 /// The MSS on Ethernet, in bytes.
 const ETHERNET_MSS: u16 = 1460;
 
-/// The largest distance of the server's first numbers behind its next number.
+/// The largest distance, in bytes, of a server's first sequence numbers from its next one. Sequence numbers compare
+/// correctly only within 2 GiB.
 const MAX_DISTANCE: u32 = 1 << 30;
 
 /// The contents of a server's SYN-ACK.
 pub struct SynAck {
-    /// The number of the server's first byte.
+    /// The sequence number of the server's first byte.
     pub first: Seq,
-    /// The server's window scale; none where it does not scale.
+    /// The server's window scale; none if the server does not scale its window.
     pub scale: Option<u8>,
     /// The server's MSS in bytes, if it announces one.
     pub mss: Option<u16>,
-    /// The server's window in bytes; none if only the client has received it.
+    /// The server's window in bytes; none if only the client, not the agent, has received the SYN-ACK.
     pub window: Option<u32>,
 }
 
 /// A server that has accepted the connection.
 pub struct Server {
-    /// Index of its group, and the group's address.
+    /// Index of the server's group in the service; `address` is the group's address.
     pub group: usize,
     address: SocketAddrV4,
     /// The sender of the client's bytes to this server.
     pub sender: Sender,
-    /// What is added to a number of the server to get the client's.
+    /// The delta: server's sequence number + delta = client's sequence number.
     delta: u32,
-    /// Bits by which the server's window field is shifted left for the client; negative: right.
+    /// Bits by which the server's window field is shifted left for the client; a negative value means a shift to the
+    /// right.
     shift: i8,
-    /// Bits by which the client's window field is shifted left for the server. A server that does not scale reads it
-    /// unscaled, while the client scales it (RFC 7323, section 2.2).
+    /// Bits by which the client's window field is shifted left for the server. A server that does not scale reads the
+    /// field unscaled, although the client scales it (RFC 7323, section 2.2).
     client_shift: u8,
     /// Bits by which the server's window field is shifted left to get bytes.
     scale: u8,
-    /// The first number of the request for which the server was opened. A segment that acknowledges no more than this
-    /// may be a late one of a former server.
+    /// The first sequence number of the request for which the server was opened. A server's segment that acknowledges
+    /// nothing behind it may be a late segment of a former server.
     request_start: Seq,
-    /// The server's first number.
+    /// The sequence number of the first byte that the server sends on this connection.
     pub opened: Seq,
-    /// The server's first number that is for the client.
+    /// The sequence number of the server's first byte that is forwarded to the client; the agent discards earlier
+    /// bytes.
     first: Seq,
-    /// The next number that the server is expected to send.
+    /// The next sequence number that the agent expects of the server.
     pub next: Seq,
-    /// Whether the client's FIN was forwarded.
+    /// Whether the client's FIN was forwarded to the server.
     fin_sent: bool,
-    /// Whether the server's FIN was forwarded.
+    /// Whether the server's FIN was forwarded to the client.
     pub fin_forwarded: bool,
     challenges: Challenges,
 }
@@ -91,41 +95,41 @@ impl Server {
         }
     }
 
-    /// How to reset this server.
+    /// Returns the data of a reset to this server.
     pub fn as_reset(&self) -> ServerReset {
         ServerReset { group: self.group, seq: self.sender.next }
     }
 
-    /// Whether both sides have closed; `fin` is the number of the client's FIN.
+    /// Returns whether client and server have closed the connection; `fin` is the sequence number of the client's FIN.
     pub fn is_over(&self, fin: Option<Seq>) -> bool {
         self.fin_forwarded && fin.is_some_and(|fin| fin.is_before(self.sender.una))
     }
 
-    /// Whether the agent has acknowledged bytes that the server has not.
+    /// Returns whether the agent has acknowledged bytes of the client that the server has not acknowledged.
     pub fn owes(&self, client: &Client) -> bool {
         self.sender.una.is_before(client.owned)
     }
 
-    /// Resets both sides.
+    /// Resets server and client.
     pub fn abort(&self, client: &mut Client, ctx: &mut Context<'_>) {
         client.terms.service.counters.lost.add(u64::from(self.owes(client)));
         client.leave(ctx, Some(self.as_reset()));
         client.reset(ctx);
     }
 
-    /// Translates a number of the server to the client's.
+    /// Translates a sequence number of the server to the one that the client is sent.
     pub fn to_client(&self, seq: Seq) -> Seq {
         seq + self.delta
     }
 
-    /// Translates a number of the client to the server's. Acknowledgements of former servers and of the agent's bytes
-    /// map to the first number.
+    /// Translates an acknowledgement number of the client to the server's sequence numbers. Acknowledgements of bytes
+    /// from former servers or from the agent itself are mapped to the server's first number.
     fn to_server(&self, ack: Seq) -> Seq {
         (ack - self.delta).later(self.first)
     }
 
-    /// Checks a segment of the server; changes nothing. Only the bytes that the client has acknowledged count as
-    /// acknowledged to the server, because the client may need the later bytes again.
+    /// Decides whether a segment of the server is acceptable, without changing any state. The agent acknowledges to the
+    /// server only bytes that the client has acknowledged, because the server must be able to retransmit the others.
     pub fn judge(&self, client: &Client, now: u64, segment: &Segment<'_>) -> Verdict {
         if segment.seq().is_before(self.opened - 1) || self.is_late(client, now, segment) {
             return Verdict::Drop;
@@ -142,9 +146,10 @@ impl Server {
         expected.judge(segment)
     }
 
-    /// Whether a segment may be a late one of a former server, which may be the same host. It counts as late if
-    /// its number is among that server's, and it acknowledges nothing of the request. If this server has sent it after
-    /// all, the server will send it again, and then acknowledge the request.
+    /// Returns whether a segment may be a late segment of a former server, which may be the same host. A segment counts
+    /// as late if its sequence number is in the former server's range and it acknowledges no byte of the request. If
+    /// the current server has sent such a segment, it retransmits the segment later, with an acknowledgement of the
+    /// request.
     fn is_late(&self, client: &Client, now: u64, segment: &Segment<'_>) -> bool {
         let is_significant = !is_bare(segment) || self.next.is_before(segment.seq());
         is_significant
@@ -152,34 +157,35 @@ impl Server {
             && client.belongs_to_former_server(now, segment.seq())
     }
 
-    /// The number of the server up to which the client has acknowledged its bytes.
+    /// Returns the server's sequence number up to which the client has acknowledged the server's bytes.
     pub fn acknowledged(&self, client: &Client) -> Seq {
         self.to_server(client.ack)
     }
 
-    /// Sets the next expected number. Sequence numbers compare correctly within 2 GiB only, so the server's first
-    /// numbers are moved along.
+    /// Sets the next expected number. Sequence numbers compare correctly only within 2 GiB, so the server's first
+    /// numbers are moved forward as well.
     pub fn set_next(&mut self, next: Seq) {
         self.next = next;
         let oldest = next - MAX_DISTANCE;
         (self.opened, self.first) = (self.opened.later(oldest), self.first.later(oldest));
     }
 
-    /// Answers a segment that is not acceptable.
+    /// Answers an unacceptable segment of the server by an ACK, at a limited rate.
     pub fn challenge(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if self.challenges.may_answer(ctx.now, segment) {
             self.acknowledge(client, ctx);
         }
     }
 
-    /// Whether a bare segment repeats an acknowledged number: a keepalive, which the client itself has to answer.
-    /// Bytes that the agent has discarded are not the client's.
+    /// Returns whether a segment of the server is a keepalive (no data, an acknowledged sequence number), which the
+    /// client itself has to answer. Bytes that the agent has discarded count as acknowledged.
     pub fn is_keepalive(&self, client: &Client, segment: &Segment<'_>) -> bool {
         let next = self.to_server(client.ack);
         is_bare(segment) && segment.seq().is_before(next) && !segment.has(SYN) && !segment.has(RST)
     }
 
-    /// The end of the bytes that the agent has to retransmit in the client's place.
+    /// Returns the end of the bytes that the agent has acknowledged to the client, and therefore has to retransmit to
+    /// the server itself.
     fn owed(&self, client: &Client, limit: Seq) -> Seq {
         client.owned.earlier(limit)
     }
@@ -195,7 +201,7 @@ impl Server {
         }
     }
 
-    /// Sends the bytes from `start` to `end`, with the client's FIN if it follows directly.
+    /// Sends the bytes from `start` to `end`, with the client's FIN if it directly follows these bytes.
     fn send(&mut self, client: &Client, ctx: &mut Context<'_>, (start, end): (Seq, Seq)) {
         let bytes = client.request.between(start, end);
         let ends = client.fin == Some(end);
@@ -205,7 +211,7 @@ impl Server {
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [bytes, b""], frame));
     }
 
-    /// Sends the server what its window allows of the bytes before `limit`. Returns whether anything was sent.
+    /// Sends the server as many of the bytes before `limit` as its window allows. Returns whether a segment was sent.
     pub fn forward(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
         let (owed, mut has_sent) = (self.owed(client, limit), false);
         while let Some((start, end)) = self.sender.next_segment(owed, limit) {
@@ -222,8 +228,8 @@ impl Server {
         has_sent
     }
 
-    /// Sends again the bytes that the client retransmits, except those that the agent has acknowledged. Returns
-    /// whether anything was sent.
+    /// Forwards the bytes that the client retransmits again, except the bytes that the agent has acknowledged. Returns
+    /// whether a segment was sent.
     pub fn retransmit(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
         let mut start = segment.seq().later(client.owned).later(self.sender.una);
         let end = (segment.seq() + segment.payload().len() as u32).earlier(self.sender.next);
@@ -240,7 +246,7 @@ impl Server {
         has_sent
     }
 
-    /// Retransmits when the server does not answer. Returns false when the server is given up.
+    /// Retransmits to the server when its timer has expired. Returns false after the last retransmission.
     #[must_use]
     pub fn on_time(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
         match self.sender.timeout(self.owed(client, limit), ctx.now) {
@@ -253,20 +259,20 @@ impl Server {
         }
     }
 
-    /// Passes a client's segment on, translated, with its data.
+    /// Forwards a segment of the client, translated, to the server.
     pub fn pass(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>, seq: Seq) {
         let rewrite = HeaderRewrite { head: self.head(client, seq, 0), sacks: Some((self.delta, self.first)) };
         ctx.out.push_with(|frame| write_rewritten(segment, &ctx.link, &rewrite, frame));
     }
 
-    /// Passes on what the client has acknowledged.
+    /// Sends the server an ACK of the bytes that the client has acknowledged.
     pub fn acknowledge(&self, client: &Client, ctx: &mut Context<'_>) {
         let head = self.head(client, self.sender.next, ACK);
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
     }
 
-    /// Processes the server's ACK of bytes before `limit`. Returns false when the segment must not reach the client:
-    /// the client has the agent's ACK of these bytes, and takes no part in their retransmission.
+    /// Processes the server's ACK of bytes before `limit`. Returns false if the segment must not be forwarded to the
+    /// client: the client has already received the agent's ACK of these bytes, and the agent retransmits them alone.
     #[must_use]
     pub fn take_acknowledgement(
         &mut self,
@@ -287,39 +293,39 @@ impl Server {
         !(is_bare && segment.ack().is_before(client.owned))
     }
 
-    /// Updates the next expected number by a segment that is passed on at once.
+    /// Updates the next expected number for a segment that is forwarded to the client at once.
     pub fn take_data(&mut self, segment: &Segment<'_>) {
         if !self.next.is_before(segment.seq()) {
             self.set_next(self.next.later(segment.seq() + segment.payload().len() as u32));
         }
     }
 
-    /// Whether a segment repeats bytes that were for the agent.
+    /// Returns whether a segment repeats bytes of the server that the agent has discarded.
     pub fn is_discarded(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.first) && !segment.payload().is_empty()
     }
 
-    /// Discards the server's bytes before `next`, which were for the agent. The client gets the later ones from its
-    /// number `toward_client` on.
+    /// Discards the server's bytes before `next`, which were answers to the agent. The server's byte `next` has the
+    /// sequence number `toward_client` at the client.
     pub fn discard_before(&mut self, next: Seq, toward_client: Seq) {
         (self.first, self.next) = (next, next);
         self.delta = order::delta(toward_client, next);
     }
 
-    /// Passes a server's segment on to the client.
+    /// Forwards a server's segment, translated, to the client.
     pub fn pass_to_client(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.write_to_client(client, ctx, segment);
         client.next = client.next.later(self.to_client(segment.end()));
     }
 
-    /// Writes a server's segment to the client, translated; changes no state.
+    /// Sends a server's segment, translated, to the client, without changing any state.
     pub fn write_to_client(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         let announced_scale = client.terms.announced_scale;
         let ack = segment.ack().later(client.owned);
         let window = if ack == segment.ack() {
             shifted(segment.window(), self.shift)
         } else {
-            // The announced window ends at the same number as the server's.
+            // The window that the client is sent ends at the same sequence number as the server's window.
             let edge = segment.ack() + (u32::from(segment.window()) << self.scale);
             window_field(edge.since(ack), announced_scale)
         };
@@ -340,7 +346,7 @@ impl Server {
         (self.delta, self.shift, self.client_shift)
     }
 
-    /// Asserts the invariants of a server.
+    /// Asserts the invariants of the sequence numbers.
     pub fn check(&self, client: &Client) {
         assert!(!self.sender.next.is_before(self.sender.una), "a server acknowledges only what it was sent");
         assert!(!client.acknowledged().is_before(self.sender.una), "the client may know what the server has");
@@ -350,7 +356,7 @@ impl Server {
     }
 }
 
-/// Whether a segment carries only an acknowledgement.
+/// Returns whether a segment carries neither data nor a FIN.
 pub fn is_bare(segment: &Segment<'_>) -> bool {
     segment.payload().is_empty() && !segment.has(FIN)
 }

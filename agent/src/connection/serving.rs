@@ -1,5 +1,6 @@
-//! Forwards and translates between the client and a server that has accepted the connection. It ends when the data
-//! plane takes over, or with the connection where each request is decided separately.
+//! Forwards and translates segments between the client and a server that has accepted the connection. This state ends
+//! when the data plane takes over. If the rules decide about each request separately, the state lasts until the
+//! connection ends.
 
 use super::client::{Client, ClientUpdate};
 use super::context::Context;
@@ -20,21 +21,22 @@ pub struct Serving {
     phase: Phase,
 }
 
-/// Which side translates, and until when.
+/// Which component translates, and until when.
 enum Phase {
-    /// The agent, until the server has acknowledged all bytes that the agent has.
+    /// The agent translates until the server has acknowledged all bytes that the agent has acknowledged.
     Agent,
-    /// The agent has sent a splice order to the data plane; `due` is when it repeats the order, `sent` the number of
-    /// orders.
+    /// The agent has sent a splice order to the data plane; `due` is the time at which the agent repeats the order,
+    /// `sent` the number of orders.
     Ordered { due: u64, sent: u32 },
-    /// The agent, for this request and its response.
+    /// The agent translates this request and its response.
     Each(Exchange),
-    /// The agent: the response is complete, and the next request is being read.
+    /// The agent translates. The response is complete, and the agent reads the next request.
     Between(Exchange, Reading),
 }
 
 impl Serving {
-    /// Begins with a server. Sends the splice order at once, if the agent has acknowledged nothing.
+    /// Begins to serve the client by a server. Sends the splice order at once, if the agent has acknowledged no byte of
+    /// the client.
     pub fn begin(
         server: Server,
         sticky: Sticky,
@@ -53,9 +55,9 @@ impl Serving {
         Next::Stay(Box::new(serving))
     }
 
-    /// Continues with a server to which a dialogue was replayed; its further bytes are the client's. With an
-    /// exchange, the agent reads all further commands. `acknowledges`: the server is sent an ACK if nothing else is
-    /// sent.
+    /// Continues with a server to which a mail dialogue was replayed; the server's further bytes are for the client. If
+    /// there is an exchange, the agent reads all further commands. If `acknowledges` is true and no other segment is
+    /// sent, the server receives an ACK.
     pub fn resume(
         server: Server,
         sticky: Sticky,
@@ -74,12 +76,12 @@ impl Serving {
         Next::Stay(Box::new(serving))
     }
 
-    /// The client's bytes before this number are for this server.
+    /// Returns the sequence number at which the client's bytes for this server end.
     fn limit(&self, client: &Client) -> Seq {
         self.exchange().map_or(client.request.end(), |exchange| exchange.limit)
     }
 
-    /// The current exchange, where each request is decided separately.
+    /// Returns the current exchange, if the rules decide about each request separately.
     fn exchange(&self) -> Option<&Exchange> {
         match &self.phase {
             Phase::Each(exchange) | Phase::Between(exchange, _) => Some(exchange),
@@ -87,12 +89,12 @@ impl Serving {
         }
     }
 
-    /// The next request, if it is being read.
+    /// Returns the state of the next request, if the agent is reading it.
     pub fn reading(&self) -> Option<&Reading> {
         if let Phase::Between(_, reading) = &self.phase { Some(reading) } else { None }
     }
 
-    /// The time of the next timer.
+    /// Returns the time of the next timer, if there is one.
     pub fn due(&self, client: &Client) -> Option<u64> {
         let phase = match &self.phase {
             Phase::Ordered { due, .. } => Some(*due),
@@ -122,11 +124,12 @@ impl Serving {
         update: &ClientUpdate,
     ) -> Next<Box<Serving>> {
         if self.requests_after_last(client, update.has_new_data) {
-            // The server would not answer this request, or the rules could not read the one behind it.
+            // The server would not answer this request, or the agent could not find where the next request begins.
             return Next::Close(Some(self.server.as_reset()));
         }
         if self.requests_after_close(client) {
-            // The client is reset, as the server would do: no other server may answer behind this server's FIN.
+            // The agent resets the client, as the server would. No other server may answer, because the client has
+            // already received this server's FIN.
             client.terms.service.counters.resets.add(1);
             self.server.abort(client, ctx);
             return Next::Over;
@@ -147,7 +150,7 @@ impl Serving {
         self.next_request(client, ctx)
     }
 
-    /// Passes on a segment that brings no new bytes in order.
+    /// Handles a segment that contains no new bytes in order: forwards it, or answers by an ACK.
     fn pass_on_repeated(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         let is_beyond = client.request.end().is_before(segment.seq()) && self.exchange().is_none();
         let server = &mut self.server;
@@ -157,14 +160,15 @@ impl Serving {
             server.pass(client, ctx, segment, segment.seq().earlier(server.sender.next));
         } else if server.retransmit(client, ctx, segment) {
         } else if segment.seq().is_before(client.acknowledged()) {
-            // The client has not received the ACK of this segment.
+            // The agent's ACK of this segment has not reached the client.
             client.acknowledge(ctx);
         } else {
             server.acknowledge(client, ctx);
         }
     }
 
-    /// Answers a client's segment that is not acceptable; a keepalive is passed on, for the server to answer.
+    /// Answers an unacceptable segment of the client. A keepalive is forwarded instead, because the server has to
+    /// answer it.
     pub fn challenge_client(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if is_bare(segment) && segment.seq().is_before(client.acknowledged()) {
             let seq = segment.seq().earlier(self.server.sender.next);
@@ -191,7 +195,7 @@ impl Serving {
             return Next::Stay(self);
         }
         let Some(progress) = self.take_data(segment) else {
-            // There is no room for it now; the server retransmits it.
+            // The buffer has no space for the data now; the server retransmits it.
             return Next::Stay(self);
         };
         if let Progress::Refused(rejection) = progress {
@@ -201,7 +205,7 @@ impl Serving {
         if progress == Progress::Opaque {
             self.phase = Phase::Agent;
         }
-        // The meaning of the client's next bytes may depend on what the server has sent.
+        // The meaning of the client's next bytes may depend on the server's answer.
         if let Some(rejection) = self.parse_request(client) {
             return Next::Refuse(Some(self.server.as_reset()), rejection);
         }
@@ -209,7 +213,7 @@ impl Serving {
         self.next_request(client, ctx)
     }
 
-    /// Handles a reset of the server, which is passed on to the client.
+    /// Processes a reset of the server: forwards it to the client.
     pub fn on_reset(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.server.pass_to_client(client, ctx, segment);
         let counters = &client.terms.service.counters;
@@ -217,7 +221,8 @@ impl Serving {
         counters.lost.add(u64::from(self.server.owes(client)));
     }
 
-    /// Answers a server's segment that is not acceptable; a keepalive is passed on, for the client to answer.
+    /// Answers an unacceptable segment of the server. A keepalive is forwarded instead, because the client has to
+    /// answer it.
     pub fn challenge_server(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if self.server.is_keepalive(client, segment) {
             self.server.write_to_client(client, ctx, segment);
@@ -226,7 +231,8 @@ impl Serving {
         }
     }
 
-    /// Takes a server's data. Returns how far the response has come, or `None` when there is no room now.
+    /// Adds a server's data to the response. Returns the progress of the response, or `None` if there is no space for
+    /// the data now.
     fn take_data(&mut self, segment: &Segment<'_>) -> Option<Progress> {
         let mut progress = Progress::More;
         match &mut self.phase {
@@ -240,7 +246,7 @@ impl Serving {
         Some(progress)
     }
 
-    /// Finds which bytes of the request may be forwarded. Returns a rejection if the request must not continue.
+    /// Determines which bytes of the request may be forwarded. Returns a rejection if the rules refuse the request.
     fn parse_request(&mut self, client: &Client) -> Option<Rejection> {
         let Phase::Each(exchange) = &mut self.phase else { return None };
         match exchange.parse_request(&client.request) {
@@ -251,7 +257,7 @@ impl Serving {
         None
     }
 
-    /// Allows the splice when no further request can come: the client has sent its FIN, and this request is complete.
+    /// Allows the splice when no further request can follow: the client has sent its FIN, and this request is complete.
     fn finish_exchange(&mut self, client: &Client) {
         let Some(exchange) = self.exchange() else { return };
         if client.is_finished() && exchange.request_complete && exchange.limit == client.request.end() {
@@ -259,13 +265,14 @@ impl Serving {
         }
     }
 
-    /// Whether the client sends another request after it has received the server's FIN.
+    /// Returns whether the client sends another request after it has received the server's FIN.
     fn requests_after_close(&self, client: &Client) -> bool {
         let has_server_fin = self.server.fin_forwarded && client.has_all();
         has_server_fin && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
     }
 
-    /// Whether the client sends another request where none may follow, although the server has not closed.
+    /// Returns whether the client sends another request although no request may follow the last response, and the
+    /// server has not closed.
     fn requests_after_last(&self, client: &Client, has_new_data: bool) -> bool {
         let exchange = self.exchange();
         !self.server.fin_forwarded
@@ -273,7 +280,8 @@ impl Serving {
             && exchange.is_some_and(|exchange| exchange.requests_after_last(&client.request, has_new_data))
     }
 
-    /// Sends the splice order if that is possible, and forwards bytes. Returns whether the server was sent anything.
+    /// Sends the splice order if it is possible, and forwards bytes of the client. Returns whether a segment was sent
+    /// to the server.
     fn advance(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> bool {
         self.finish_exchange(client);
         self.acknowledge_held_back(client, ctx);
@@ -282,9 +290,9 @@ impl Serving {
         self.server.forward(client, ctx, limit)
     }
 
-    /// Acknowledges the client's bytes that a closed window of the server holds back, so that the client need not
-    /// retransmit them. The agent sends them when the server opens its window, and probes the window in case that
-    /// segment is lost.
+    /// Acknowledges the client's bytes that wait because the server's window is closed, so that the client need not
+    /// retransmit them. The agent forwards them when the server opens its window. It also probes the window, in case
+    /// the server's window update is lost.
     fn acknowledge_held_back(&self, client: &mut Client, ctx: &mut Context<'_>) {
         let limit = self.limit(client);
         let is_blocked = self.server.sender.is_closed() && self.server.sender.next.is_before(limit);
@@ -294,9 +302,9 @@ impl Serving {
         }
     }
 
-    /// Sends the splice order, if the agent has nothing to retransmit to either side. The data plane checks no
-    /// acknowledgement numbers, so the agent waits while the client could still take a late segment of a former
-    /// server for data.
+    /// Sends the splice order, if the agent has nothing to retransmit to client or server. The data plane checks no
+    /// acknowledgement numbers, so the agent waits as long as the client could mistake a late segment of a former
+    /// server for data of this server.
     fn order_splice(&mut self, client: &Client, ctx: &mut Context<'_>) {
         let owes = self.server.owes(client) || client.own_bytes.is_some();
         if matches!(self.phase, Phase::Agent) && !owes && !self.may_accept_late_segment(client, ctx.now) {
@@ -304,8 +312,9 @@ impl Serving {
         }
     }
 
-    /// Whether the client would accept a late segment of a former server as this server's: the next number that it
-    /// expects is among that server's, and this server has not closed.
+    /// Returns whether the client would accept a late segment of a former server as data of this server. This is
+    /// possible if the next number that the client expects is in the former server's range, and this server has not
+    /// closed.
     fn may_accept_late_segment(&self, client: &Client, now: u64) -> bool {
         let has_end = self.server.fin_forwarded && client.has_all();
         !has_end && client.belongs_to_former_server(now, self.server.acknowledged(client))
@@ -338,7 +347,7 @@ impl Serving {
         }
     }
 
-    /// Processes the data plane's answer to the order.
+    /// Processes the data plane's answer to the splice order.
     pub fn on_order(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, status: Status) -> Next<Box<Serving>> {
         if !matches!(self.phase, Phase::Ordered { .. }) || status == Status::Order {
             return Next::Stay(self);
@@ -354,7 +363,8 @@ impl Serving {
         Next::Over
     }
 
-    /// Goes on to the next request, once this one is answered and the client has acknowledged the answer.
+    /// Begins to read the next request, once the server has answered this one and the client has acknowledged the
+    /// response.
     fn next_request(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         let Phase::Each(exchange) = &self.phase else { return self.drain_if_requested(client, ctx) };
         let is_done = exchange.request_complete
@@ -384,7 +394,8 @@ impl Serving {
         match outcome {
             ReadOutcome::More => Next::Stay(self),
             ReadOutcome::Refuse(rejection) => Next::Refuse(Some(self.server.as_reset()), rejection),
-            // A decision for the whole connection stays in force: later requests are only checked for a refusal.
+            // A decision with `sticky` applies to all later requests of the connection; the rules can only refuse these
+            // requests.
             ReadOutcome::Assignment(assignment)
                 if assignment.group == self.server.group || self.sticky != Sticky::None =>
             {
@@ -411,7 +422,7 @@ impl Serving {
         if ctx.is_draining && self.exchange().is_some() { self.drain(client, ctx) } else { Next::Stay(self) }
     }
 
-    /// Ends the connection if no request is under way, because the agent is draining.
+    /// Ends the connection, because the agent is draining, unless a request is being served.
     pub fn drain(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if self.is_abandoned(client) {
             self.server.abort(client, ctx);
@@ -421,7 +432,7 @@ impl Serving {
         if is_idle && !self.server.fin_forwarded { Next::Close(Some(self.server.as_reset())) } else { Next::Stay(self) }
     }
 
-    /// Whether the client has the answer and the server's FIN, but has not closed its own side.
+    /// Returns whether the client has received the response and the server's FIN, but has not sent a FIN itself.
     fn is_abandoned(&self, client: &Client) -> bool {
         let Some(exchange) = self.exchange() else { return false };
         let is_answered = exchange.response_complete.is_some() && exchange.limit == client.request.end();
@@ -446,7 +457,8 @@ impl Serving {
             let counters = &client.terms.service.counters;
             counters.orders_repeated.add(1);
             if sent == ORDERS {
-                // Whether the order was applied is unknown; later segments at the agent count as strays.
+                // The agent does not know whether the order was applied. It counts later segments of this connection as
+                // strays.
                 counters.orders_failed.add(1);
                 return Next::Over;
             }
@@ -457,7 +469,7 @@ impl Serving {
         Next::Stay(self)
     }
 
-    /// Asserts the invariants of every phase.
+    /// Asserts the invariants of the current phase.
     pub fn check(&self, client: &Client) {
         self.server.check(client);
         match &self.phase {

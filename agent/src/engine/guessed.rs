@@ -9,7 +9,8 @@ use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 
 impl Engine {
-    /// Processes a client's segment that arrives with the facts of its handshake with a guessed server.
+    /// Processes a client's segment of a guessed connection. In front of the segment, the data plane puts a header with
+    /// the facts of the client's handshake with the guessed server.
     pub(super) fn on_guessed(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((facts, packet)) = Facts::read(frame) else { return };
         let Ok(segment) = Segment::of_packet(packet) else { return };
@@ -26,11 +27,11 @@ impl Engine {
         self.begin_guessed(now, &facts, &segment, out);
     }
 
-    /// Begins a connection whose client has completed its handshake with a guessed server.
+    /// Creates a connection whose client has completed its handshake with a guessed server.
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
         let first = facts.isn + 1;
         let has_data = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
-        // Windows are scaled only if both sides offer a scale.
+        // Windows are scaled only if client and server offer a scale.
         let (scale, announced_scale) = facts.client_scale.zip(facts.server_scale).unzip();
         let syn_options = ClientOptions { mss: facts.mss, scale, sack: facts.sack };
         let Some(terms) = self.terms(segment, syn_options, announced_scale.unwrap_or(0)) else { return };

@@ -1,4 +1,4 @@
-//! The memory that an agent's connections share.
+//! Tests of the memory budget that an agent's connections share.
 
 use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 
@@ -29,7 +29,7 @@ fn a_hundred_thousand_partial_requests_share_one_budget() {
     }
     assert_eq!(harness.engine.waiting() + answers, 100_000);
     assert!(answers > 0);
-    // The newest connection continues.
+    // The newest connection is still served.
     let outputs = harness.data(5, b" HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(is_syn_to(&outputs, 0, 1), "{outputs:?}");
 }
@@ -64,7 +64,8 @@ fn requests_that_grow_share_the_budget() {
     assert!(harness.engine.waiting() > 100);
 }
 
-/// Values take more memory than their bytes: their bookkeeping counts in the budget as well.
+/// The values of a body need more memory than their bytes for bookkeeping, and this memory counts in the budget as
+/// well.
 #[test]
 fn bodies_of_many_values_share_the_budget() {
     let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
@@ -88,10 +89,10 @@ fn bodies_of_many_values_share_the_budget() {
     }
     assert_eq!(harness.refused(), [("crowded", 1)]);
     assert_eq!(harness.engine.waiting(), sent - 1);
-    // 14,000 values of 12 bytes each make up most of the memory of one connection.
+    // 14,000 values, with 12 bytes of bookkeeping each, make up most of the memory of a connection.
     assert!(memory_bytes[0] > 14_000 * 12 + values.len(), "{} bytes", memory_bytes[0]);
     assert_eq!(memory_bytes[1], 2 * memory_bytes[0]);
-    // A refused request frees all its memory.
+    // When a request is refused, all its memory is freed.
     harness.waits(60_000);
     assert!(harness.refused().contains(&("timeout", sent as u64 - 1)), "{:?}", harness.refused());
     assert_eq!((harness.engine.connections(), harness.engine.memory()), (0, 0));
@@ -116,7 +117,7 @@ fn connections_between_two_requests_share_the_budget() {
         assert!(harness.engine.memory() <= budget);
         assert!(clients.len() < 100_000, "{} bytes", harness.engine.memory());
     }
-    // The oldest connection is closed on both sides.
+    // The oldest connection is closed: its client and its server are reset.
     assert_eq!((resets, harness.engine.connections()), (2, clients.len() - 1));
     assert_eq!(harness.refused(), [("crowded", 1)]);
     // A new request is served as before.

@@ -1,4 +1,4 @@
-//! The calls of the controller, and the agent's reports.
+//! Tests of the controller's calls to the agent, and of the agent's reports.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn counts_outlive_the_rules_that_they_began_with() {
         problems(&shared, configuration(vec![Service { content: extended_content, ..service() }])).await,
         [""; 0]
     );
-    // A connection that began under the former rules.
+    // A connection that began with the former rules still counts in the same counters.
     running.counters.lost.add(1);
     running.hits[0].add(2);
     running.groups.iter().find(|group| group.name == "images").unwrap().opened.add(3);
@@ -102,7 +102,7 @@ async fn what_agents_have_learned_is_reported_and_shared() {
         scale: Some(6),
     };
     assert_eq!(abilities, [("all".to_owned(), None), ("images".to_owned(), Some(ability.clone()))]);
-    // The same ability from another agent. Groups that this agent lacks, and numbers out of range, are ignored.
+    // Another agent reports the same ability. Groups that this agent lacks, and numbers out of range, are ignored.
     let of = |service: &str, group: &str, servers: &[u32]| GroupAbility {
         service: service.to_owned(),
         group: group.to_owned(),

@@ -1,4 +1,4 @@
-//! A draining agent (SIGTERM), and its connections whose every request is decided separately.
+//! Tests of draining (on SIGTERM): the agent ends connections on which the rules decide about each request separately.
 
 use crate::support::harness::{Harness, Output, RULES, group};
 use sluice_agent::seq::Seq;
@@ -9,7 +9,7 @@ const REQUEST_BYTES: u32 = GET.len() as u32;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const ANSWER_BYTES: u32 = OK.len() as u32;
 
-/// Returns a connection whose request was forwarded to its server.
+/// Returns a connection whose request was forwarded to a server.
 fn requested() -> Harness {
     let mut harness = Harness::new(RULES);
     harness.handshake();
@@ -25,7 +25,7 @@ fn answered() -> Harness {
     harness
 }
 
-/// Returns whether the server is reset, and the client gets a FIN with this number.
+/// Returns whether the server is reset, and the client is sent a FIN with the sequence number `behind`.
 fn is_ended(outputs: &[Output], behind: Seq) -> bool {
     let [Output::Server { to, flags: RST, .. }, Output::Client { seq, flags, data, .. }] = outputs else {
         return false;

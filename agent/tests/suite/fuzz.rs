@@ -1,4 +1,4 @@
-//! Runs the fuzz targets on their seeds, and on inputs that have failed before.
+//! Runs the fuzz targets of the agent on their seed inputs, and on inputs that have failed before.
 
 #[path = "../../../fuzz/src/agent.rs"]
 mod agent;
@@ -28,8 +28,8 @@ fn guarded_conversations() {
     corpus::run("guard", guard::run);
 }
 
-/// Runs thousands of random conversations, and asserts that they are not trivial: servers read what the rules let
-/// pass, and tunnels open.
+/// Runs thousands of random conversations, in which no refused request may reach a server. Asserts that the
+/// conversations are not trivial: servers receive requests, and tunnels open.
 #[test]
 fn nothing_that_rules_refuse_reaches_a_server() {
     let (mut served, mut spliced, mut closed) = (0, 0, 0);

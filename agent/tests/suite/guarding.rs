@@ -1,5 +1,5 @@
-//! Where a rule refuses, no request reaches a server before the rules were evaluated on it: HTTP connections, segment
-//! by segment.
+//! Tests of HTTP connections, segment by segment, with rules that may refuse requests: no request reaches a server
+//! before the rules were evaluated on it.
 
 use crate::support::harness::{GUARDING, Harness, Output, RULES};
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
@@ -13,7 +13,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 struct Conversation {
     harness: Harness,
     sent: u32,
-    /// The bytes that the client has received, and how many of them the server has sent.
+    /// The bytes that the client has received, and how many bytes the server has sent.
     received: String,
     answered: u32,
     /// The bytes that the server has received.
@@ -71,22 +71,22 @@ impl Conversation {
         self.record(&outputs);
     }
 
-    /// The server sends this, and the client acknowledges it.
+    /// Lets the server send `text`, and the client acknowledge it.
     fn answers(&mut self, text: &str) {
         self.server_sends(text);
         let outputs = self.harness.client(self.sent, self.received.len() as u32, ACK, b"");
         self.record(&outputs);
     }
 
-    /// The server sends this.
+    /// Lets the server send `text`.
     fn server_sends(&mut self, text: &str) {
         let outputs = self.harness.server(self.answered, self.forwarded.len() as u32, ACK | PSH, text.as_bytes());
         self.answered += text.len() as u32;
         self.record(&outputs);
     }
 
-    /// Asserts that the client's bytes end with this text, that the server has received only `forwarded`, and that
-    /// the connection is closed.
+    /// Asserts that the bytes which the client has received end with `reply`, that the server has received only
+    /// `forwarded`, and that the connection is closed.
     fn has_ended(&self, reply: &str, forwarded: &str) {
         assert!(self.received.ends_with(reply), "{}", self.received);
         assert_eq!(self.forwarded, forwarded);
@@ -111,7 +111,7 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
         assert_eq!((&*conversation.forwarded, &*conversation.received), (&*first.repeat(2), &*OK.repeat(2)));
         conversation.sends(ADMIN);
         conversation.is_refused("403", &first.repeat(2));
-        // Pipelined, in any two pieces.
+        // Pipelined requests, whose bytes arrive in two pieces, split at any offset.
         let stream = [first, first, ADMIN].concat();
         for at in 1..stream.len() {
             let mut conversation = Conversation::new(GUARDING);
@@ -127,7 +127,8 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
     }
 }
 
-/// A decision for the connection stays in force: later requests are only checked for a refusal.
+/// A decision for a connection applies to its later requests: they go to the same group, and the rules can only refuse
+/// them.
 #[test]
 fn a_later_request_stays_with_the_connections_server() {
     let mut conversation = Conversation::served(GUARDING, GET);
@@ -137,9 +138,9 @@ fn a_later_request_stays_with_the_connections_server() {
     conversation.answers(OK);
     conversation.sends(GET);
     assert_eq!(conversation.forwarded, [GET, EACH, GET].concat());
-    // Where no rule refuses, the data plane takes over.
+    // If no rule refuses, the data plane takes over.
     assert!(Conversation::served(RULES, GET).is_spliced);
-    // The same where no rule refuses requests of this client.
+    // The data plane also takes over if no rule can refuse requests of this client.
     let elsewhere = GUARDING.replace(r#""match": {"#, r#""match": {"source": "192.0.2.0/24", "#);
     assert!(Conversation::served(&elsewhere, GET).is_spliced);
 }
@@ -181,7 +182,7 @@ fn nothing_follows_a_response_whose_end_is_not_known() {
             assert!(!conversation.is_closed);
             conversation.sends(GET);
             conversation.has_ended(response, GET);
-            // A request that arrives before the end of the response does not cut the response off.
+            // A further request that arrives before the end of the response does not interrupt the response.
             let mut conversation = Conversation::served(content, GET);
             conversation.sends(GET);
             for piece in response.as_bytes().chunks(1400) {
@@ -224,7 +225,7 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
         conversation.server_sends(&switching(to));
         conversation.is_refused("502", &upgrade(to));
         assert!(!conversation.received.contains("101"));
-        // A server that ignores the upgrade: the request counts as any other.
+        // If the server ignores the upgrade, the request is treated as any other.
         let mut conversation = Conversation::served(GUARDING, &upgrade(to));
         conversation.answers(OK);
         conversation.sends(ADMIN);
@@ -240,13 +241,13 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
     conversation.is_refused("505", "");
 }
 
-/// A client that waits for 100 may omit the body when the server sends another answer, and a server may wait for it:
-/// then the following bytes have two meanings.
+/// A client that waits for 100 may omit the body if the server sends another answer, although the server may still wait
+/// for the body. Then the client's next bytes may be a body or a request, so they are not forwarded.
 #[test]
 fn nothing_follows_a_body_that_may_not_come() {
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\nExpect: 100-continue\r\n\r\n";
-    // The body is not forwarded even if it shares a segment with its head: a server that does not ask for the body may
-    // take it for a request.
+    // The body is not forwarded before the server's 100, even if it is in the same segment as the head. A server that
+    // does not request the body may mistake it for a request.
     let mut conversation = Conversation::new(GUARDING);
     conversation.sends(&[post, ADMIN].concat());
     let outputs = conversation.harness.opens(0, Some(7));
@@ -275,13 +276,13 @@ fn a_request_whose_chunks_break_is_400() {
             let mut conversation = Conversation::served(content, post);
             conversation.sends(body);
             conversation.is_refused("400", post);
-            // The same with head and body in one segment.
+            // The request is refused as well if head and body are in the same segment.
             let mut conversation = Conversation::new(content);
             conversation.sends(&[post, body].concat());
             let outputs = conversation.harness.opens(0, Some(7));
             conversation.record(&outputs);
             conversation.is_refused("400", "");
-            // The same after a part of the response was sent.
+            // After a part of the response was sent, the agent resets the connection instead.
             let mut conversation = Conversation::served(content, post);
             conversation.answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
             conversation.sends(body);
@@ -305,7 +306,7 @@ fn a_head_that_the_agent_refuses_has_no_body() {
         );
         assert!(conversation.received.ends_with("\r\n\r\n") && conversation.is_closed, "{}", conversation.received);
     }
-    // No server answers.
+    // Here no server answers the agent's SYN.
     let mut conversation = Conversation::new(RULES);
     conversation.sends("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
     let outputs = conversation.harness.waits(5_000);

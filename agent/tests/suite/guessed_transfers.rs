@@ -1,12 +1,12 @@
-//! Second connections of clients, between real TCP stacks: whether a guess is right or wrong, every byte arrives
-//! where it belongs.
+//! Tests of clients' second connections, for which the data plane guesses the server, between real TCP stacks. Every
+//! byte arrives at the right server or client, whether the guess is right or wrong.
 
 use crate::support::world::{Links, Rng, World, request, response, streams};
 
 const PLAIN: &[(usize, usize)] = &[(65_535, 1500), (65_535, 1500), (65_535, 1500)];
 const GOOD: Links = Links { lost: 0, repeated: 0, delayed: 0 };
 
-/// Sends a request on its own connection, checks the answer, and closes the connection.
+/// Sends a request on a new connection, checks the answer, and closes the connection.
 fn send_request(world: &mut World, sent: &[u8], group: usize, piece: usize) {
     let expected = response(sent, group);
     let client = loop {
@@ -14,7 +14,7 @@ fn send_request(world: &mut World, sent: &[u8], group: usize, piece: usize) {
         let is_refused = |world: &World| world.clients[client].received.starts_with(b"HTTP/1.1 503");
         let is_done = |world: &World| world.clients[client].received.len() >= expected.len();
         world.run(|world| is_done(world) || is_refused(world) || world.clients[client].was_reset);
-        // Where links lose packets, the agent sometimes gives up a server.
+        // If links lose packets, the agent may refuse a request because a server seems not to answer.
         if !is_refused(world) || world.links.lost == 0 {
             break client;
         }
@@ -68,7 +68,7 @@ fn another_agent_continues_a_guess() {
     let mut world = World::new(4, GOOD, (65_535, 1500), PLAIN);
     let sent = request("/b100", 200);
     send_request(&mut world, &sent, 1, 10_000);
-    // The agent ends with the first part of a request, which it has not acknowledged.
+    // The agent is replaced after it has received the first part of a request, which it has not acknowledged.
     let client = world.connect(sent.clone(), 30);
     let arrived = world.at_agent + 1;
     world.run(|world| world.at_agent == arrived);
@@ -78,7 +78,7 @@ fn another_agent_continues_a_guess() {
     assert_eq!(world.clients[client].received, expected);
 }
 
-/// Runs some connections of one client over links that lose, repeat and delay packets.
+/// Runs several connections of a client over links that lose, repeat and delay packets.
 fn transfers(seed: u64) -> [u64; 3] {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };

@@ -1,4 +1,4 @@
-//! Connections that the data plane has opened to a guessed server, segment by segment.
+//! Tests, segment by segment, of connections that the data plane has opened to a guessed server.
 
 use crate::support::guess::{FACTS, OF_B, OF_BOTH, guessing};
 use crate::support::harness::{GET, GUARDING, Harness, ISN, Output, RULES, SERVER_ISN, group};
@@ -21,7 +21,7 @@ fn take() -> Order {
     Order::take("10.0.1.1:4711".parse().unwrap(), "10.0.0.100:80".parse().unwrap(), ISN)
 }
 
-/// Returns whether these are a reset of the guessed server and a SYN to a group, and nothing else.
+/// Returns whether the outputs are a reset of the guessed server and a SYN to group `n`, and nothing else.
 fn leaves_for(outputs: &[Output], n: u8) -> bool {
     matches!(outputs, [Output::Server { seq, flags: RST, .. }, Output::Server { to, seq: first, flags: SYN, .. }]
         if *seq == ISN + 1 && *to == group(n) && *first == ISN)
@@ -62,7 +62,7 @@ fn bytes_behind_a_hit_are_all_forwarded_before_the_splice() {
     for (n, piece) in post.chunks(1446).enumerate() {
         outputs.extend(harness.guessed(1446 * n as u32, piece));
     }
-    // Only the client has received the server's window, so the agent forwards all bytes at once.
+    // Only the client, not the agent, has received the server's window, so the agent forwards all bytes at once.
     assert_eq!(forwarded(&outputs).len(), post.len());
     assert!(forwarded(&outputs) == post && !outputs.iter().any(|output| matches!(output, Output::Client { .. })));
 }
@@ -79,7 +79,8 @@ fn a_miss_resets_the_wrong_server_before_it_receives_a_byte() {
     assert_eq!(harness.guesses(), [0, 1, 0]);
 }
 
-/// As [`guessing`], but the wrong server's numbers differ from the right one's.
+/// Returns a connection as [`guessing`] does, with a wrong server whose sequence numbers differ from those of the right
+/// server.
 fn guessing_wrong() -> Harness {
     let mut harness = guessing(RULES);
     harness.cookie = Seq(u32::MAX);
@@ -93,7 +94,7 @@ fn the_delta_of_a_miss_is_that_of_the_wrong_servers_numbers() {
     assert!(leaves_for(&outputs, 1), "{outputs:?}");
     let splice = order(&harness.opens(0, Some(7)), Turn::Spliced);
     assert_eq!(SERVER_ISN + 1 + splice.delta, harness.cookie + 1);
-    // Until the order is confirmed, the agent translates.
+    // The agent translates until the data plane confirms the order.
     let outputs = harness.server(0, GET.len() as u32, ACK | PSH, b"HTTP/1.1 200 OK\r\n");
     assert!(matches!(outputs[..], [Output::Client { seq, .. }] if seq == harness.cookie + 1), "{outputs:?}");
     assert_eq!(harness.confirms(&splice, Status::Applied), []);
@@ -168,7 +169,7 @@ fn what_is_acknowledged_is_the_agents_until_the_guessed_server_has_it() {
     for (n, piece) in post.chunks(1446).enumerate() {
         outputs.extend(harness.guessed_with(facts, 1446 * n as u32, 0, ACK | PSH, piece));
     }
-    // The connection is taken before any byte is acknowledged, and nothing is spliced yet.
+    // The agent takes the connection before it acknowledges any byte, and has not sent a splice order yet.
     let taken = outputs.iter().position(|output| *output == Output::Order(take())).unwrap();
     let acknowledged = outputs.iter().position(|output| matches!(output, Output::Client { .. })).unwrap();
     assert!(taken < acknowledged, "{outputs:?}");
@@ -189,10 +190,10 @@ fn a_retransmitted_request_is_forwarded_again() {
     let splice = order(&harness.guessed(0, GET), Turn::Spliced);
     let outputs = harness.guessed(0, GET);
     assert_eq!(forwarded(&outputs), GET);
-    // The order was lost.
+    // The data plane has not received the order, so the agent repeats it.
     assert_eq!(harness.waits(20), [Output::Order(splice)]);
     assert_eq!(harness.guesses(), [1, 0, 0]);
-    // In case of a wrong guess, repeated bytes are not sent while the right server is being connected.
+    // If the guess is wrong, the agent does not forward repeated bytes while it connects to the right server.
     let mut harness = guessing(RULES);
     harness.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
     assert_eq!(harness.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET), []);
@@ -224,12 +225,14 @@ fn a_server_that_has_sent_data_cannot_be_left() {
         );
         assert_eq!((harness.guesses(), harness.engine.connections()), ([0, 1, 1], 0));
     }
-    // The end of the server's response is unknown, and so is the start of the next one.
+    // The connection is reset although the guess is right: the end of the server's response is unknown, and therefore
+    // the start of the next one as well.
     let mut harness = guessing_wrong();
     let outputs = harness.guessed_with(with_server_data, 0, 9, ACK | PSH, b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(outputs.iter().all(|output| output.flags() & RST != 0), "{outputs:?}");
     assert_eq!(harness.guesses(), [1, 0, 1]);
-    // The guess is right, so the server may stay.
+    // The guess is right, and the agent need not find the end of the response, so the connection continues with this
+    // server.
     let mut harness = guessing(RULES);
     let outputs = harness.guessed_with(Facts { server_has_sent: true, ..FACTS }, 0, 9, ACK | PSH, GET);
     assert_eq!((forwarded(&outputs), order(&outputs, Turn::Spliced).delta), (GET.to_vec(), 0));
@@ -242,7 +245,8 @@ fn a_client_that_was_answered_by_the_wrong_server_is_reset() {
     assert_eq!(harness.guessed_with(GUESSED_B, 0, 0, ACK | PSH, &GET[..9]), []);
     harness.guessed_with(GUESSED_B, 9, 5, ACK | PSH, &GET[9..]);
     assert_eq!((harness.guesses(), harness.engine.connections()), ([0, 1, 1], 0));
-    // It acknowledges them while the agent connects to the right server, whose numbers would seem old to the client.
+    // The client acknowledges the wrong server's bytes while the agent connects to the right server. That server's
+    // sequence numbers would seem old to the client.
     let mut harness = guessing_wrong();
     harness.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
     let outputs = harness.client(GET.len() as u32, 5, ACK, b"");
@@ -272,14 +276,14 @@ fn a_refusal_takes_the_connection_and_leaves_the_server() {
     };
     assert_eq!((*taken, *seq, *answer_seq), (take(), ISN + 1, SERVER_ISN + 1));
     assert!(data.starts_with(b"HTTP/1.1 403 ") && flags & FIN != 0);
-    // The client's answer comes to the agent, without a header.
+    // Once the agent has taken the connection, the client's segments arrive without the header of guessed connections.
     harness.confirms(&take(), Status::Applied);
     let answered = data.len() as u32 + 1;
     assert_eq!(harness.client(get.len() as u32, answered, ACK, b""), []);
     let last = harness.client(get.len() as u32, answered, ACK | FIN, b"");
     assert!(matches!(last[..], [Output::Client { ack, .. }] if ack == ISN + 2 + get.len() as u32), "{last:?}");
     assert_eq!((harness.engine.connections(), harness.guesses()), (0, [0, 0, 0]));
-    // A client whose server has sent data cannot be sent the reason.
+    // If the server has sent data, the agent cannot send the reason to the client, and resets it.
     let mut harness = guessing(GUARDING);
     let outputs = harness.guessed_with(Facts { server_has_sent: true, ..FACTS }, 0, 9, ACK | PSH, get);
     assert!(outputs.iter().all(|output| output.flags() & RST != 0), "{outputs:?}");
@@ -309,7 +313,8 @@ fn the_agent_requests_a_connection_until_it_has_it() {
     assert_eq!(harness.waits(1), [Output::Order(take())]);
     harness.confirms(&take(), Status::Applied);
     assert_eq!(harness.waits(1_000), []);
-    // Another agent has taken the connection, or it has ended: the client is reset only if bytes were acknowledged.
+    // If another agent has taken the connection, or the connection has ended, this agent gives it up. It has
+    // acknowledged bytes, so it resets the client.
     for status in [Status::Foreign, Status::NoConnection] {
         let mut harness = guessing(RULES);
         harness.guessed(0, b"G");
@@ -365,8 +370,8 @@ fn the_right_server_refuses() {
 #[test]
 fn window_scales_unlike() {
     let cases = [
-        // The scales of the wrong server, the client and the right server; the scale that the right server is
-        // offered, and the shift.
+        // The window scales of the wrong server, the client and the right server, the scale that the agent offers to
+        // the right server, and the shift in the splice order.
         (Some(7), Some(9), Some(10), Some(9), 3),
         (Some(10), Some(9), Some(7), Some(9), -3),
         (None, Some(9), None, None, 0),
@@ -450,7 +455,8 @@ fn a_malformed_header_is_ignored() {
         frame[at] = byte;
         assert_eq!(harness.take(&frame), [], "byte {at}");
     }
-    // Without data, with a SYN, or with bytes before the request only: there is no request to read.
+    // A segment without data, with a SYN, without ACK, or with bytes before the request only contains no request to
+    // read.
     for (at, flags, data) in [(0, ACK, &b""[..]), (0, SYN | ACK, GET), (0, PSH, GET), (u32::MAX, ACK, b"x")] {
         assert_eq!(harness.guessed_with(FACTS, at, 0, flags, data), [], "flags {flags}");
     }

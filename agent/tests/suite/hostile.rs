@@ -1,4 +1,4 @@
-//! Whatever client and server send, nothing fails, and no byte reaches a server that it was not meant for.
+//! Tests with random segments of client and server: nothing fails, and no byte reaches a server of another group.
 
 use crate::support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
 use crate::support::harness::{Harness, ISN, Output, RULES, SERVER_ISN, group};
@@ -10,7 +10,7 @@ use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 use sluice_agent::wire::{SegmentHeader, sack_option};
 
-/// Returns requests in random order, whose bodies show which group they are for.
+/// Returns requests in random order. The digits of a body show the group that the request is for.
 fn stream(rng: &mut Rng) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..6 {
@@ -29,17 +29,17 @@ struct Http {
     harness: Harness,
     rng: Rng,
     stream: Vec<u8>,
-    /// The bytes that the client has sent in order, and the bytes of answers that it has received.
+    /// The number of bytes that the client has sent in order, and the number of bytes of answers that it has received.
     sent: usize,
     received: u32,
     /// The number of requests that each group has received.
     requests_received: [usize; 2],
-    /// Bytes that the server has sent.
+    /// The number of bytes that the server has sent.
     server_sent: u32,
-    /// The next number that the server expects, and its own initial number.
+    /// The next sequence number that the server expects, and the server's own initial number.
     server: (Seq, Seq),
     order: Option<Order>,
-    /// The connection stays with its group from the first request that is decided for the connection.
+    /// Whether the rules have decided for the complete connection, so that later requests go to the same group.
     is_stuck: bool,
     /// The header that the data plane adds to the client's segments, until an agent takes the connection.
     guess: Option<Facts>,
@@ -56,9 +56,10 @@ impl Play for Http {
                 Output::Server { to, seq, data, flags, .. } => {
                     let foreign = if *to == group(2) { b'1' } else { b'2' };
                     let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
-                    // A former server is reset through any group's address.
+                    // A reset is no sign of such a decision, because a former server may be reset by the address of any
+                    // group.
                     self.is_stuck |= *to != group(2) && flags & RST == 0;
-                    // After the splice, all later bytes are the server's.
+                    // After a decision for the connection, all later bytes go to the same server.
                     assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {outputs:?}");
                     self.requests_received[usize::from(*to == group(2))] += usize::from(data.starts_with(b"POST"));
                     if flags & SYN != 0 {
@@ -75,7 +76,7 @@ impl Play for Http {
                     self.guess = None;
                 }
                 Output::Client { seq, data, .. } => {
-                    // Such a response ends with the connection.
+                    // A response without a known end lasts until the connection ends.
                     self.is_stuck |= data == WITHOUT_END;
                     let received = (*seq + data.len() as u32) - (self.harness.cookie + 1);
                     self.received = self.received.max(u32::try_from(received.max(0)).unwrap());

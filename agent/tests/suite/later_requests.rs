@@ -1,5 +1,5 @@
-//! A connection behind its first request, where each request has its own group: the next request, and the FIN of
-//! either side.
+//! Tests of what follows the first request if each request has its own group: the next request, or the FIN of client or
+//! server.
 
 use sluice_agent::order::Status;
 use sluice_agent::wire::SegmentHeader;
@@ -7,7 +7,7 @@ use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
 use crate::support::harness::{EACH, GET, Harness, ISN, OK, Output, SERVER_ISN, connected, group, order};
 
-/// Returns a connection with one answered request, whose next request is decided separately.
+/// Returns a connection whose first request was answered, and whose next request the rules decide separately.
 fn answered() -> Harness {
     let mut harness = connected();
     harness.data(0, EACH);
@@ -26,11 +26,11 @@ fn a_late_segment_of_the_server_before_is_not_the_next_ones() {
         panic!("{outputs:?}")
     };
     assert_eq!(to, group(1));
-    // The former server repeats its answer, because the ACK was late.
+    // The former server retransmits its answer, because the ACK was late. The agent drops the segment.
     assert_eq!(harness.server(0, request_end, ACK | PSH, OK), []);
     let outputs = harness.opens(request_end, Some(7));
     assert!(outputs.iter().any(|output| output.data() == GET), "{outputs:?}");
-    // A segment of the former server does not answer the SYN to the later server, either.
+    // A segment of the former server does not count as an answer to the SYN to the later server either.
     let (source, destination) = (harness.service.address, harness.client);
     let seq = SERVER_ISN - 1_000_000;
     let head = SegmentHeader { source, destination, seq, ack: ISN + 1 + request_end, flags: ACK | PSH, window: 9 };
@@ -42,13 +42,13 @@ fn a_late_segment_of_a_server_that_was_left_resets_nothing() {
     let mut harness = answered();
     let (first_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
     harness.client(first_end, answer_end, ACK | PSH, GET);
-    // The server of the first request, which may get the second one as well, repeats its answer, or has missed its
-    // reset. The agent does not remember its numbers.
+    // The server of the first request may receive the second request as well. It repeats its answer, or has not
+    // received its reset. The agent has not recorded its sequence numbers.
     let (source, destination) = (harness.service.address, harness.client);
     let late =
         SegmentHeader { source, destination, seq: SERVER_ISN - 77_000_000, ack: ISN - 99, flags: ACK | PSH, window: 9 };
     assert_eq!(harness.sends(late, &[], OK), []);
-    // A repeated SYN follows a reset with the number that this server would accept.
+    // The agent repeats its SYN after a reset with the sequence number that this server would accept.
     let outputs = harness.waits(250);
     let [Output::Server { seq, flags: RST, .. }, Output::Server { flags: SYN, .. }] = outputs[..] else {
         panic!("{outputs:?}")
@@ -63,17 +63,18 @@ fn late_data_among_the_numbers_of_a_reconnected_host_is_dropped() {
     let mut harness = answered();
     let (first_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
     harness.client(first_end, answer_end, ACK | PSH, GET);
-    // The server is the same host as before. Its new sequence numbers begin among those of its first answer.
+    // The server is the same host as before. Its new sequence numbers are in the range of its first answer.
     harness.opens(first_end, Some(7));
     let end = first_end + GET.len() as u32;
     for (at, flags, data) in [(0, ACK | PSH, OK), (7, ACK | PSH, &OK[7..]), (answer_end, ACK | FIN, &b""[..])] {
         assert_eq!(harness.server(at, first_end, flags, data), [], "acknowledges nothing of the second request");
     }
-    // An ACK of the first connection that lies ahead is dropped as well; an ACK with the next number opens a window.
+    // An ACK of the first connection with a later sequence number is dropped as well. An ACK with the next number is
+    // accepted, because it may open the window.
     assert_eq!(harness.server(answer_end, first_end, ACK, b""), []);
     assert_ne!(harness.server(0, first_end, ACK, b""), []);
-    // A segment that acknowledges the request passes. The data plane does not check acknowledgements, so it gets no
-    // order while late data may still arrive.
+    // A segment that acknowledges the request is forwarded. The data plane does not check acknowledgements, so the
+    // agent sends no splice order while late data may still arrive.
     let outputs = harness.server(0, end, ACK | PSH, OK);
     assert!(outputs.iter().any(|output| output.data() == OK), "{outputs:?}");
     assert!(!outputs.iter().any(|output| matches!(output, Output::Order(_))), "{outputs:?}");
@@ -120,7 +121,8 @@ fn a_client_that_has_ended_needs_no_agent() {
     assert!(outputs.iter().any(|output| output.flags() == ACK | FIN), "{outputs:?}");
     harness.confirms(&order, Status::Applied);
     assert_eq!((harness.engine.connections(), harness.engine.memory()), (0, 0));
-    // Half-closed behind its only request: the answer may take its time.
+    // The client sends its FIN directly behind its only request; the connection is spliced, so the answer may take any
+    // time.
     let mut harness = connected();
     harness.client(0, 0, ACK | PSH | FIN, EACH);
     let outputs = harness.opens(0, Some(7));
@@ -153,7 +155,7 @@ fn a_request_behind_the_servers_end_is_reset() {
         let mut harness = answered();
         let (request_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
         harness.server(answer_end, request_end, ACK | FIN, b"");
-        // A segment that was under way when the server closed, from a client that has not received the FIN.
+        // A segment that the client sent before it received the server's FIN does not reset the connection.
         let outputs = harness.client(request_end, answer_end, ACK | PSH, b"");
         assert!(outputs.iter().all(|output| output.flags() & RST == 0), "{outputs:?}");
         let outputs = harness.client(request_end, answer_end + 1, ACK | PSH, next);

@@ -1,4 +1,4 @@
-//! Mail protocols, whose server sends first, segment by segment.
+//! Tests, segment by segment, of mail protocols, in which the server sends the first bytes.
 
 use crate::support::dialogue::Conversation;
 use crate::support::harness::{Harness, ISN, Output, SERVER_ISN, group};
@@ -21,7 +21,8 @@ const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 const MAIL_OK: &str = "250 2.1.0 OK\r\n";
 
-/// Returns a client that has sent its recipient, and whose server has not answered the agent's SYN.
+/// Returns a conversation in which the client has sent the recipient, and the server has not answered the agent's SYN
+/// yet.
 fn addressed() -> Conversation {
     let mut conversation = Conversation::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
@@ -30,7 +31,7 @@ fn addressed() -> Conversation {
     conversation
 }
 
-/// Returns such a client, after the dialogue was replayed to the server.
+/// Returns the conversation of [`addressed`] after the dialogue was replayed to the server.
 fn replayed() -> Conversation {
     let mut conversation = addressed();
     conversation.opens();
@@ -58,7 +59,8 @@ fn a_server_is_sent_the_clients_lines_again() {
     assert_eq!(conversation.replies_to("NOOP\r\n"), "250 2.0.0 OK\r\n");
     assert_eq!(conversation.replies_to(MAIL), MAIL_OK);
     let outputs = conversation.sends(RCPT);
-    // The client's lines end where its recipient begins; the agent does not repeat the NOOP.
+    // The agent does not repeat the NOOP (6 bytes), so its SYN has a sequence number that is greater by 6. The replayed
+    // lines end where the line of the recipient begins.
     assert!(
         matches!(outputs[..], [Output::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6),
         "{outputs:?}"
@@ -123,7 +125,7 @@ fn a_servers_answers_split_at_every_byte() {
         let (first, second) = answers[1].split_at(at);
         if !first.is_empty() {
             conversation.answers(first);
-            // Repeated bytes count once.
+            // The server retransmits the first bytes of its answer; they count only once.
             conversation.answered -= first.len() as u32;
             conversation.answers(first);
         }
@@ -147,7 +149,8 @@ fn a_pipelined_dialogue_waits_for_the_servers_answers() {
     assert_eq!(conversation.forwarded(), [EHLO, MAIL].concat());
     conversation.answers("250 ok\r\n");
     assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT, "DATA\r\n"].concat());
-    // The agent has acknowledged all of the client's bytes, so the order waits until the server has acknowledged them.
+    // The agent has acknowledged all of the client's bytes, so it sends the splice order only after the server has
+    // acknowledged them.
     assert_eq!(conversation.order, None);
     conversation.answers("");
     assert!(conversation.order.is_some());
@@ -237,7 +240,7 @@ fn a_server_that_closes_resets_or_is_silent_is_421() {
         let outputs = conversation.harness.waits(60_000);
         conversation.record(&outputs);
     });
-    // No server listens, or the SYN gets no answer.
+    // All servers refuse the connection, or do not answer the SYN.
     let mut conversation = addressed();
     let received = conversation.received.len();
     let base = (conversation.base - ISN) as u32;
@@ -272,7 +275,7 @@ fn a_repeated_line_is_acknowledged_while_a_server_is_slow() {
         conversation.answers(answer);
     }
     assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT].concat());
-    // The agent retransmits the bytes that it has acknowledged, in the client's place.
+    // The agent retransmits the bytes that it has acknowledged, because the client no longer retransmits them.
     conversation.forwarded.truncate(conversation.forwarded.len() - RCPT.len());
     let outputs = conversation.harness.waits(200);
     conversation.record(&outputs);
@@ -310,7 +313,7 @@ fn client_resets_at_every_moment() {
 
 #[test]
 fn client_half_closes() {
-    // The client closes behind its last line: the server gets the FIN behind that line.
+    // The client closes after its last line: the server receives the FIN behind that line.
     let mut conversation = Conversation::new(SMTP);
     let all = [EHLO, MAIL, RCPT, "QUIT\r\n"].concat();
     let outputs = conversation.harness.client(0, conversation.received.len() as u32, ACK | PSH | FIN, all.as_bytes());
@@ -326,7 +329,7 @@ fn client_half_closes() {
         outputs.iter().any(|output| matches!(output, Output::Server { flags, .. } if flags & FIN != 0)),
         "{outputs:?}"
     );
-    // The client closes earlier: its lines are answered, and the connection ends.
+    // The client closes before the rules can decide: the agent answers its lines, and ends the connection.
     let mut conversation = Conversation::new(SMTP);
     let received = conversation.received.len();
     let outputs = conversation.harness.client(0, received as u32, ACK | PSH | FIN, b"NOOP\r\n");
@@ -348,7 +351,7 @@ fn a_lost_acknowledgement_of_the_handshake_does_not_silence_the_greeting() {
     assert_eq!(harness.waits(2_000), outputs);
     assert_eq!(harness.waits(600_000), []);
     assert_eq!(harness.engine.memory(), 0);
-    // A late ACK whose cookie is still valid.
+    // An ACK that arrives late is accepted if its cookie is still valid.
     let mut harness = Harness::new(SMTP);
     let outputs = harness.syn(&[], b"");
     harness.waits(20_000);
@@ -389,7 +392,7 @@ fn a_silent_client_is_sent_the_reason_of_its_end() {
     for (content, reply) in [(SMTP, "421 "), (IMAP, "* BYE "), (POP3, "-ERR ")] {
         let content = content.replacen('{', r#"{"limits": {"wait_s": 20}, "#, 1);
         let mut conversation = Conversation::new(&content);
-        // Each command has its own timeout.
+        // The timeout begins again with each command.
         conversation.harness.waits(15_000);
         conversation.sends(if content.contains("imap") { "a NOOP\r\n" } else { "NOOP\r\n" });
         let received = conversation.received.len();
@@ -479,7 +482,8 @@ fn imap_is_routed_by_the_user() {
     conversation.answers("+ OK\r\n");
     assert_eq!(conversation.forwarded(), "b LOGIN {3}\r\ntim secret\r\n");
     assert!(conversation.order.is_some());
-    // A server that refuses a command which the agent has accepted answers the client's command.
+    // If the server refuses a command that the agent has accepted, the client receives the server's answer as that to
+    // its own command.
     let mut conversation = Conversation::new(IMAP);
     conversation.sends("a AUTHENTICATE PLAIN\r\n");
     conversation.sends("AHRpbQBzZWNyZXQ=\r\n");

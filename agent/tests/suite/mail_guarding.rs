@@ -1,5 +1,5 @@
-//! Where a rule refuses, the agent stays in the dialogue with a mail server: the rules are evaluated for each login
-//! and each envelope.
+//! Tests of mail dialogues in which rules may refuse commands: the agent stays in the dialogue with the server, and the
+//! rules are evaluated for each login and each envelope.
 
 use crate::support::dialogue::Conversation;
 use crate::support::harness::Output;
@@ -18,7 +18,7 @@ const EHLO: &str = "EHLO client.example\r\n";
 const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 
-/// Exchanges lines of the client, each with the server's answer.
+/// Exchanges pairs of a client's line and the server's answer.
 fn converse(conversation: &mut Conversation, pairs: &[(&str, &str)]) {
     for (line, answer) in pairs {
         conversation.sends(line);
@@ -30,7 +30,7 @@ fn converse(conversation: &mut Conversation, pairs: &[(&str, &str)]) {
     }
 }
 
-/// Returns a client whose server has the envelope of a first mail.
+/// Returns a conversation in which the server has received the envelope of a first mail.
 fn mailing() -> Conversation {
     let mut conversation = Conversation::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
@@ -46,7 +46,7 @@ fn mailing() -> Conversation {
     conversation
 }
 
-/// Asserts that the client is refused, and that nothing of the refused line reaches the server.
+/// Asserts that the client is refused when it sends `line`, and that no byte of this line reaches the server.
 fn is_refused(conversation: &mut Conversation, line: &str, status: &str) {
     let (forwarded, received) = (conversation.forwarded().to_owned(), conversation.received.len());
     conversation.sends(line);
@@ -136,7 +136,7 @@ fn rules_check_each_login_of_imap() {
         "* BYE ",
     );
     is_refused(&mut logged(&[]), "b STARTTLS\r\n", "* BYE ");
-    // The user is known, so the data plane takes over.
+    // After a login that no rule refuses, the data plane takes over.
     let mut conversation = logged(&[("b LOGIN alice pw2\r\n", "b OK in\r\n")]);
     conversation.answers("");
     let order = conversation.order.expect("an order");
@@ -168,7 +168,7 @@ fn a_server_that_answers_everything_at_once() {
     is_refused(&mut conversation, "RCPT TO:<trap@a.example>\r\n", "550 ");
 }
 
-/// The agent stays in many dialogues: those that have been idle longest are closed to free memory.
+/// The agent stays in many dialogues. To free memory, it closes those that have been idle longest.
 #[test]
 fn silent_dialogues_share_the_budget() {
     let budget = crate::support::world::settings().budget;

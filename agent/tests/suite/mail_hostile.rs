@@ -1,5 +1,5 @@
-//! Whatever client and server of a mail protocol send, the client gets no answer of the server that was for the
-//! agent, and all memory is freed.
+//! Tests with random segments of a client and a server of a mail protocol: the client never receives an answer of the
+//! server to the agent, and all memory is freed.
 
 use crate::support::harness::{Harness, ISN, Output};
 use crate::support::play::{self, Play, pick_range};
@@ -20,20 +20,21 @@ const LINES: [&str; 7] = [
     "RCPT TO:<b@b>\r\n",
     "DATA\r\n",
 ];
-/// The server's greeting and answers: the first ones are not for the client, the later ones are.
+/// The server's greeting and answers. The client must not receive the first ones ("swallowed"), because the agent has
+/// answered these commands; it receives the later ones.
 const ANSWERS: &str =
     "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 
-/// What each side has sent and received.
+/// The bytes that the client and the server have sent and received.
 struct Mail {
     harness: Harness,
     rng: Rng,
     stream: Vec<u8>,
     sent: usize,
     received: Vec<u8>,
-    /// The next number that the server expects.
+    /// The next sequence number that the server expects.
     server: Seq,
-    /// Bytes of its answers that the server has sent.
+    /// The number of bytes of its answers that the server has sent.
     server_sent: usize,
     order: Option<Order>,
     spliced: usize,
@@ -114,7 +115,7 @@ fn play(seed: u64) -> usize {
     for _ in 0..80 {
         play.step();
     }
-    // Answers to a repeated MAIL may pass; answers to the greeting and to EHLO may not.
+    // The client may receive the answer to a repeated MAIL, but neither the server's greeting nor its answer to EHLO.
     let received = String::from_utf8_lossy(&play.received).into_owned();
     assert!(!received.contains("220 swallowed") && !received.contains("250-swallowed"), "seed {seed}: {received}");
     play::assert_ends(&mut play.harness, seed);

@@ -1,4 +1,5 @@
-//! Mails through real TCP stacks, over links that lose, repeat and reorder packets: every byte arrives once.
+//! Tests of mails between real TCP stacks, over links that lose, repeat and reorder packets: every byte arrives exactly
+//! once.
 
 use crate::support::world::{Links, Rng, World, streams};
 
@@ -7,7 +8,7 @@ const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": [
     {"name": "c", "match": {"rcpt_to": {"suffix": "@c.example"}}, "to": "c"}]}"#;
 const BY_THE_AGENT: &str = "220 [10.0.0.100] ESMTP\r\n250-OK\r\n250 PIPELINING\r\n250 2.1.0 OK\r\n";
 
-/// Returns all that a server answers to these lines; the receipt of a mail contains the mail's length.
+/// Returns all answers of a server to these lines. The receipt for a mail contains the mail's length.
 fn smtp(lines: &[u8]) -> Vec<u8> {
     let mut answers = b"220 ready\r\n".to_vec();
     let (mut rest, mut is_data, mut length) = (lines, false, 0);
@@ -32,7 +33,7 @@ fn smtp(lines: &[u8]) -> Vec<u8> {
     answers
 }
 
-/// Transfers one mail, with its parts at once or each after the answer to the former part.
+/// Transfers a mail. The client sends all parts at once, or each part after the answer to the previous one.
 fn mail(seed: u64) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };

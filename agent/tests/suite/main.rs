@@ -1,4 +1,4 @@
-//! The agent, driven by clients, servers, the switch and the controller.
+//! Tests of the agent with simulated clients, servers, switch and controller.
 
 mod budget;
 mod control;

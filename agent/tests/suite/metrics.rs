@@ -1,4 +1,4 @@
-//! The metrics that Prometheus scrapes.
+//! Tests of the metrics that the agent serves to Prometheus.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tonic::Request;
 const CONTENT: &str = r#"{"protocol": "http", "default": {"to": "all"},
     "rules": [{"name": "no", "match": {"path": "/admin"}, "refuse": 403}]}"#;
 
-/// Returns the answer to a scrape with this Accept header.
+/// Returns the answer to a scrape with the Accept header `accept`.
 async fn scrape(accept: &str) -> String {
     let shared = Arc::new(SharedState::default());
     let service = Service {
@@ -42,7 +42,8 @@ async fn scrape(accept: &str) -> String {
     answer
 }
 
-/// Returns the metric names behind a keyword; without a keyword, those of the samples.
+/// Returns the metric names in the lines that begin with a keyword (such as `# TYPE `). If the keyword is empty,
+/// returns the names in the samples.
 fn names<'t>(text: &'t str, keyword: &str) -> HashSet<&'t str> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(keyword));
     lines.filter_map(|line| line.split([' ', '{']).next().filter(|name| name.starts_with("sluice_"))).collect()

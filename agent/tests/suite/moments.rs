@@ -1,26 +1,28 @@
-//! Resets and keepalives at each step of a connection: before its request, within it, while a server is being
-//! connected, while it answers, and between two requests.
+//! Tests of resets, keepalives and unacceptable segments at each step of a connection: before the request, within the
+//! request, while the agent connects to a server, while the server answers, and between two requests.
 
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
 use crate::support::guess::{FACTS, guessing};
 use crate::support::harness::{Harness, ISN, Output, RULES, group};
 
-/// Each request is decided separately: the first is for group b, the second for group a.
+/// Two requests of a connection, about which the rules decide separately: the first is for group b, the second for
+/// group a.
 const FIRST: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND: &[u8] = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const HALF: usize = 20;
 
-/// A connection after some of its steps.
+/// A connection after some of the steps in `run_step`.
 struct Moment {
     harness: Harness,
-    /// Bytes that the client has sent, and received.
+    /// The number of bytes that the client has sent, and the number that it has received.
     sent: u32,
     received: u32,
-    /// The client's number at which the current server's connection begins; none before the server has answered.
+    /// The offset in the client's bytes at which the connection to the current server begins; none before the server
+    /// has accepted it.
     server: Option<u32>,
-    /// Bytes that this server has sent.
+    /// The number of bytes that the current server has sent.
     answered: u32,
 }
 
@@ -81,7 +83,7 @@ impl Moment {
         (at + 1..=MOMENTS).flat_map(|number| self.run_step(number)).collect()
     }
 
-    /// Asserts that nothing is left of the connection, and that no segment is sent for it any more.
+    /// Asserts that the agent has removed the connection, and sends no further segment for it.
     fn is_over(&mut self, at: usize) {
         assert_eq!((self.harness.engine.connections(), self.harness.engine.memory()), (0, 0), "moment {at}");
         let later = self.harness.waits(400_000);
@@ -102,7 +104,7 @@ fn a_client_resets_at_every_moment() {
     for at in 0..=MOMENTS {
         let mut moment = after(at);
         let outputs = moment.harness.client(moment.sent, moment.received, RST, b"");
-        // A server that was sent a SYN is reset as well, once.
+        // If the agent has sent a SYN to a server, it resets this server as well, once.
         assert_eq!(resets(&outputs), [0, usize::from(at >= 2)], "moment {at}: {outputs:?}");
         assert_eq!(outputs.len(), usize::from(at >= 2), "moment {at}: {outputs:?}");
         moment.is_over(at);
@@ -113,14 +115,15 @@ fn a_client_resets_at_every_moment() {
 fn a_server_resets_at_every_moment() {
     for at in 2..=MOMENTS {
         let mut moment = after(at);
-        // A server that was sent a SYN acknowledges only that.
+        // A server that has received only a SYN acknowledges only the SYN; any other server acknowledges all bytes of
+        // the client.
         let has = [moment.sent, 0, FIRST.len() as u32][[2, 7].iter().position(|&step| step == at).map_or(0, |n| n + 1)];
         let outputs = match moment.server {
             Some(_) => moment.harness.server(moment.answered, has, RST | ACK, b""),
             None => moment.harness.refuses_all(has),
         };
         if let Some(begin) = moment.server {
-            // The client gets the reset, in its own numbers.
+            // The agent forwards the server's reset to the client, with translated sequence numbers.
             let [Output::Client { seq, flags, .. }] = outputs[..] else { panic!("moment {at}: {outputs:?}") };
             let before = if begin == 0 { 0 } else { ANSWER.len() as u32 };
             assert_eq!((seq, flags & RST), (moment.harness.cookie + 1 + before + moment.answered, RST), "moment {at}");
@@ -136,32 +139,32 @@ fn a_server_resets_at_every_moment() {
     }
 }
 
-/// Segments that no host would send now: number and acknowledgement relative to each side's current ones, flags and
-/// data.
+/// Segments that no host sends in the current state. Each has a sequence number and an acknowledgement number, relative
+/// to the current numbers of the connection, and flags and data.
 const UNACCEPTABLE: [(u32, u32, u8, &[u8]); 14] = [
-    // Acknowledges bytes that were never sent.
+    // These segments acknowledge bytes that were never sent.
     (0, 100_000, ACK | FIN, b""),
     (0, 100_000, ACK | PSH, b"GET /admin HTTP/1.1\r\n\r\n"),
     (0, 100_000, ACK, b""),
     (0, u32::MAX / 2, ACK | PSH | FIN, b"x"),
-    // Older than any window.
+    // The acknowledgement number is older than any window allows.
     (0, u32::MAX - 40_000_000, ACK | PSH, b"x"),
-    // Beyond the window.
+    // The sequence number is beyond the window.
     (200_000_000, 0, ACK | FIN, b""),
     (200_000_000, 0, ACK | PSH, b"x"),
     (200_000_000, 0, RST | ACK, b""),
-    // Old.
+    // The bytes or the FIN were acknowledged before.
     (u32::MAX - 1000, 0, ACK | PSH, b"x"),
     (u32::MAX - 1000, 0, ACK | FIN, b""),
-    // Without an acknowledgement.
+    // These segments have no ACK flag.
     (0, 0, PSH | FIN, b"x"),
     (0, 0, 0, b""),
-    // A reset near the next number, and a new handshake.
+    // The last segments are a reset near the next number, and the SYN of a new handshake.
     (1, 0, RST | ACK, b""),
     (7, 0, SYN, b""),
 ];
 
-/// Returns whether the output is at most one challenge ACK.
+/// Returns whether the outputs are at most one challenge ACK.
 fn is_challenge(outputs: &[Output]) -> bool {
     outputs.len() <= 1 && outputs.iter().all(|output| output.flags() == ACK && output.data().is_empty())
 }
@@ -174,7 +177,7 @@ fn a_clients_segment_that_is_not_acceptable_changes_nothing_at_any_moment() {
             let mut moment = after(at);
             let (seq, received) = (moment.sent.wrapping_add(ahead), moment.received.wrapping_add(claimed));
             let outputs = moment.harness.client(seq, received, flags, data);
-            // Before its request a client has no connection: the agent only checks its cookie.
+            // Before the request, the agent stores no connection, and only checks the client's cookie.
             let is_expected = if at == 0 { moment.harness.engine.connections() == 0 } else { is_challenge(&outputs) };
             assert!(
                 is_expected || flags & SYN != 0 && at == 0,
@@ -210,7 +213,8 @@ fn half_a_request_and_a_fin_that_acknowledges_unsent_bytes() {
     assert!(matches!(outputs[..], [Output::Server { flags: SYN, .. }]), "{outputs:?}");
 }
 
-/// Two hosts that reject each other's acknowledgements would answer each other forever.
+/// The agent answers unacceptable ACKs of a host at most twice a second. Otherwise two hosts that reject each other's
+/// ACKs would answer each other forever.
 #[test]
 fn acknowledgements_that_are_not_acceptable_are_answered_twice_a_second() {
     for at in [1, 4] {
@@ -227,9 +231,9 @@ fn acknowledgements_that_are_not_acceptable_are_answered_twice_a_second() {
     }
 }
 
-/// A keepalive has no byte, or one that was sent before (RFC 9293, section 3.8.4). It is sent whenever all bytes of
-/// the client are acknowledged; otherwise the client retransmits instead. The side that has the bytes acknowledges
-/// them; nothing reaches a server twice.
+/// A keepalive contains no byte, or a single byte that was sent before (RFC 9293, section 3.8.4). A client sends
+/// keepalives only if all of its bytes are acknowledged; otherwise it retransmits. The agent or the server answers,
+/// whichever has acknowledged the bytes, and no byte reaches a server twice.
 #[test]
 fn a_client_sends_a_keepalive_at_every_moment() {
     for at in [0, 1, 4, 5, 6, 9] {
@@ -247,7 +251,7 @@ fn a_client_sends_a_keepalive_at_every_moment() {
                     );
                     assert_eq!(*ack, ISN + 1 + moment.sent, "moment {at}");
                 }
-                // The server answers in the agent's place.
+                // The agent forwards the keepalive, so that the server answers it.
                 [Output::Server { seq, flags: ACK, data, .. }] => {
                     assert!(moment.server.is_some(), "moment {at}");
                     assert_eq!((*seq, data.len()), (ISN + moment.sent, 0), "moment {at}: {outputs:?}");
@@ -286,7 +290,8 @@ fn a_client_resets_a_guessed_connection_at_every_moment() {
         }
         let sent = [0, HALF, get.len()][at] as u32;
         let outputs = harness.guessed_with(FACTS, sent, 0, RST, b"");
-        // Before the agent takes part, the data plane itself forwards the client's reset.
+        // Before the agent has received a segment of the connection, the data plane itself forwards the client's reset
+        // to the server.
         let resets = outputs.iter().filter(|output| matches!(output, Output::Server { flags: RST, .. })).count();
         assert_eq!(resets, usize::from(at > 0), "moment {at}: {outputs:?}");
         assert!(outputs.iter().all(|output| !matches!(output, Output::Server { to, .. } if *to == group(3))));

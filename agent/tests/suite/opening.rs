@@ -1,4 +1,5 @@
-//! Connections that the agent opens to servers: refused, unanswered, or answered by an earlier connection.
+//! Tests of connections that the agent opens to servers: a server refuses, does not answer, or answers for an earlier
+//! connection.
 
 use sluice_agent::Frames;
 use sluice_agent::seq::Seq;
@@ -37,7 +38,7 @@ fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
         let [Output::Server { to, seq, flags: RST, .. }, rest @ ..] = &outputs[..] else { panic!("{outputs:?}") };
         assert_eq!((*to, *seq), (group(1), ISN + 1), "the refusing server is left");
         assert!(is_syn_to(rest, 0, 1), "{outputs:?}");
-        // A server that does not answer gets as many SYNs as the first one.
+        // After a refusal, the agent repeats an unanswered SYN to the next server in the same way as to the first.
         assert!(is_syn_to(&harness.waits(250), 0, 1));
     }
     let outputs = harness.opens(0, Some(7));
@@ -45,7 +46,7 @@ fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
     assert_eq!((harness.refused(), harness.service.groups[0].failed.get()), (vec![], 3));
 }
 
-/// Only a reset that acknowledges the SYN exactly is an answer to it.
+/// A forged reset does not count as a refusal: only a reset that acknowledges exactly the SYN answers it.
 #[test]
 fn a_forged_refusal_is_none() {
     let mut harness = connected();
@@ -56,7 +57,7 @@ fn a_forged_refusal_is_none() {
     assert!(harness.opens(0, Some(7)).iter().any(|output| output.data() == GET));
 }
 
-/// The data plane selects the server by the attempt's number.
+/// Each SYN carries the number of its attempt as IPv4 identification, by which the data plane selects another server.
 #[test]
 fn each_attempt_has_its_number() {
     let mut harness = connected();
@@ -105,11 +106,12 @@ fn a_stale_connection_of_the_server_is_reset_and_the_syn_repeated() {
         panic!("{outputs:?}")
     };
     assert_eq!(seq, ISN + 1 + 777);
-    // The agent resets it only once: a late segment of the earlier connection does not free the new one's slot.
+    // The agent resets the earlier connection only once. A late segment of this connection does not cause a reset,
+    // which would free the slot of the new connection.
     assert_eq!(harness.server(5000, 777, ACK, b""), []);
     let outputs = harness.opens(0, Some(7));
     assert!(outputs.iter().any(|output| output.data() == GET), "{outputs:?}");
-    // The server is the same host: its new numbers begin among those of the earlier connection.
+    // The server is the same host, and its new sequence numbers are in the range of the earlier connection.
     assert_eq!(harness.server(2000, 0, ACK | PSH, OK), []);
     let outputs = harness.server(0, GET.len() as u32, ACK | PSH, OK);
     assert!(outputs.iter().any(|output| output.data() == OK), "{outputs:?}");

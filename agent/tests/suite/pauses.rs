@@ -1,4 +1,5 @@
-//! An agent that was stopped gives up no client or server because of the time in which it did not run.
+//! Tests of an agent that the operating system stops for some time: no timeout of a client or server expires because of
+//! the pause.
 
 use sluice_agent::clock::Clock;
 use sluice_agent::wire::flags::SYN;
@@ -7,7 +8,7 @@ use crate::support::harness::{GET, Harness, MS, Output, RULES};
 
 const SECONDS: u64 = 1000 * MS;
 
-/// An agent that reads its clock as the program's main loop does.
+/// An agent that reads its clock in the same way as the main loop of the program, and that can be stopped.
 struct Stopped {
     harness: Harness,
     clock: Clock,
@@ -23,8 +24,8 @@ impl Stopped {
         Stopped { harness, clock, elapsed }
     }
 
-    /// Returns the outputs while the agent runs, or when it runs again: expired timers are handled before unread
-    /// segments.
+    /// Lets `time` nanoseconds pass while the agent runs or is stopped, and returns its outputs. An agent that runs
+    /// again processes expired timers before unread segments.
     fn run(&mut self, time: u64, is_stopped: bool) -> Vec<Output> {
         let mut outputs = Vec::new();
         let step = if is_stopped { time } else { 100 * MS };
@@ -57,7 +58,7 @@ fn a_server_that_answered_during_the_pause_is_not_given_up() {
     for is_stopped in [false, true] {
         let mut agent = Stopped::new();
         agent.harness.data(0, GET);
-        // All SYNs but the last were sent.
+        // Within 2 s, the agent has sent all SYNs except the last.
         agent.run(2 * SECONDS, false);
         agent.run(5 * SECONDS, is_stopped);
         let outputs = agent.harness.opens(0, Some(7));
@@ -79,7 +80,7 @@ fn an_order_confirmed_during_the_pause_has_not_failed() {
     assert_eq!((counters.spliced.get(), counters.orders_failed.get()), (1, 0));
 }
 
-/// The time of cookies, which all agents share, goes on while an agent is stopped.
+/// The time in cookies, which all agents share, continues while an agent is stopped.
 #[test]
 fn cookies_age_while_the_agent_stands_still() {
     let (before, mut other) = (Stopped::new(), Stopped::new());

@@ -1,5 +1,5 @@
-//! The abilities that agents announce to clients on behalf of servers: learned from SYN-ACKs, shared by agents, and
-//! forgotten with the servers or after a while.
+//! Tests of the abilities (MSS, window, SACK) that agents announce to clients on behalf of servers. Agents learn them
+//! from SYN-ACKs, share them, and discard them after some time or when the servers change.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::support::switch::{AGENT_MAC, SWITCH_MAC};
 
 const ALL: SynOptions = SynOptions { mss: Some(1460), scale: Some(9), sack: true };
 
-/// Returns the window and options of the SYN-ACK to a client.
+/// Returns the window and options of the SYN-ACK with which the agent answers a client's SYN.
 fn answered(harness: &mut Harness, syn_options: SynOptions) -> (u16, SynOptions) {
     harness.client.set_port(harness.client.port() + 1);
     let (options, length) = syn_options.write();
@@ -30,7 +30,7 @@ fn answered(harness: &mut Harness, syn_options: SynOptions) -> (u16, SynOptions)
     (segment.window(), segment.syn_options())
 }
 
-/// Connects to a server that answers with this window and these options.
+/// Connects a client to a server whose SYN-ACK has this window and these options.
 fn serves(harness: &mut Harness, window: u16, options: SynOptions) -> Vec<Output> {
     answered(harness, ALL);
     harness.data(0, GET);
@@ -40,7 +40,7 @@ fn serves(harness: &mut Harness, window: u16, options: SynOptions) -> Vec<Output
     harness.sends(head, &options[..length], b"")
 }
 
-/// Reconfigures the agent: group `a` has these servers from now on.
+/// Changes the agent's configuration so that group `a` consists of these servers.
 fn has_servers(harness: &mut Harness, servers: &[u16]) {
     let mut service = Arc::into_inner(crate::support::harness::service(RULES)).unwrap();
     service.groups[0].servers = servers.to_vec();
@@ -49,7 +49,7 @@ fn has_servers(harness: &mut Harness, servers: &[u16]) {
     harness.engine.configure(harness.now, Configuration { services, generation: 2, key: [7; 16], former_key: None });
 }
 
-/// Returns what a client is offered: window, MSS, and whether it may send SACK.
+/// Returns what the agent offers a client: window, MSS, and whether SACK is permitted.
 fn offered(harness: &mut Harness) -> (u16, u16, bool) {
     let (window, syn_options) = answered(harness, ALL);
     assert_eq!(syn_options.scale, Some(SCALE));
@@ -63,7 +63,7 @@ fn a_closed_window_of_a_server_is_not_the_services() {
     let mut harness = Harness::new(RULES);
     serves(&mut harness, 0, ALL);
     assert_eq!(offered(&mut harness), (65_535, 1460, true));
-    // The window behind the handshake is open as well.
+    // The window that the agent announces after the handshake is open as well.
     let outputs = harness.client(u32::MAX, 0, ACK, b"");
     assert!(matches!(outputs[..], [Output::Client { window: 511, .. }]), "{outputs:?}");
     assert_eq!(harness.engine.learned(harness.now)[0].learned.window, None);
@@ -131,19 +131,20 @@ fn what_other_agents_have_learned_counts() {
     harness.engine.share(harness.now, shared(&[5, 3]));
     assert_eq!(offered(&mut harness), (9000, 1000, false));
     assert_eq!(harness.engine.learned(harness.now), [], "it is not handed back as its own");
-    // Each call replaces the previous one; a call about other servers changes nothing.
+    // Each message of the controller replaces the previous one. A message about other servers than the current ones is
+    // ignored.
     for message in [vec![], shared(&[5]), shared(&[3, 4])] {
         harness.engine.share(harness.now, shared(&[3, 5]));
         harness.engine.share(harness.now, message);
         assert_eq!(offered(&mut harness), (65_535, 1460, true));
     }
-    // A controller that has stopped repeats nothing.
+    // If the controller has stopped and repeats nothing, the shared abilities expire.
     harness.engine.share(harness.now, shared(&[3, 5]));
     harness.waits(2 * HALF_LIFE / 1_000_000 - 1);
     assert_eq!(offered(&mut harness), (9000, 1000, false));
     harness.waits(2);
     assert_eq!(offered(&mut harness), (65_535, 1460, true));
-    // A window of 0 counts for no server.
+    // A window of 0 is ignored.
     let closed = Learned { window: Some(0), ..Learned::default() };
     harness.engine.share(harness.now, vec![GroupReport { group: group(1), servers: vec![3, 5], learned: closed }]);
     assert_eq!(offered(&mut harness), (65_535, 1460, true));

@@ -1,4 +1,4 @@
-//! How the agent reads a request: in any pieces, truncated, ambiguous, refused, or by another agent.
+//! Tests of how the agent reads a request: in pieces, truncated, ambiguous, refused, or begun at another agent.
 
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::SegmentHeader;
@@ -11,7 +11,7 @@ use crate::support::harness::{
 #[test]
 fn syn_with_options_30_34_254_and_data() {
     let mut harness = Harness::new(RULES);
-    // MPTCP, TCP Fast Open with a cookie, an experimental option, and timestamps.
+    // The options are MPTCP, TCP Fast Open with a cookie, an experimental option, and timestamps.
     let mut options = vec![30, 4, 0, 1, 34, 6, 1, 2, 3, 4, 254, 4, 9, 9, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0];
     options.extend([2, 4, 5, 180, 4, 2, 3, 3, 9, 0]);
     options.resize(36, 0);
@@ -32,7 +32,7 @@ fn a_request_split_at_every_byte() {
             let (first, second) = post.split_at(at);
             let mut outputs = Vec::new();
             if is_reversed {
-                // Without its first byte, the agent cannot check the cookie.
+                // Without the first byte of the request, the agent cannot check the cookie.
                 assert_eq!(harness.data(at as u32, second), []);
                 outputs.extend(harness.data(0, first));
                 outputs.extend(harness.data(at as u32, second));
@@ -52,11 +52,11 @@ fn a_request_split_at_every_byte() {
 fn one_byte_in_ten_seconds_is_408_and_others_do_not_wait() {
     let mut harness = connected();
     assert_eq!(harness.data(0, b"G"), []);
-    // The client may send more only after this ACK.
+    // The agent acknowledges the first byte after 10 ms, because a client may wait for this ACK before it sends more.
     let outputs = harness.waits(10);
     assert!(matches!(outputs[..], [Output::Client { ack, flags: ACK, .. }] if ack == ISN + 2), "{outputs:?}");
     assert_eq!(harness.engine.waiting(), 1);
-    // Meanwhile, another client's request is forwarded.
+    // While this request is incomplete, another client's request is forwarded.
     let slow = (harness.client, harness.cookie);
     harness.client = "10.0.1.2:4711".parse().unwrap();
     harness.shake();
@@ -141,7 +141,7 @@ fn an_ambiguous_body_is_refused() {
     ] {
         let mut harness = Harness::new(rules);
         harness.handshake();
-        // In Latin-1, a no-break space is a byte that begins no UTF-8 character.
+        // In Latin-1, a no-break space is a byte with which no UTF-8 character begins.
         let body: Vec<u8> = body.chars().map(|character| u8::try_from(character).unwrap()).collect();
         let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: {media}{parameters}");
         let head = format!("{head}\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -160,7 +160,7 @@ fn a_refusal_is_repeated_until_the_client_has_it() {
     assert!(is_answer(&outputs, "403"), "{outputs:?}");
     let length = outputs[0].data().len() as u32;
     assert_eq!(harness.waits(250), outputs);
-    // The client acknowledges, and closes its side.
+    // The client acknowledges the error, and closes its side of the connection.
     assert_eq!(harness.client(get.len() as u32, length + 1, ACK, b""), []);
     let last = harness.client(get.len() as u32, length + 1, ACK | FIN, b"");
     assert!(matches!(last[..], [Output::Client { ack, .. }] if ack == ISN + 2 + get.len() as u32), "{last:?}");
@@ -182,7 +182,7 @@ fn expect_100_continue_with_a_rule_on_the_body() {
     assert!(is_syn_to(&outputs, 0, 3), "{outputs:?}");
     harness.opens(0, Some(7));
     let outputs = harness.server(0, (head.len() + body.len()) as u32, ACK, b"");
-    // The delta accounts for the agent's own bytes.
+    // The delta accounts for the bytes that the agent itself has sent to the client.
     assert_eq!(order(&outputs).delta, (harness.cookie + answered - SERVER_ISN) as u32);
 }
 
@@ -208,7 +208,7 @@ fn another_agent_with_the_key_takes_a_request() {
     third_agent.cookie = first.cookie + 1;
     assert_eq!(third_agent.data(0, GET), []);
     assert_eq!(third_agent.data(0, GET), []);
-    // A client that repeats its data is reset: there is no such connection.
+    // A client that repeats its data is reset, because this agent has no such connection.
     assert!(matches!(third_agent.data(0, GET)[..], [Output::Client { flags: RST, .. }]));
     assert_eq!(third_agent.service.counters.lost.get(), 1);
     assert_eq!(third_agent.engine.connections(), 0);

@@ -1,5 +1,5 @@
-//! Signals that leave the agent running. The test runs the binary in a network namespace of its own; that needs root,
-//! and without it the test prints so and passes.
+//! Tests of signals after which the agent continues to run. The test runs the binary in a network namespace of its own,
+//! which requires root. Without root, the test prints a note and passes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;

@@ -1,5 +1,5 @@
-//! From the decision about a request to the splice: the order, and the segments that pass through the agent
-//! meanwhile.
+//! Tests of the time from the decision about a request to the splice: the splice order, and the segments that the agent
+//! translates before the data plane takes over.
 
 use sluice_agent::order::{Remember, Status};
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
@@ -11,7 +11,7 @@ fn a_request_in_one_segment_is_not_acknowledged() {
     let mut harness = connected();
     let outputs = harness.data(0, GET);
     assert!(is_syn_to(&outputs, 0, 1), "{outputs:?}");
-    // The client repeats its request meanwhile, and gets no answer.
+    // The client repeats its request before a server has accepted the connection, and the agent does not answer.
     assert_eq!(harness.data(0, GET), []);
     let outputs = harness.opens(0, Some(7));
     let order = order(&outputs[..1]);
@@ -40,7 +40,7 @@ fn an_order_is_repeated_until_it_is_confirmed() {
     assert_eq!(harness.waits(1), [Output::Order(order)]);
     assert_eq!(harness.waits(39), []);
     assert_eq!(harness.waits(1), [Output::Order(order)]);
-    // Meanwhile the agent translates.
+    // Until the order is confirmed, the agent translates.
     let outputs = harness.server(0, GET.len() as u32, ACK | PSH, b"HTTP/1.1 200 OK\r\n");
     let [Output::Client { seq, ack, window, data, .. }] = &outputs[..] else { panic!("{outputs:?}") };
     assert_eq!((*seq, *ack, *window), (harness.cookie + 1, ISN + 1 + GET.len() as u32, 500));
@@ -69,7 +69,7 @@ fn client_half_closes_with_its_request() {
     assert!(is_syn_to(&outputs, 0, 1), "{outputs:?}");
     let outputs = harness.opens(0, Some(7));
     assert_eq!((outputs[1].data(), outputs[1].flags()), (GET, ACK | PSH | FIN));
-    // A FIN behind the request, before the confirmation, is passed on as well.
+    // A FIN that arrives behind the request, before the order is confirmed, is forwarded as well.
     let mut harness = connected();
     harness.data(0, GET);
     harness.opens(0, Some(7));
@@ -92,11 +92,13 @@ fn what_the_agent_owns_it_repeats_in_place_of_the_client() {
         outputs.iter().any(|output| matches!(output, Output::Client { ack, .. } if *ack == ISN + 5001)),
         "{outputs:?}"
     );
-    // The request is forwarded, but the connection not spliced: the server has not acknowledged the request yet.
+    // The agent forwards the request, but sends no splice order, because the server has not acknowledged the request
+    // yet.
     let outputs = harness.opens(0, Some(7));
     assert!(!outputs.iter().any(|output| matches!(output, Output::Order(_))), "{outputs:?}");
     assert_eq!(outputs.iter().flat_map(|output| output.data().to_vec()).collect::<Vec<_>>(), post);
-    // Segment 2 of 4 is lost: three duplicate ACKs, one segment is retransmitted, and the client gets nothing.
+    // Segment 2 of 4 is lost. After three duplicate ACKs, the agent retransmits this segment, and sends nothing to the
+    // client.
     assert_eq!(harness.server(0, 1460, ACK, b""), []);
     assert_eq!(harness.server(0, 1460, ACK, b""), []);
     assert_eq!(harness.server(0, 1460, ACK, b""), []);
@@ -108,7 +110,8 @@ fn what_the_agent_owns_it_repeats_in_place_of_the_client() {
     assert_eq!(harness.waits(5), []);
 }
 
-/// A client may wait until all that it has sent is acknowledged before it sends its last, shorter segment.
+/// The agent acknowledges a long request without delay: a client may wait for the ACK of all earlier bytes before it
+/// sends its last, shorter segment.
 #[test]
 fn the_last_bytes_of_a_long_request_are_not_waited_for() {
     let mut harness = connected();

@@ -1,5 +1,5 @@
-//! Clients and servers with real TCP stacks, over links that lose, repeat and reorder packets: every byte arrives
-//! where it belongs.
+//! Tests of clients and servers with real TCP stacks, over links that lose, repeat and reorder packets: every byte
+//! arrives at the right host.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,8 @@ fn a_request_in_one_segment() {
     assert_eq!(world.clients[0].received, expected);
     assert_eq!(world.switch.orders, 1);
     assert_eq!(world.engine.connections(), 0, "the agent has forgotten it");
-    // The agent has received the SYN, its ACK, the request, and the server's SYN-ACK.
+    // The agent has received four packets: the client's SYN, the ACK of the handshake, the request, and the server's
+    // SYN-ACK.
     assert_eq!(world.at_agent, 4);
     assert_eq!(world.engine.memory(), 0);
 }
@@ -35,13 +36,14 @@ fn a_long_request_that_rules_read_completely() {
     assert_eq!((world.switch.orders, world.engine.connections()), (1, 0));
 }
 
-/// Runs one connection with one request over links that lose, repeat and delay packets.
+/// Runs a connection with a single request over links that lose, repeat and delay packets.
 fn transfer(seed: u64) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };
     let build = |rng: &mut Rng, buffer: [usize; 3]| (buffer[rng.below(3) as usize], 1500 - 40 * rng.below(12) as usize);
     let client = build(&mut rng, [4096, 30_000, 400_000]);
-    // Servers have at least the window that clients are offered at first: smoltcp waits forever if it shrinks.
+    // A server's window is at least the window that the agent first offers to clients, because smoltcp waits forever if
+    // a window shrinks.
     let servers = [(); 3].map(|()| build(&mut rng, [65_535, 100_000, 2_000_000]));
     let mut world = World::new(seed, links, client, &servers);
     let group = rng.below(3) as usize;
@@ -71,7 +73,7 @@ fn every_byte_arrives_where_it_is_meant_to() {
     (0..100).for_each(transfer);
 }
 
-/// Runs a connection whose requests are for different groups, one after the other or all at once.
+/// Runs a connection whose requests are for different groups, sent one after the other or all at once.
 fn exchange(seed: u64, is_pipelined: bool) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(3), repeated: rng.below(5), delayed: rng.below(10) };

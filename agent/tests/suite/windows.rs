@@ -1,11 +1,12 @@
-//! Windows of both sides as the agent passes them on: shifted, closed, and opened late.
+//! Tests of how the agent forwards the windows of client and server: shifted, closed, and opened late.
 
 use sluice_agent::wire::flags::{ACK, RST, SYN};
 use sluice_agent::wire::{SegmentHeader, SynOptions};
 
 use crate::support::harness::{EACH, GET, Harness, ISN, Output, RULES, SERVER_ISN, connected, order};
 
-/// Sends a request to a server whose SYN-ACK has a window of 0, as from a SYNPROXY.
+/// Returns a connection whose request waits in the agent: the server's SYN-ACK has a window of 0, as that of a SYNPROXY
+/// does.
 fn blocked_request(get: &[u8]) -> Harness {
     let mut harness = connected();
     harness.data(0, get);
@@ -31,7 +32,7 @@ fn forwarded(outputs: &[Output]) -> &[u8] {
 fn a_request_waits_in_the_agent_for_the_servers_window() {
     for get in [GET, EACH] {
         let mut harness = blocked_request(get);
-        // The client need not retransmit; if it does, it is sent an ACK.
+        // The client need not retransmit its request; if it does, the agent answers by an ACK.
         let outputs = harness.data(0, get);
         assert!(matches!(outputs[..], [Output::Client { flags: ACK, .. }]), "{outputs:?}");
         let outputs = harness.server(0, 0, ACK, b"");
@@ -64,7 +65,7 @@ fn a_window_that_never_opens_ends_the_connection() {
 
 #[test]
 fn windows_of_servers_with_other_scales() {
-    // The client was offered a scale of 7.
+    // The agent has offered the client a window scale of 7.
     for (scale, field, passed_on) in
         [(Some(10), 500, 4000), (Some(10), 60_000, 65_535), (Some(3), 5, 1), (Some(3), 0, 0), (None, 640, 5)]
     {
@@ -81,7 +82,7 @@ fn windows_of_servers_with_other_scales() {
             window: field,
         };
         let outputs = harness.sends(head, &[], b"");
-        let room = 768; // of the agent, shifted as well: no larger window is passed on while it has the turn
+        let room = 768; // the agent's buffer as a window field: while the agent forwards, it announces no larger window
         assert!(
             matches!(outputs[..], [Output::Client { window, .. }] if window == passed_on.min(room)),
             "{scale:?}: {outputs:?}"
@@ -89,8 +90,8 @@ fn windows_of_servers_with_other_scales() {
     }
 }
 
-/// The client scales its windows, because the agent has offered it a scale; a server that does not scale reads them
-/// unshifted.
+/// The client scales its windows, because the agent has offered it a scale; a server that does not scale reads the
+/// window field unshifted. So the agent shifts the field.
 #[test]
 fn windows_of_clients_toward_servers_that_do_not_scale() {
     for (client_scale, scale, field, passed_on) in [

@@ -1,12 +1,12 @@
-//! The XML declaration (XML 1.0, section 2.8 and production 80): the only processing instruction that changes how a
-//! document is read.
+//! The XML declaration (XML 1.0, section 2.8 and production 80): the only processing instruction that changes how
+//! parsers decode a document.
 
 use super::xml::is_white;
 use crate::charset::Charset;
 
 /// Returns the character set that a processing instruction declares. `instruction` is its text without angle brackets
-/// and question marks, such as `xml version="1.0" encoding="..."`. A malformed declaration, or one of another version
-/// than 1.0, gives `Charset::Other`: XML 1.1 has other line ends (its section 2.11), which change names and values.
+/// and question marks, such as `xml version="1.0" encoding="..."`. For a malformed declaration, or a version other than
+/// 1.0, returns `Charset::Other`: XML 1.1 has other line ends (section 2.11 of XML 1.1), which change names and values.
 pub(super) fn declared(instruction: &[u8]) -> Charset {
     let Some((target, rest)) = instruction.split_at_checked(3) else { return Charset::Utf8 };
     if !target.eq_ignore_ascii_case(b"xml") || rest.first().is_some_and(|&byte| !is_white(byte)) {
@@ -15,7 +15,7 @@ pub(super) fn declared(instruction: &[u8]) -> Charset {
     charset(rest).unwrap_or(Charset::Other)
 }
 
-/// Returns the declared character set; none when the declaration is malformed.
+/// Returns the declared character set; none if the declaration is malformed.
 fn charset(mut rest: &[u8]) -> Option<Charset> {
     let mut declared_charset = None;
     loop {

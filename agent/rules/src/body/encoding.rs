@@ -1,17 +1,18 @@
-//! Finds up to which byte rules and servers read a document in the same way. Three things name its character set: the
-//! media type, an XML declaration, and the bytes themselves.
+//! Finds up to which byte rules and servers decode a document in the same way. The character set depends on the media
+//! type, on an XML declaration, and on the bytes themselves.
 
 use super::utf8::{Utf8, ValidPrefix};
 use crate::charset::Charset;
 
 #[derive(Debug)]
 pub(super) struct Encoding {
-    /// Of the character sets named so far, the one that the parsers understand least.
+    /// The class of the document's character set. If several character sets were named, the greatest class counts: the
+    /// class that the parsers understand least.
     pub(super) charset: Charset,
     utf8: Utf8,
-    /// All bytes that were parsed are ASCII, which UTF-8 and single-byte character sets decode alike.
+    /// Whether all bytes parsed so far are ASCII, which UTF-8 and single-byte character sets decode alike.
     is_ascii: bool,
-    /// All following bytes are unreadable.
+    /// Whether all following bytes are unreadable.
     is_faulty: bool,
 }
 
@@ -20,9 +21,9 @@ impl Encoding {
         Encoding { charset, utf8: Utf8::default(), is_ascii: true, is_faulty: charset == Charset::Other }
     }
 
-    /// Returns the number of bytes before the first one that rules and a server may read differently; that byte and
-    /// all after it are unreadable. A NUL is such a byte: XML contains none, and in UTF-16 every ASCII character
-    /// contains one.
+    /// Returns the number of bytes before the first byte that rules and a server may decode differently. This byte and
+    /// all later bytes are unreadable. A NUL is such a byte, because XML contains none, and in UTF-16 every ASCII
+    /// character contains one.
     pub(super) fn readable(&mut self, bytes: &[u8]) -> usize {
         if self.is_faulty {
             return 0;
@@ -38,12 +39,12 @@ impl Encoding {
         valid.length
     }
 
-    /// Records that these bytes were parsed before a declaration.
+    /// Records bytes that were parsed before an XML declaration.
     pub(super) fn pass(&mut self, bytes: &[u8]) {
         self.is_ascii &= bytes.is_ascii();
     }
 
-    /// Takes the character set of an XML declaration. If `charset` changes, the caller has to call `readable` again
+    /// Applies the character set of an XML declaration. If `charset` changes, the caller has to call `readable` again
     /// for the bytes behind the declaration.
     pub(super) fn declare(&mut self, declared: Charset) {
         if declared > self.charset {

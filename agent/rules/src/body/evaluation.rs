@@ -1,4 +1,4 @@
-//! Evaluates the rules on the values of a body while it is parsed, and reports whether to parse on.
+//! Evaluates the rules on the values of a body while it is parsed, and reports whether the parser has to continue.
 
 use std::ops::ControlFlow;
 
@@ -7,32 +7,34 @@ use crate::field::FieldId;
 use crate::http::Fault;
 use crate::ruleset::{Action, RuleSet};
 
-/// The rules' outcome for a request by its body, or the fault of the body.
+/// The rules' outcome for a request with a body, or the fault that the body has.
 pub(crate) type BodyOutcome = Result<Outcome, Fault>;
 
-/// Whether to parse on (continue), or the final result (break): the rules have decided, or the body is at fault.
+/// `Continue` if the parser has to read further bytes; `Break` with the final result if the rules have decided, or if
+/// the body has a fault.
 pub(crate) type Flow = ControlFlow<BodyOutcome>;
 
-/// The body may contain a value that a refusing rule matches, in a form that this crate does not parse.
+/// The fault of a body in a form that this crate does not parse. The body may contain a value that a refusing rule
+/// matches.
 pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
-/// The memory for the values of a body may be this many times `limits.body`: bookkeeping makes short values, and
-/// values that several paths select, larger than their text.
+/// The memory for a body's values may be this many times `limits.body`. Short values need more memory than their text
+/// for bookkeeping, and a value that several paths select is stored several times.
 const MEMORY_FACTOR: usize = 4;
 
-/// The rules, and their evaluation on one request so far.
+/// The rules, and the state of their evaluation on a request.
 #[derive(Debug)]
 pub(crate) struct BodyEvaluation<'r> {
     pub rules: &'r RuleSet,
     pub state: &'r mut Evaluation,
-    /// A route is returned only at the end of the body, because a later duplicate name may show that two readers read
+    /// Whether a route is returned only at the end of the body. A later duplicate name may show that two parsers read
     /// the body differently.
     pub reads_to_end: bool,
 }
 
 impl BodyEvaluation<'_> {
-    /// Evaluates the rules on one more value. Treats a body whose values take too much memory like one above its
-    /// limit.
+    /// Evaluates the rules on a further value. If the values need too much memory, the body is treated like a body
+    /// above its size limit.
     pub(super) fn observe(&mut self, field: FieldId, value: &[u8]) -> Flow {
         self.state.observe(self.rules, field, value);
         self.decided()?;
@@ -42,7 +44,7 @@ impl BodyEvaluation<'_> {
         Flow::Continue(())
     }
 
-    /// Ends the parsing of a body that is too large.
+    /// Returns the outcome for a body that is too large to be parsed to its end.
     pub(crate) fn give_up(&mut self) -> BodyOutcome {
         const TOO_LARGE: Fault = Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" };
         if self.reads_to_end && self.state.outcome(self.rules).is_some() {
@@ -51,7 +53,8 @@ impl BodyEvaluation<'_> {
         self.state.give_up(self.rules).ok_or(TOO_LARGE)
     }
 
-    /// Ends the parsing of a document whose remaining bytes a server may read differently, if a rule may refuse it.
+    /// Ends the parsing of a document if a rule may still refuse it, because a server may decode its remaining bytes
+    /// differently.
     pub(super) fn stop_if_refusable(&mut self) -> Flow {
         match self.state.clone().give_up(self.rules) {
             Some(_) => Flow::Continue(()),
@@ -78,7 +81,7 @@ pub(super) fn refuse(why: &'static str) -> Flow {
     Flow::Break(Err(Fault { status: 400, why }))
 }
 
-/// Turns a break of the flow into an error, for `?`.
+/// Converts a `Break` to an error, so that callers can use `?`.
 pub(super) fn as_result(flow: Flow) -> Result<(), Flow> {
     if flow.is_break() { Err(flow) } else { Ok(()) }
 }

@@ -15,15 +15,15 @@ pub(crate) struct Form {
     /// The field of the current value, if a rule has a condition on it.
     field: Option<FieldId>,
     value: Vec<u8>,
-    /// The first bytes of an escape (`%4`) whose remainder comes with the next piece.
+    /// The first bytes of an escape (`%4`) whose remaining bytes are in the next piece of the body.
     carry: Vec<u8>,
     document: Document,
 }
 
-/// Whether the current value is an XML document.
+/// What is known about whether the current value is an XML document.
 #[derive(Debug)]
 enum Document {
-    /// The first bytes of the value, which may turn out to be an XML document.
+    /// The first bytes of the value, which do not show yet whether the value is an XML document.
     Unknown(Vec<u8>),
     Xml(Box<Xml>),
     None,
@@ -63,7 +63,7 @@ impl Form {
         self.finish(evaluation)
     }
 
-    /// Handles the end of a name.
+    /// Processes a name that has just ended.
     fn begin(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
         let mut name = Vec::new();
         decode_form(&self.name, &mut name);
@@ -76,7 +76,8 @@ impl Form {
         Flow::Continue(())
     }
 
-    /// Checks a name or value that rules compare: in a character set other than UTF-8, only ASCII is understood.
+    /// Checks the characters of a name or value that rules compare: in a character set other than UTF-8, the parser
+    /// understands only ASCII.
     fn check(&self, text: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
         if self.charset == Charset::Utf8 || text.is_ascii() {
             Flow::Continue(())
@@ -85,7 +86,7 @@ impl Form {
         }
     }
 
-    /// Handles the end of a name and its value, or of a name without a value.
+    /// Processes a name and its value, or a name without a value, that has just ended.
     fn finish(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
         if !self.in_value && !self.name.is_empty() {
             self.begin(evaluation)?;
@@ -98,7 +99,7 @@ impl Form {
         Flow::Continue(())
     }
 
-    /// Takes a piece of a value; an incomplete escape at its end waits for the next piece.
+    /// Processes a piece of a value. An incomplete escape at the end of the piece is stored until the next piece.
     fn value(&mut self, bytes: &[u8], end: bool, evaluation: &mut BodyEvaluation) -> Flow {
         if self.field.is_none() && matches!(self.document, Document::None) {
             return Flow::Continue(());
@@ -134,7 +135,7 @@ impl Form {
         }
         let Document::Xml(xml) = &mut self.document else { return Flow::Continue(()) };
         match xml.push(&text, evaluation) {
-            // The value only begins like XML, so it is plain text.
+            // The value only begins like XML, so the parser treats it as plain text.
             Flow::Break(Err(fault)) if fault.status == 400 && fault.why != DOCTYPE && fault.why != DEEP => {
                 self.document = Document::None;
                 Flow::Continue(())
@@ -144,7 +145,7 @@ impl Form {
     }
 }
 
-/// The kind of a form value by its first bytes, as XML parsers detect it (XML 1.0, appendix F.1).
+/// The kind of a form value, determined by its first bytes in the same way as XML parsers do (XML 1.0, appendix F.1).
 enum Beginning {
     Unknown,
     Document,

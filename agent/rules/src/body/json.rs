@@ -1,5 +1,5 @@
-//! Parses JSON incrementally: a scanner of the grammar, and a stack of frames that tracks where the paths of the
-//! rules lead.
+//! Parses JSON incrementally, with a scanner of the grammar and a stack of frames. A frame contains the positions in
+//! the rules' paths (path nodes) that lead to the current place in the document.
 
 mod scan;
 
@@ -17,14 +17,14 @@ pub(crate) struct Json {
     place: Place,
 }
 
-/// The position in the document, as far as paths of the rules lead there.
+/// The current place in the document, and the nodes of the rules' paths that lead there.
 #[derive(Debug)]
 struct Place {
     frames: Vec<Frame>,
     nodes: Vec<NodeId>,
-    /// The path nodes of the next value.
+    /// The path nodes that lead to the next value.
     next: Vec<NodeId>,
-    /// For each name in an open object that a path contains: the first node that it leads to.
+    /// For each name in an open object that is part of a path, the first path node that the name leads to.
     named: Vec<NodeId>,
 }
 
@@ -33,7 +33,7 @@ struct Place {
 struct Frame {
     nodes: usize,
     named: usize,
-    /// In an array, the index of its next element.
+    /// The index of the next element in an array; none in an object.
     index: Option<u32>,
 }
 
@@ -48,8 +48,8 @@ impl Json {
         self.scanner.memory() + allocated(frames) + allocated(nodes) + allocated(next) + allocated(named)
     }
 
-    /// Parses a piece. The bytes before one that is no UTF-8 are evaluated first, so the result does not depend on
-    /// how the body is cut.
+    /// Parses a piece of the body. The valid bytes before a byte that is not UTF-8 are evaluated first, so the result
+    /// does not depend on how the body is divided into pieces.
     pub(crate) fn push(&mut self, bytes: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
         let valid = self.utf8.validate(bytes);
         let read = self.scanner.push(&bytes[..valid.length], &mut RuleSink { place: &mut self.place, evaluation });
@@ -67,8 +67,8 @@ impl Json {
 }
 
 impl Place {
-    /// Finds the path nodes of the next value if it is an element of an array: a path step may be its index, `*`, or
-    /// missing.
+    /// Finds the path nodes of the next value if it is an element of an array. The path's step for the array may be the
+    /// element's index or `*`, or the path may omit the step.
     fn element(&mut self, evaluation: &BodyEvaluation) {
         let Some(Frame { nodes, index: Some(index), .. }) = self.frames.last_mut() else { return };
         self.next.clear();
@@ -83,7 +83,8 @@ impl Place {
             enter(evaluation, node, text.as_bytes(), &mut self.next);
             enter(evaluation, node, b"*", &mut self.next);
         }
-        // Several steps may lead to one node. Without this removal, nested arrays would multiply the entries.
+        // Several steps may lead to the same node. Without removing duplicates, nested arrays would multiply the
+        // entries.
         self.next.sort_unstable();
         self.next.dedup();
     }
@@ -117,7 +118,8 @@ impl Sink for RuleSink<'_, '_, '_> {
         for &node in &place.nodes[nodes..] {
             enter(self.evaluation, node, name, &mut place.next);
         }
-        // Equal names lead to equal nodes, and no other name leads to any of them.
+        // Equal names lead to equal nodes, and different names lead to different nodes. So a name whose first node was
+        // seen before is a duplicate.
         if let Some(&first) = place.next.first() {
             if place.named[named..].contains(&first) {
                 return Err(refuse("a JSON name that a rule asks for comes twice"));

@@ -14,7 +14,7 @@ use crate::http::head::Media;
 
 pub(crate) use evaluation::{BodyEvaluation, BodyOutcome, Flow, HIDDEN};
 
-/// A body's parser, by its media type.
+/// The parser of a body, selected by the body's media type.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Xml(xml::Xml),
@@ -23,8 +23,8 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// Creates the parser for a body of type `media`, and marks as final the fields that a body of this type cannot have.
-    /// Returns `None` when no rule has a condition on this type, or when the body's character set is not supported.
+    /// Creates the parser for a body of type `media`, and marks as final the fields that a body of this type cannot
+    /// have. Returns `None` if no rule has a condition on this type, or if the body's character set is not supported.
     pub(crate) fn new(media: Media, evaluation: &mut BodyEvaluation) -> Option<Reader> {
         let rules = evaluation.rules;
         let depth = rules.limits.depth;
@@ -55,7 +55,7 @@ impl Reader {
         }
     }
 
-    /// Parses decoded bytes.
+    /// Parses the next bytes of the body, without chunked framing.
     pub(crate) fn push(&mut self, bytes: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
         match self {
             Reader::Xml(xml) => xml.push(bytes, evaluation),
@@ -64,7 +64,7 @@ impl Reader {
         }
     }
 
-    /// Handles the end of the body.
+    /// Processes the end of the body.
     pub(crate) fn end(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
         match self {
             Reader::Xml(xml) => xml.end(),

@@ -1,24 +1,24 @@
 //! Validates UTF-8 incrementally.
 
-/// The validator; holds the first bytes of a character that continues in the next piece.
+/// The validator. It stores the first bytes of a character that continues in the next piece.
 #[derive(Debug, Default)]
 pub(super) struct Utf8 {
     partial: [u8; 4],
     length: usize,
 }
 
-/// How much of a piece is valid.
+/// How many bytes of a piece are valid UTF-8.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ValidPrefix {
-    /// Bytes before the fault. An invalid first byte of a character counts as valid here, as it would at the end of a
-    /// piece.
+    /// The number of bytes before the fault. If the fault is inside a character, the first byte of this character
+    /// counts as valid, in the same way as at the end of a piece.
     pub length: usize,
-    /// The piece contains no fault.
+    /// Whether the piece contains no fault.
     pub all: bool,
 }
 
 impl Utf8 {
-    /// Validates the next piece. Must not be called again after a fault.
+    /// Validates the next piece. The caller must not call this method again after a fault.
     pub(super) fn validate(&mut self, bytes: &[u8]) -> ValidPrefix {
         let mut at = 0;
         while self.length > 0 && at < bytes.len() {
@@ -56,7 +56,8 @@ impl Utf8 {
 mod tests {
     use super::{Utf8, ValidPrefix};
 
-    /// For each text of bytes of these kinds, split anywhere, the result equals the standard library's.
+    /// The test builds all short texts of these bytes and splits them at every offset. Each result equals that of the
+    /// standard library.
     #[test]
     fn faults_do_not_depend_on_how_the_bytes_are_cut() {
         let kinds = [b'a', 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff];

@@ -1,8 +1,8 @@
-//! Parses XML incrementally: the scanners of quick-xml find the ends of tags, and a stack of frames tracks where the
-//! paths of the rules lead.
+//! Parses XML incrementally. The scanners of quick-xml find the ends of tags. A stack of frames contains the positions
+//! in the rules' paths (path nodes) that lead to the open elements.
 //!
-//! The value of an element is the text directly in it, with CDATA and character references resolved, and without
-//! surrounding white space.
+//! The value of an element is the text directly inside the element, with CDATA and character references resolved, and
+//! without surrounding white space.
 
 use quick_xml::escape::unescape;
 use quick_xml::parser::{ElementParser, Parser, PiParser};
@@ -18,44 +18,45 @@ use crate::values::allocated;
 pub(crate) struct Xml {
     state: State,
     encoding: Encoding,
-    /// The bytes from earlier pieces of markup that is not complete.
+    /// The bytes of incomplete markup that came with earlier pieces of the document.
     carry: Vec<u8>,
     frames: Vec<Frame>,
     /// The names of the open elements, concatenated.
     names: Vec<u8>,
-    /// The path nodes of the open elements.
+    /// The path nodes that lead to the open elements.
     nodes: Vec<NodeId>,
-    /// For open elements: a name that a path counts, by its number, and how many children of that name there were.
+    /// For open elements, the names of children that a path counts: the number of the name, and how many children with
+    /// this name there were.
     counts: Vec<(u32, u32)>,
     /// The text of open elements whose values rules compare.
     text: Vec<u8>,
     /// Start of the text in which references are not yet resolved.
     raw: usize,
     depth: usize,
-    /// This is the only document of the body, so an element with an index occurs once, and its fields close behind
-    /// it.
+    /// Whether this is the only document of the body. Then an element that a path selects by its index occurs once, and
+    /// its fields are final behind the element.
     is_only_document: bool,
-    /// Bytes of a byte order mark that were read; 3 when none can follow.
+    /// The number of bytes of a byte order mark that were read; 3 if no byte order mark can follow.
     mark: usize,
 }
 
 #[derive(Debug)]
 enum State {
     Text,
-    /// Behind `<`: the next byte determines what follows.
+    /// Behind `<`, where the next byte determines the kind of markup.
     Open,
-    /// Behind `<!`.
+    /// Behind `<!`, where a comment, CDATA or a DOCTYPE follows.
     Declaration,
-    /// In a comment, behind this many hyphens, 2 at most. (quick-xml 0.42 takes two hyphens in different pieces for
-    /// adjacent ones.)
+    /// In a comment; the number counts the last hyphens in a row, up to 2. (The scanner of quick-xml 0.42 mistakes two
+    /// hyphens in different pieces for adjacent ones.)
     Comment(u8),
-    /// In CDATA, behind this many closing brackets, 2 at most.
+    /// In CDATA; the number counts the last closing brackets in a row, up to 2.
     Cdata(u8),
     Instruction(PiParser),
     Tag(ElementParser),
 }
 
-/// An open element: the start of its entries in the stacks.
+/// An open element, with the start of the element's entries in each stack.
 #[derive(Debug)]
 struct Frame {
     name: usize,
@@ -73,7 +74,7 @@ pub(super) const DEEP: &str = "the XML is nested deeper than limits.depth";
 /// The byte order mark of UTF-8.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The number of parsed bytes, or the reason to end the parsing.
+/// The number of parsed bytes, or the result with which the parsing ends.
 type Parsed = Result<usize, Flow>;
 
 impl Xml {
@@ -120,7 +121,7 @@ impl Xml {
         Flow::Continue(())
     }
 
-    /// Parses the first token of a piece.
+    /// Parses the first token (text or markup) of a piece.
     fn parse_token(&mut self, bytes: &[u8], evaluation: &mut BodyEvaluation) -> Parsed {
         match &mut self.state {
             State::Text => self.take_text(bytes),
@@ -185,7 +186,8 @@ impl Xml {
         Ok(text.len() + usize::from(end.is_some()))
     }
 
-    /// Whether a byte may stand outside of elements: white space, or a byte order mark at the very start.
+    /// Returns whether a byte may occur outside of elements: white space, or a byte order mark at the start of the
+    /// document.
     fn may_surround(&mut self, byte: u8) -> bool {
         if MARK.get(self.mark) == Some(&byte) {
             self.mark += 1;
@@ -195,7 +197,8 @@ impl Xml {
         is_white(byte)
     }
 
-    /// Resolves the references in the text since the last markup. Other bytes stay as they are, in any encoding.
+    /// Resolves the character and entity references in the text since the last markup. Other bytes stay unchanged, in
+    /// any encoding.
     fn resolve(&mut self) -> bool {
         if memchr::memchr(b'&', &self.text[self.raw..]).is_some() {
             let raw = self.text.split_off(self.raw);
@@ -240,7 +243,7 @@ impl Xml {
         Ok(1)
     }
 
-    /// Parses CDATA up to a bracket, or one byte behind brackets.
+    /// Parses CDATA up to a closing bracket, or a single byte after brackets.
     fn take_cdata(&mut self, bytes: &[u8]) -> usize {
         let State::Cdata(brackets) = &mut self.state else { return 0 };
         let (matched, is_compared) = (*brackets, self.frames.last().is_some_and(|frame| frame.is_compared));
@@ -284,7 +287,7 @@ impl Xml {
         result
     }
 
-    /// Handles a tag, given without its angle brackets.
+    /// Processes a tag, given without its angle brackets.
     fn tag(&mut self, tag: &[u8], evaluation: &mut BodyEvaluation) -> Result<(), Flow> {
         if memchr::memchr(b'<', tag).is_some() {
             return Err(refuse("the XML has malformed markup"));
@@ -361,7 +364,7 @@ impl Xml {
     }
 }
 
-/// Returns the offset behind the end of a comment, if it ends in these bytes.
+/// Returns the offset behind the end of a comment, if the comment ends in `bytes`.
 fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -378,7 +381,7 @@ fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Removes white space of XML (section 2.3), which excludes the form feed, at both ends.
+/// Removes white space of XML (section 2.3), which excludes the form feed, at both ends of a text.
 fn trimmed(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text
         && is_white(*first)

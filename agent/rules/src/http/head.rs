@@ -1,4 +1,4 @@
-//! Parses heads of requests.
+//! Parses the heads of HTTP requests: the request line and the header fields.
 
 use std::mem::MaybeUninit;
 
@@ -11,14 +11,14 @@ use crate::framing::{Body, Fields, Method, Request};
 use crate::ruleset::RuleSet;
 use crate::values::Values;
 
-/// The number of fields that a head may have at most.
+/// The maximum number of header fields in a head.
 const MAX_FIELDS: usize = 128;
 
-/// Finds the end of a head, reading each byte once.
+/// Finds the end of a head; each byte is read once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scan {
     scanned: usize,
-    /// Start of the request line: behind at most one empty line.
+    /// The offset at which the request line starts. At most one empty line may precede it.
     start: usize,
     in_line: bool,
 }
@@ -27,14 +27,14 @@ pub(crate) struct Scan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scanned {
     More,
-    /// A complete head: the offset of its first byte, and the offset behind its last.
+    /// A complete head: the offset of its first byte, and the offset behind its last byte.
     Head(usize, usize),
     /// The connection preface of HTTP/2.
     Preface,
 }
 
 impl Scan {
-    /// Continues the scan in the bytes of the stream so far.
+    /// Continues the scan in `stream`, all bytes of the request received so far.
     pub(crate) fn scan(&mut self, stream: &[u8], limit: usize) -> Result<Scanned, Fault> {
         let available = &stream[..stream.len().min(limit)];
         loop {
@@ -75,18 +75,18 @@ pub(crate) enum Media {
     Xml(Charset),
     Json(Charset),
     Form(Charset),
-    /// Compressed: the content is not matched.
+    /// A compressed body, whose content is not matched.
     Encoded,
-    /// A multipart form: its content is not matched. Each part may be an XML document.
+    /// A multipart form, whose content is not matched. Each part may be an XML document.
     FormParts,
-    /// Another multipart type (such as SOAP with attachments): its content is not matched. A part may be an XML
+    /// Another multipart type (such as SOAP with attachments), whose content is not matched. A part may be an XML
     /// document.
     Parts,
     Other,
 }
 
 impl Media {
-    /// Whether rules have conditions on values that such a body may contain.
+    /// Returns whether rules have conditions on values that a body of this type may contain.
     pub(crate) fn has_conditions(self, rules: &RuleSet) -> bool {
         match self {
             Media::Xml(_) | Media::Parts => !rules.xml.is_empty(),
@@ -98,14 +98,14 @@ impl Media {
     }
 }
 
-/// A parsed head; its values were entered.
+/// A parsed head, without the values that rules compare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub request: Request,
     pub media: Media,
 }
 
-/// Parses a complete head, and enters the values of the fields that rules have conditions on.
+/// Parses a complete head. Adds the values of the fields that rules have conditions on to `values`.
 pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<Head, Fault> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -133,7 +133,7 @@ pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<
         _ => Method::Other,
     };
     if method == Method::Connect && body != Body::Empty {
-        // RFC 9110, section 9.3.6: CONNECT has no content. What follows might be tunnel bytes or a body.
+        // RFC 9110, section 9.3.6: CONNECT has no content. The bytes behind the head might be tunnel bytes or a body.
         return bad("CONNECT has a body");
     }
     let media = if coded { Media::Encoded } else { noted.media };
@@ -157,8 +157,8 @@ struct Line<'h> {
 }
 
 impl<'h> Line<'h> {
-    /// Returns the host that the request is for. An absolute target contains it; a `Host` field beside it has to be
-    /// equal.
+    /// Returns the host that the request is for. If an absolute target contains the host, a `Host` field has to contain
+    /// the same host.
     fn host(&self, field: Option<&'h [u8]>) -> Result<Option<&'h [u8]>, Fault> {
         if self.minor == 1 && field.is_none() {
             return bad("there is no Host");
@@ -180,7 +180,7 @@ impl<'h> Line<'h> {
         }
     }
 
-    /// Returns the path, and the query behind its question mark.
+    /// Returns the path, and the query behind the question mark, if there is one.
     fn path(&self) -> Result<(&'h [u8], Option<&'h [u8]>), Fault> {
         if self.target.contains(&b'#') {
             return bad("the target has a fragment");
@@ -231,7 +231,7 @@ fn enter_line(rules: &RuleSet, line: &Line, host: Option<&[u8]>, values: &mut Va
     Ok(())
 }
 
-/// Splits a text at a mark: the text before it, and the text behind it.
+/// Splits a text at the first byte `mark`, and returns the texts before and behind this byte.
 pub(crate) fn split(text: &[u8], mark: u8) -> (&[u8], &[u8]) {
     memchr::memchr(mark, text).map_or((text, b""), |at| (&text[..at], &text[at + 1..]))
 }
@@ -260,7 +260,7 @@ fn enter_fields(rules: &RuleSet, fields: &[httparse::Header], values: &mut Value
     }
 }
 
-/// What the header fields specify about the connection and the body.
+/// The properties of connection and body that the header fields specify.
 struct HeadFields<'h> {
     fields: Fields<'h>,
     host: Option<&'h [u8]>,
@@ -330,7 +330,8 @@ fn media(value: &[u8]) -> Media {
         b"application/x-www-form-urlencoded" => Media::Form(charset),
         b"multipart/form-data" => Media::FormParts,
         b"text/xml" | b"application/xml" => Media::Xml(charset),
-        // RFC 8259, section 8.1: JSON is UTF-8. Some servers obey a charset parameter that differs.
+        // RFC 8259, section 8.1: JSON is UTF-8. However, some servers decode it by a different character set in the
+        // parameter `charset`.
         b"application/json" | b"text/json" => Media::Json(charset),
         _ if kind.ends_with(b"+xml") => Media::Xml(charset),
         _ if kind.ends_with(b"+json") => Media::Json(charset),

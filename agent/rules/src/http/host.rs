@@ -1,4 +1,4 @@
-//! Parses authorities: a host and a port.
+//! Parses the authority of a request target: a host and a port.
 
 use super::{Fault, bad};
 
@@ -24,7 +24,8 @@ pub(crate) fn host(authority: &[u8]) -> Result<&[u8], Fault> {
     Ok(name.strip_suffix(b".").unwrap_or(name))
 }
 
-/// Splits an absolute target (`http://host/path`) into the authority and the rest.
+/// Splits an absolute target (`http://host/path`) into the authority and the remaining text. None if the target is not
+/// absolute.
 pub(crate) fn absolute(target: &[u8]) -> Option<(&[u8], &[u8])> {
     let scheme = memchr::memmem::find(target, b"://")?;
     let known = target[..scheme].eq_ignore_ascii_case(b"http") || target[..scheme].eq_ignore_ascii_case(b"https");

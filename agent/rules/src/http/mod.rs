@@ -1,4 +1,4 @@
-//! HTTP/1: heads, paths and hosts. A request that two parsers might read differently is refused.
+//! Parses requests of HTTP/1: heads, paths and hosts. A request that two parsers might read differently is refused.
 
 pub(crate) mod head;
 pub(crate) mod host;
@@ -11,7 +11,7 @@ pub(crate) struct Fault {
     pub why: &'static str,
 }
 
-/// 400 Bad Request.
+/// Returns a fault with the status 400 (Bad Request).
 pub(crate) fn bad<T>(why: &'static str) -> Result<T, Fault> {
     Err(Fault { status: 400, why })
 }

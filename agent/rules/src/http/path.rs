@@ -1,15 +1,16 @@
-//! The normal form of a path, for matching only: the server gets the original bytes.
+//! Computes the normal form of a path. It is only used for matching; the server receives the original bytes.
 //!
 //! A rule on `/admin` matches `/%61dmin`, `//admin`, `/a/../admin` and `/admin;x=1`. The request is not rewritten,
-//! because the server might then read it differently. Escaped slashes and backslashes have no single meaning, so they
-//! are refused unless `limits.encoded_slash` keeps them.
+//! because the server might interpret the rewritten path differently. Escaped slashes and backslashes have no single
+//! meaning, so they are refused unless `limits.encoded_slash` is `keep`.
 
 use std::borrow::Cow;
 
 use super::{Fault, bad};
 use crate::config::EncodedSlash;
 
-/// Decodes escapes, removes `;parameters`, resolves dot segments and merges slashes. The path begins with a slash.
+/// Returns the normal form of a path: decodes escapes, removes `;parameters`, resolves dot segments and merges slashes.
+/// `path` must begin with a slash.
 pub(crate) fn normal(path: &[u8], slash: EncodedSlash) -> Result<Cow<'_, [u8]>, Fault> {
     let special = |pair: &[u8]| matches!(pair, [b'/', b'/' | b'.']);
     if !path.iter().any(|b| matches!(b, b'%' | b';' | b'\\')) && !path.windows(2).any(special) {
@@ -68,7 +69,7 @@ pub(crate) fn hex(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).map(|value| value as u8)
 }
 
-/// Decodes a name or value of a query or form: `+` becomes a space, and a malformed escape stays as it is.
+/// Decodes a name or value of a query or form: `+` becomes a space, and a malformed escape stays unchanged.
 pub(crate) fn decode_form(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {

@@ -1,4 +1,4 @@
-//! A mail dialogue from the greeting up to the rules' decision.
+//! A mail dialogue with the agent, from the greeting up to the rules' decision.
 
 use super::evaluator::{Evaluator, SentFields};
 use super::guard::DialogueGuard;
@@ -17,16 +17,16 @@ use crate::http::Fault;
 use crate::refusal::Refusal;
 use crate::ruleset::RuleSet;
 
-/// The state of a dialogue.
+/// The state of a mail dialogue with the agent.
 #[derive(Debug)]
 pub(crate) struct Dialogue {
     facts: ConnectionFacts,
     started: bool,
-    /// Start of the next line, behind the bytes that the command before it counts; and the offset up to which the
-    /// stream was searched for its end.
+    /// `at` is the offset in the stream at which the next line starts, behind the bytes that the previous command
+    /// counts. `scanned` is the offset up to which the stream was searched for the end of that line.
     at: usize,
     scanned: usize,
-    /// The answer that is sent behind the last counted byte.
+    /// The answer that is sent after the last counted byte (of a literal or chunk) has arrived.
     pending_reply: Vec<u8>,
     responder: Responder,
 }
@@ -41,8 +41,8 @@ impl Dialogue {
         Dialogue { facts, started: false, at: 0, scanned: 0, pending_reply: Vec::new(), responder }
     }
 
-    /// Returns the bytes of memory in use. Lines are stored to repeat them to a server; they are at most all bytes
-    /// read.
+    /// Returns the bytes of memory in use. Lines are stored to repeat them to a server; their length is at most that of
+    /// all bytes read.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Dialogue>() + self.at
     }

@@ -1,4 +1,4 @@
-//! Evaluates the rules on the fields that a mail client has sent so far: host name, sender, recipient, user.
+//! Evaluates the rules on the fields that a mail client has sent so far: host name, sender, recipient and user name.
 
 use crate::evaluation::{Evaluation, Outcome};
 use crate::facts::{ConnectionFacts, enter_facts};
@@ -6,18 +6,18 @@ use crate::field::{FieldId, Kind};
 use crate::ruleset::{Action, RuleSet};
 use crate::values::Values;
 
-/// The fields that a client has sent so far.
+/// The fields that a mail client has sent so far.
 #[derive(Debug, Default)]
 pub(super) struct SentFields<'t> {
-    /// The fields with their values; no id where no rule has a condition on the field.
+    /// The fields with their values. The id is none if no rule has a condition on the field.
     pub(super) values: Vec<(Option<FieldId>, &'t [u8])>,
-    /// A field that the client has skipped, and cannot send any more.
+    /// A field that the client has skipped, and cannot send later.
     pub(super) skipped: Option<FieldId>,
-    /// The client sends no further field.
+    /// Whether the client sends no further field.
     pub(super) is_complete: bool,
 }
 
-/// Evaluates the rules for one connection.
+/// Evaluates the rules for a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evaluator<'r> {
     pub(super) rules: &'r RuleSet,
@@ -25,7 +25,7 @@ pub(super) struct Evaluator<'r> {
 }
 
 impl Evaluator<'_> {
-    /// Returns the rules' outcome, if these fields determine it.
+    /// Returns the rules' outcome, if the fields in `sent` determine it.
     pub(super) fn evaluate(&self, sent: &SentFields) -> Option<Outcome> {
         self.evaluation(sent).outcome(self.rules)
     }
@@ -50,14 +50,14 @@ impl Evaluator<'_> {
         evaluation
     }
 
-    /// Returns the rules' outcome when later fields cannot be read, so that conditions on them do not hold. Returns
-    /// none when a rule with such a condition may refuse.
+    /// Returns the rules' outcome if later fields cannot be read, so that conditions on these fields do not hold.
+    /// Returns none if a rule with such a condition may refuse.
     pub(super) fn give_up(&self, sent: &SentFields) -> Option<Outcome> {
         self.evaluation(sent).give_up(self.rules)
     }
 
-    /// Returns the rules' outcome for a user with these names, of which the first owns the mailbox: the rules are
-    /// evaluated for each name, and a refusal by any of them counts.
+    /// Returns the rules' outcome for a user with several names; the first name owns the mailbox. The rules are
+    /// evaluated for each name, and a refusal for any name counts.
     pub(super) fn conclude_users(&self, users: &[impl AsRef<[u8]>]) -> Outcome {
         let field = self.rules.lookup.user;
         let outcome = |user| self.conclude(SentFields { values: vec![(field, user)], ..SentFields::default() });
@@ -66,14 +66,14 @@ impl Evaluator<'_> {
         outcomes.swap_remove(refusal.unwrap_or(0))
     }
 
-    /// Whether the operator offers an extension; in an offer of several words, the first word is its name.
+    /// Returns whether the configuration offers an extension. The first word of an offer is the name of the extension.
     pub(super) fn offers(&self, extension: &str) -> bool {
         let names_extension =
             |offer: &String| offer.split([' ', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(extension));
         self.rules.offer.iter().any(names_extension)
     }
 
-    /// Returns the rules' outcome when no further field follows.
+    /// Returns the rules' outcome if no further field follows.
     pub(super) fn conclude(&self, mut sent: SentFields) -> Outcome {
         sent.is_complete = true;
         self.evaluate(&sent).unwrap_or(Outcome { rule: None, action: self.rules.default })

@@ -1,4 +1,4 @@
-//! IMAP (RFC 9051, RFC 3501), up to the user's name.
+//! The agent's side of an IMAP dialogue (RFC 9051, RFC 3501), up to the user's name.
 
 use super::evaluator::{Evaluator, SentFields};
 use super::line::{Line, word};
@@ -7,10 +7,10 @@ use super::replay::{ExpectedReply, ReplayCommand};
 use super::sasl;
 use crate::ruleset::RuleSet;
 
-/// A command that is not complete.
+/// The state of the dialogue: a command that is not complete.
 #[derive(Debug, Default)]
 pub(super) struct Imap {
-    /// The line of an AUTHENTICATE whose response is awaited.
+    /// The line of an AUTHENTICATE command to which the client has not sent its response yet.
     authenticate: Option<Vec<u8>>,
     command: Option<Command>,
 }
@@ -18,13 +18,14 @@ pub(super) struct Imap {
 /// A command with literals.
 #[derive(Debug)]
 struct Command {
-    /// Offset of its first byte.
+    /// Offset of the command's first byte in the client's stream.
     start: usize,
-    /// Its parts that end with an announced literal, for which the client awaits a continuation request.
+    /// The parts of the command that end with an announced literal, before which the client waits for a continuation
+    /// request.
     steps: Vec<ReplayCommand>,
-    /// Start of the part behind them.
+    /// Offset at which the part behind `steps` starts.
     from: usize,
-    /// It contains a non-synchronizing literal, which is not offered.
+    /// Whether the command contains a non-synchronizing literal, although no offered extension permits it.
     is_refused: bool,
 }
 
@@ -41,12 +42,12 @@ pub(super) fn literal(line: &[u8]) -> Option<(usize, bool)> {
     is_number.then(|| (std::str::from_utf8(size).ok().and_then(|size| size.parse().ok()).unwrap_or(usize::MAX), waits))
 }
 
-/// Whether servers take a non-synchronizing literal of this length (RFC 7888).
+/// Returns whether the servers accept a non-synchronizing literal of this length (RFC 7888).
 pub(super) fn takes_non_synchronizing(evaluator: &Evaluator, bytes: usize) -> bool {
     evaluator.offers("LITERAL+") || bytes <= 4096 && (evaluator.offers("LITERAL-") || evaluator.offers("IMAP4rev2"))
 }
 
-/// Returns tag, command and arguments; none when the tag is malformed.
+/// Returns the tag, the command's name and the arguments; none if the tag is malformed.
 pub(super) fn parts(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     let (tag, rest) = word(text);
     let (command, arguments) = word(rest);
@@ -88,7 +89,7 @@ impl Imap {
         LineAction::Counted { reply: reply.to_vec(), bytes, reply_behind: Vec::new() }
     }
 
-    /// Handles a command whose last line has arrived.
+    /// Processes a command whose last line has arrived.
     fn complete(&mut self, evaluator: &Evaluator, line: Line, text: &[u8], command: Command) -> LineAction {
         let Some((tag, name, arguments)) = parts(text) else {
             return LineAction::Reply(b"* BAD A tag is missing\r\n".to_vec());
@@ -126,7 +127,7 @@ impl Imap {
         }
     }
 
-    /// Handles AUTHENTICATE. Returns none when the mechanism hides the user, and a rule on the user may refuse.
+    /// Processes AUTHENTICATE. Returns none if the mechanism hides the user, and a rule on the user may refuse.
     fn authenticate(
         &mut self,
         evaluator: &Evaluator,
@@ -149,7 +150,7 @@ impl Imap {
     }
 }
 
-/// Handles the response to an AUTHENTICATE; `*` cancels the command (RFC 9051, section 6.2.2).
+/// Processes the client's response to an AUTHENTICATE; `*` cancels the command (RFC 9051, section 6.2.2).
 fn respond(evaluator: &Evaluator, line: Line, command: Vec<u8>) -> LineAction {
     let Some(users) = sasl::users(line.text) else { return malformed(&command) };
     forward(evaluator, &users, vec![ReplayCommand { line: command, expected: ExpectedReply::Continue }], line.start)
@@ -159,7 +160,8 @@ fn malformed(command: &[u8]) -> LineAction {
     LineAction::Reply([word(command).0, b" BAD the command is cancelled, or its response malformed\r\n"].concat())
 }
 
-/// Handles a command that hides the user: the rules decide without a name.
+/// Processes a command that hides the user, so that the rules decide without a name. Returns none if a rule on the user
+/// may refuse.
 fn opaque(evaluator: &Evaluator, line: Line) -> Option<LineAction> {
     Some(LineAction::Forward(evaluator.give_up(&SentFields::default())?, Vec::new(), line.start))
 }
@@ -171,7 +173,7 @@ fn forward(evaluator: &Evaluator, users: &[Vec<u8>], steps: Vec<ReplayCommand>, 
 /// The user's name in the arguments of LOGIN.
 pub(super) enum User {
     Known(Vec<u8>),
-    /// The name is a literal that has not arrived.
+    /// The name is a literal that has not arrived yet.
     Open,
     Malformed,
 }

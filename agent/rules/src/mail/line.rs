@@ -1,11 +1,11 @@
-//! A client's lines, and the words in them.
+//! The lines that a mail client sends, and the words in these lines.
 
 use crate::http::head::split;
 
-/// A line of a client's stream.
+/// A line of a client's stream, with the offsets of its start and end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'s> {
-    /// The line without its end.
+    /// The line without its line end.
     pub(super) text: &'s [u8],
     pub(super) start: usize,
     pub(super) end: usize,
@@ -13,7 +13,7 @@ pub(super) struct Line<'s> {
 }
 
 impl<'s> Line<'s> {
-    /// Returns the first word, and the remaining text without the spaces before it.
+    /// Returns the first word, and the text behind it without leading spaces.
     pub(super) fn word(self) -> (&'s [u8], &'s [u8]) {
         word(self.text)
     }

@@ -1,5 +1,5 @@
-//! Mail protocols: the agent answers a client in the server's place until the rules decide, and then repeats the
-//! commands to the server.
+//! Mail protocols: the agent answers a client instead of the server until the rules decide, and then repeats the
+//! client's commands to the server.
 
 mod dialogue;
 mod evaluator;

@@ -1,4 +1,4 @@
-//! POP3 (RFC 1939, RFC 5034), up to the user's name.
+//! The agent's side of a POP3 dialogue (RFC 1939, RFC 5034), up to the user's name.
 
 use super::evaluator::{Evaluator, SentFields};
 use super::line::{Line, word};
@@ -6,7 +6,7 @@ use super::line_action::LineAction;
 use super::replay::{ExpectedReply, ReplayCommand};
 use super::sasl;
 
-/// The state of the agent's side: an AUTH command whose response is awaited.
+/// The state of the dialogue: an AUTH command to which the client has not sent its response yet.
 #[derive(Debug, Default)]
 pub(super) struct Pop3 {
     auth: Option<Vec<u8>>,
@@ -64,19 +64,20 @@ impl Pop3 {
     }
 }
 
-/// Answers a malformed response; `*` cancels the command (RFC 5034, section 4).
+/// Returns the answer to a malformed response of AUTH; `*` cancels the command (RFC 5034, section 4).
 fn malformed() -> LineAction {
     answer("-ERR the command is cancelled, or its response malformed")
 }
 
-/// Whether the offer `SASL` lists a mechanism (RFC 5034, section 3).
+/// Returns whether the offer `SASL` lists a mechanism (RFC 5034, section 3).
 fn offers(evaluator: &Evaluator, mechanism: &[u8]) -> bool {
     let mut lists = evaluator.rules.offer.iter().filter_map(|offer| offer.split_once(' '));
     let is_in = |list: &str| list.split(' ').any(|offer| offer.as_bytes().eq_ignore_ascii_case(mechanism));
     lists.any(|(word, list)| word.eq_ignore_ascii_case("SASL") && is_in(list))
 }
 
-/// Handles a command that hides the user: the rules decide without a name.
+/// Processes a command that hides the user, so that the rules decide without a name. Returns none if a rule on the user
+/// may refuse.
 fn opaque(evaluator: &Evaluator, line: Line) -> Option<LineAction> {
     Some(LineAction::Forward(evaluator.give_up(&SentFields::default())?, Vec::new(), line.start))
 }

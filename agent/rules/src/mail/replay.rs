@@ -1,4 +1,5 @@
-//! Replays a client's commands to a server, and finds which of its answers the client has had from the agent.
+//! Replays a client's commands to a server, and determines which of the server's answers the client has already
+//! received from the agent.
 
 use super::line::word;
 use crate::config::Protocol;
@@ -18,36 +19,37 @@ pub(crate) enum ExpectedReply {
     Continue,
 }
 
-/// Replays commands until the server's state is the one that the client expects.
+/// Replays commands until the server is in the state that the client expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     protocol: Protocol,
     commands: Vec<ReplayCommand>,
-    /// Index of the command whose answer is awaited.
+    /// Index of the command that is sent or answered next.
     next_command: usize,
     is_sent: bool,
-    /// Bytes of the server that were read.
+    /// The number of the server's bytes that were read.
     at: usize,
     /// Offset of the current answer in the server's stream.
     answer_start: usize,
 }
 
-/// What the caller has to do, given the server's bytes so far.
+/// What the caller has to do, given the bytes that the server has sent so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayStatus {
-    /// Wait for more bytes of the server.
+    /// The caller waits for more bytes of the server.
     Wait,
-    /// Send this to the server.
+    /// The caller sends these bytes to the server.
     Send(Vec<u8>),
-    /// The server's state is the one that the client expects. Discard the first `used` bytes of the server, because the
-    /// agent has already answered these commands; forward all later bytes.
+    /// The server is in the state that the client expects. The caller discards the first `used` bytes of the server,
+    /// because the agent has already answered the replayed commands. It forwards all later bytes.
     Ready {
-        /// Bytes of the server to discard.
+        /// The number of the server's bytes to discard.
         used: usize,
     },
-    /// The server refuses a command that the agent has accepted: send this to the client, and close.
+    /// The server refuses a command that the agent has accepted. The caller sends `reply` to the client and closes the
+    /// connection.
     Failed {
-        /// The server's own answer, where the client can interpret it.
+        /// The server's own answer, if the client can interpret it.
         reply: Vec<u8>,
     },
 }
@@ -64,7 +66,7 @@ impl Replay {
         self.commands.iter().flat_map(|command| command.line.iter().copied()).collect()
     }
 
-    /// Takes all bytes of the server so far.
+    /// Processes `server`, all bytes that the server has sent so far.
     pub fn feed(&mut self, server: &[u8]) -> ReplayStatus {
         while let Some(command) = self.commands.get(self.next_command) {
             if !self.is_sent {
@@ -91,7 +93,7 @@ impl Replay {
         ReplayStatus::Ready { used: self.at }
     }
 
-    /// Whether a line completes the awaited answer (`Some`), and whether that answer is a success.
+    /// Returns whether the awaited answer is a success, if this line completes the answer; otherwise none.
     fn line_status(&self, command: &ReplayCommand, line: &[u8]) -> Option<bool> {
         match self.protocol {
             Protocol::Imap => self.imap_line_status(command, line),
@@ -120,8 +122,8 @@ impl Replay {
         }
     }
 
-    /// Returns the client's answer to a refusal of the server: the client's command is answered, and the connection
-    /// ends.
+    /// Returns the reply to the client after the server has refused a command: it answers the client's command and ends
+    /// the dialogue.
     fn refusal_reply(&self, command: &ReplayCommand, answer: &[u8], last: &[u8]) -> Vec<u8> {
         const GOODBYE: &[u8] = b"* BYE the server refuses\r\n";
         let tag = word(command.line.trim_ascii()).0;

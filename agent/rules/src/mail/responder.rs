@@ -1,4 +1,4 @@
-//! The agent's side of a dialogue, by the protocol.
+//! The agent's side of a mail dialogue, for each protocol.
 
 use super::evaluator::Evaluator;
 use super::imap::{Imap, capability_list};
@@ -9,7 +9,7 @@ use super::smtp::{Smtp, literal};
 use crate::facts::ConnectionFacts;
 use crate::ruleset::RuleSet;
 
-/// Greets a client, and answers its commands before the decision.
+/// Sends the greeting to a client, and answers the client's commands before the rules have decided.
 #[derive(Debug)]
 pub(super) enum Responder {
     Smtp(Smtp),

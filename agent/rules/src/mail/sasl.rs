@@ -1,6 +1,7 @@
-//! Mechanisms of SASL: the user in a response of PLAIN (RFC 4616).
+//! Mechanisms of SASL, which authenticate users, and the names in a response of PLAIN (RFC 4616).
 
-/// Returns the names in a response: the authorization identity, if present, and then the authentication identity.
+/// Returns the names in a response of PLAIN: the authorization identity, if present, and then the authentication
+/// identity. None if the response is malformed.
 pub(crate) fn users(response: &[u8]) -> Option<Vec<Vec<u8>>> {
     let text = base64(response)?;
     let parts: Vec<&[u8]> = text.split(|&b| b == 0).collect();
@@ -9,8 +10,8 @@ pub(crate) fn users(response: &[u8]) -> Option<Vec<Vec<u8>>> {
         .filter(|users: &Vec<_>| !users.is_empty())
 }
 
-/// Whether the bytes behind a mechanism's success stay readable. Other mechanisms may negotiate a security layer (RFC
-/// 4422, section 3.7).
+/// Returns whether the rules can still read the dialogue after a successful authentication by this mechanism. Other
+/// mechanisms may negotiate a security layer (RFC 4422, section 3.7).
 pub(crate) fn is_readable(mechanism: &[u8]) -> bool {
     let name = mechanism.to_ascii_uppercase();
     let known: [&[u8]; 7] = [b"PLAIN", b"LOGIN", b"CRAM-MD5", b"XOAUTH2", b"OAUTHBEARER", b"EXTERNAL", b"ANONYMOUS"];

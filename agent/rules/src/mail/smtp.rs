@@ -1,4 +1,4 @@
-//! SMTP (RFC 5321), up to the first recipient.
+//! The agent's side of an SMTP dialogue (RFC 5321), up to the first recipient.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use super::line_action::LineAction;
 use super::replay::{ExpectedReply, ReplayCommand};
 use crate::config::Protocol;
 
-/// The client's commands so far, with their unchanged lines.
+/// The commands that the client has sent so far, with their unchanged lines.
 #[derive(Debug, Default)]
 pub(super) struct Smtp {
-    /// The line, and the name or address in it.
+    /// The line of the command, and the name or address that the line contains.
     helo: Option<(Vec<u8>, Vec<u8>)>,
     mail: Option<(Vec<u8>, Vec<u8>)>,
 }
@@ -66,7 +66,7 @@ impl Smtp {
         }
     }
 
-    /// Returns the fields of the client's lines so far, and of this one.
+    /// Returns the fields of the client's earlier lines, and of the current line.
     fn sent<'t>(
         &'t self,
         evaluator: &Evaluator,
@@ -88,7 +88,7 @@ impl Smtp {
         lines.map(|(line, _)| ReplayCommand { line: line.clone(), expected: ExpectedReply::Success }).collect()
     }
 
-    /// Handles a command behind which nothing can be read.
+    /// Processes a command after which the rules cannot read the dialogue.
     fn opaque(&self, evaluator: &Evaluator, line: Line, refusal: &str) -> LineAction {
         match evaluator.give_up(&self.sent(evaluator, None, None)) {
             Some(outcome) => LineAction::Forward(outcome, self.steps(), line.start),
@@ -132,7 +132,7 @@ impl Smtp {
     }
 }
 
-/// Builds the fields from these values; a value is none while the client has not sent it.
+/// Builds the fields from these values. A value is none if the client has not sent it yet.
 pub(super) fn sent<'t>(
     evaluator: &Evaluator,
     helo: Option<&'t [u8]>,
@@ -141,13 +141,13 @@ pub(super) fn sent<'t>(
 ) -> SentFields<'t> {
     let lookup = &evaluator.rules.lookup;
     let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
-    // A client may send MAIL without HELO.
+    // A client may send MAIL without HELO, and so skip the field of the host name.
     let skipped = lookup.helo.filter(|_| helo.is_none() && mail_from.or(rcpt_to).is_some());
     let values = all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect();
     SentFields { values, skipped, is_complete: false }
 }
 
-/// Parses the name behind EHLO or HELO. Servers read more than one name differently, so that is refused.
+/// Parses the name behind EHLO or HELO. Servers differ in how they read several names, so these are refused.
 pub(super) fn name(rest: &[u8]) -> Option<&[u8]> {
     let (name, extra) = word(rest);
     (!name.is_empty() && extra.is_empty()).then_some(name)
@@ -161,8 +161,8 @@ pub(super) fn bdat(rest: &[u8]) -> Option<u64> {
     (is_digits && is_known).then(|| std::str::from_utf8(size).ok()?.parse().ok()).flatten()
 }
 
-/// Parses the address in `FROM:<@route:local@domain> PARAMETERS`: without brackets and route, normalized as servers
-/// compare it.
+/// Parses the address in `FROM:<@route:local@domain> PARAMETERS`: the result contains neither brackets nor route, and
+/// is normalized in the same way as servers do to compare addresses.
 pub(super) fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<Cow<'l, [u8]>> {
     let (word, rest) = text.split_at_checked(keyword.len())?;
     if !word.eq_ignore_ascii_case(keyword) {

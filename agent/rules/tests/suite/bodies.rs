@@ -1,4 +1,4 @@
-//! Bodies: XML, JSON and forms, whole and in chunks.
+//! Tests of decisions by bodies: XML, JSON and forms, sent with a length and in chunks.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn other_encodings_of_ascii_keep_their_bytes() {
     assert_eq!(decide(&rules, [head.as_bytes(), b"<a>&lt;\xfc&gt;</a>"].concat()), "yes");
 }
 
-/// However the body is cut, a comment ends only at two hyphens directly followed by its bracket.
+/// A comment ends only at `-->`, regardless of how the body is divided into pieces.
 #[test]
 fn comments_of_xml_end_where_they_end() {
     for comment in [
@@ -132,8 +132,8 @@ fn values_of_json() {
     }
 }
 
-/// A path step may or may not consume each level of arrays. That gives 10^7 ways to each element here, all to one
-/// node.
+/// Each step of the path may match a level of arrays, or the level may have no step. So 10^7 ways through the path lead
+/// to each element, all to the same node.
 #[test]
 fn arrays_in_each_other_do_not_multiply_the_places_of_a_path() {
     let path = format!("a{}", ".*".repeat(9));
@@ -153,7 +153,7 @@ fn texts_of_json() {
     {
         assert_eq!(decide(&rules, member(text)), "yes", "{text}");
     }
-    // Servers decode half of a surrogate pair differently.
+    // Half of a surrogate pair is refused, because servers differ in how they decode it.
     for text in [
         r#""\ud83d""#,
         r#""\ud83d\n""#,
@@ -169,7 +169,7 @@ fn texts_of_json() {
     assert_eq!(decide(&rules, member("\"a\u{7f}b\"")), "all");
 }
 
-/// A byte that is no UTF-8 is refused anywhere, except behind the value that decides.
+/// A byte that is not UTF-8 is refused anywhere except behind the value that decides.
 #[test]
 fn json_that_is_no_utf_8() {
     let rules = http(json!([{"name": "r", "match": {"json": {"a": "x"}}, "to": "yes"}]));
@@ -193,7 +193,7 @@ fn json_that_is_no_utf_8() {
     assert_eq!(decide(&rules, request("{\"b\": \"\u{20ac}\u{1f600}\", \"a\": \"x\"}".as_bytes())), "yes");
 }
 
-/// RFC 8259, section 8.1: UTF-8, and no byte order mark.
+/// JSON in UTF-16 and JSON with a byte order mark are refused (RFC 8259, section 8.1).
 #[test]
 fn json_in_other_encodings() {
     let rules = http(json!([{"name": "r", "match": {"json": {"a": "x"}}, "to": "yes"}]));
@@ -231,8 +231,8 @@ fn json_whose_type_names_a_character_set() {
     assert_eq!(decide(&refusing, empty), "all");
 }
 
-/// Of a duplicate name, servers use the first value, the last, or neither. Bytes behind the value that decides are
-/// not parsed.
+/// A duplicate name is refused, because some servers use its first value, others the last, and others none. Bytes
+/// behind the value that decides are not parsed, so a duplicate there is not found.
 #[test]
 fn a_name_of_json_that_comes_twice() {
     let rules = http(json!([{"name": "r", "match": {"json": {"a.b": "x", "c": {"present": true}}}, "to": "yes"}]));
@@ -241,11 +241,11 @@ fn a_name_of_json_that_comes_twice() {
         (r#"{"a": {"b": "x", "b": "x"}, "c": 1}"#, "400"),
         (r#"{"a": {"b": "x", "\u0062": "y"}, "c": 1}"#, "400"),
         (r#"{"a": {"b": [], "b": {}}, "c": 1}"#, "400"),
-        // A duplicate name on the path to the value: a server may merge both objects, or use only the last.
+        // A duplicate name on the path to the value: a server may merge the two objects, or use only the last.
         (r#"{"a": {"b": "x"}, "a": {}, "c": 1}"#, "400"),
         (r#"{"a": 1, "a": {"b": "x"}, "c": 1}"#, "400"),
         (r#"[{"a": {}, "z": {"z": []}, "a": {}}]"#, "400"),
-        // No rule compares the name, or the names are in different objects.
+        // Duplicates are allowed if no rule compares the name, and equal names are allowed in different objects.
         (r#"{"z": 1, "a": {"z": 1, "b": "x", "z": 2}, "z": 2, "b": 1, "b": 2, "c": 1}"#, "yes"),
         (r#"[{"a": {"b": "y"}}, {"a": {"b": "x"}, "c": 1}]"#, "yes"),
         (r#"{"a": [{"b": "y"}, {"b": "x"}], "c": 1}"#, "yes"),
@@ -258,7 +258,7 @@ fn a_name_of_json_that_comes_twice() {
         panic!("taken")
     };
     assert_eq!(refusal.why, "a JSON name that a rule asks for comes twice");
-    // The path with an index and the one with any element both lead to the same object.
+    // The path with an index (`0.a`) and the path for any element (`a`) both lead to the same object.
     let rules = http(json!([{"name": "r", "match": {"json": {"0.a": "x", "a": "z"}}, "to": "yes"}]));
     assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}, "a": "x"}]"#)), "400");
     assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}}, {"a": "z"}]"#)), "yes");
@@ -394,8 +394,8 @@ fn body_above_its_limit() {
     assert!(try_rules("http", json!([])).is_ok());
 }
 
-/// Returns the most memory that a decider takes for a request in segments, as a multiple of `limits.body`, and the
-/// result.
+/// Returns the largest memory of a decider while it reads a request in segments, as a multiple of `limits.body`. Also
+/// returns the decision.
 fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
     const LIMIT: usize = 64 << 10;
     let rules = http(rules);
@@ -411,7 +411,8 @@ fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
     (most as f64 / LIMIT as f64, "more".to_owned())
 }
 
-/// Names, tags and texts as long as the body; as many values as fit, on many paths; and the deepest nesting.
+/// The memory of a decider stays below 12 times `limits.body`. The bodies contain names, tags and texts as long as the
+/// body, as many values as possible, selected by several paths, and the deepest nesting.
 #[test]
 fn memory_for_a_body_is_bounded() {
     let on = |field: &str, paths: &[&str]| {
@@ -444,8 +445,8 @@ fn memory_for_a_body_is_bounded() {
     }
 }
 
-/// Values that take too much memory count like a body above its limit: rules that need more do not match, and no
-/// refusing rule is bypassed.
+/// A body whose values need too much memory is treated like a body above its limit: rules that need later values do not
+/// match, and no refusing rule is bypassed.
 #[test]
 fn values_that_take_too_much() {
     let list = |count: usize| post(JSON, &format!("{{\"a\": [{}1], \"b\": 1}}", "1,".repeat(count)));
@@ -460,7 +461,8 @@ fn values_that_take_too_much() {
     assert_eq!(decided(&rules, 20_300), "413");
 }
 
-/// The digits of the length arrive in two segments (Chow, Wang & Prakash, section 4.1), split at every offset.
+/// The digits of the length may arrive in two segments (Chow, Wang & Prakash, section 4.1): the decision is the same
+/// for every offset of the split.
 #[test]
 fn digits_of_the_length_split() {
     let rules = http(json!([{"name": "r", "match": {"xml": {"a": "7"}}, "to": "yes"}]));
@@ -471,8 +473,8 @@ fn digits_of_the_length_split() {
     }
 }
 
-/// A server may use the second of two equal names: where a rule refuses, the document is parsed to its end before it
-/// is forwarded.
+/// A server may use the second of two equal names. If a rule may refuse, the document is therefore parsed to its end
+/// before it is forwarded.
 #[test]
 fn json_names_repeated_behind_the_deciding_value() {
     let list = |last: Value| http(json!([{"name": "a", "match": {"json": {"type": "a"}}, "to": "a"}, last]));
@@ -487,7 +489,8 @@ fn json_names_repeated_behind_the_deciding_value() {
     assert_eq!((&*of(&guarding), &*of(&other)), ("413", "a"));
 }
 
-/// Bodies that may contain a refused value in a form that is not parsed.
+/// A body that may contain a refused value in a form that is not parsed is answered by 415, but only if an applicable
+/// rule refuses by the body.
 #[test]
 fn bodies_that_hide_what_a_rule_refuses() {
     for (field, media) in [

@@ -1,4 +1,5 @@
-//! Bodies that a server may read in another character set than the rules: none bypasses a rule that refuses.
+//! Tests of bodies that a server may decode by another character set than the rules: no such body bypasses a rule that
+//! refuses.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ fn sent(media: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Returns rules that refuse a role, rules that route by it, and rules that refuse a path other than the request's.
+/// Returns rules that refuse the role `admin`, rules that route by this role, and rules that refuse a path which the
+/// request does not have.
 fn rules(field: &str) -> [Arc<RuleSet>; 3] {
     let role = json!({field: {"role": "admin"}});
     let elsewhere = json!({"name": "b", "match": {"path": "/x"}, "refuse": 403});
@@ -51,9 +53,9 @@ const DECLARED_OTHERWISE: [&[u8]; 15] = [
     b"<?xml version=\"1.0\" encoding = \t'utf-16' standalone='yes' ?><role>x</role>",
     b"<?xml version=\"1.0\" encoding=\"utf-8\" encoding=\"utf-16\"?><role>x</role>",
     b"<?xml version=\"1.0\" encoding=\"utf-16?><role>x</role>",
-    // Only in XML 1.1 does NEL end a line and count as white space.
+    // The character NEL is a line end and white space in XML 1.1, but not in XML 1.0.
     b"<?xml version=\"1.1\"?><role\xc2\x85>x</role\xc2\x85>",
-    // A byte order mark means UTF-8.
+    // The byte order mark of UTF-8 contradicts the declared character set.
     b"\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><role>x</role>",
 ];
 
@@ -67,7 +69,7 @@ fn xml_that_declares_another_character_set() {
         assert_eq!(decide(&routing, &request), decide(&elsewhere, &request), "{text}");
         assert_ne!(decide(&routing, &request), "415", "{text}");
     }
-    // Without a refusing rule, readable text is matched: some programs label UTF-8 as UTF-16.
+    // If no rule refuses, readable text is matched, because some programs label UTF-8 as UTF-16.
     assert_eq!(decide(&routing, sent(XML, DECLARED_OTHERWISE[0])), "a");
 }
 
@@ -91,7 +93,8 @@ fn xml_that_declares_what_rules_understand() {
     }
 }
 
-/// Rules compare UTF-8. Single-byte character sets encode ASCII characters in the same way, others differently.
+/// Rules compare UTF-8. Single-byte character sets encode ASCII characters in the same way as UTF-8, and other
+/// characters differently.
 #[test]
 fn characters_beyond_ascii_in_xml_of_one_byte_each() {
     let name = |action: Value| {
@@ -116,7 +119,7 @@ fn characters_beyond_ascii_in_xml_of_one_byte_each() {
         assert!(["a", "all"].contains(&&*decide(&routing, sent(media, &body))), "{media}");
     }
     assert_eq!(decide(&refusing, sent(XML, utf8)), "403");
-    // The undeclared character set comes before the deciding value.
+    // A malformed declaration in front of the deciding value: the character set is unknown.
     let refused = b"<a><?xml encoding='latin-1'?><name>x</name></a>";
     assert_eq!(decide(&refusing, sent(XML, refused)), "415");
 }

@@ -1,4 +1,4 @@
-//! Helpers that the tests share.
+//! Helper functions that the tests of the rules share.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub fn facts() -> ConnectionFacts {
     }
 }
 
-/// Compiles rules of a protocol, with `all` as the default group.
+/// Compiles rules for a protocol, with `all` as the default group.
 pub fn try_rules(protocol: &str, rules: Value) -> Result<Arc<RuleSet>, Vec<Problem>> {
     let content = json!({"protocol": protocol, "default": {"to": "all"}, "rules": rules});
     RuleSet::from_json(content.to_string().as_bytes()).map(Arc::new)
@@ -23,7 +23,7 @@ pub fn http(rules: Value) -> Arc<RuleSet> {
     try_rules("http", rules).expect("valid rules")
 }
 
-/// Summarizes a decision: a group, a status such as `400`, or `more`.
+/// Returns a summary of a decision: the name of a group, a status such as `400`, or `more`.
 pub fn summary(rules: &RuleSet, decision: &Decision) -> String {
     match decision {
         Decision::NeedMore { .. } => "more".into(),
@@ -32,12 +32,13 @@ pub fn summary(rules: &RuleSet, decision: &Decision) -> String {
     }
 }
 
-/// Feeds a stream at once.
+/// Passes a complete stream to a new decider in a single call.
 pub fn feed_all(rules: &Arc<RuleSet>, stream: &[u8]) -> Decision {
     Decider::new(rules, facts()).feed(stream)
 }
 
-/// Feeds a stream up to each of these offsets, and then all of it, until it is decided.
+/// Passes a stream to a new decider in several calls, up to each of these offsets and then completely, until the
+/// decider has decided.
 pub fn feed_pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item = usize>) -> Decision {
     let mut decider = Decider::new(rules, facts());
     for offset in offsets {
@@ -49,8 +50,8 @@ pub fn feed_pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<I
     decider.feed(stream)
 }
 
-/// Feeds a stream at once, split at every offset, byte by byte, and in small pieces; asserts that the decision is
-/// always the same.
+/// Returns the summary of the decision about a stream. Asserts that the decision is the same if the stream arrives at
+/// once, split at any offset, byte by byte, and in small pieces.
 pub fn decide(rules: &Arc<RuleSet>, stream: impl AsRef<[u8]>) -> String {
     let stream = stream.as_ref();
     let decision = feed_all(rules, stream);
@@ -65,7 +66,7 @@ pub fn decide(rules: &Arc<RuleSet>, stream: impl AsRef<[u8]>) -> String {
     summary(rules, &decision)
 }
 
-/// Builds a request with a body of a media type.
+/// Builds a POST request with a body of the media type `media`.
 pub fn post(media: &str, body: &str) -> String {
     let length = body.len();
     format!("POST /buy HTTP/1.1\r\nHost: shop\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n\r\n{body}")

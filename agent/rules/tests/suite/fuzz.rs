@@ -1,4 +1,4 @@
-//! Runs the fuzz targets on their seeds, and on inputs that have failed before.
+//! Runs the fuzz targets of the rules on their seed inputs, and on inputs that have failed before.
 
 #[path = "../../../../fuzz/src/content/mod.rs"]
 mod content;

@@ -1,5 +1,5 @@
-//! Dialogues with an open server where rules refuse: no command reaches the server before the rules were evaluated on
-//! it.
+//! Tests of mail dialogues with a server in which rules may refuse commands: no command reaches the server before the
+//! rules were evaluated on it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn rules(protocol: &str, rules: &Value, offer: &[&str]) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// A dialogue that a server has taken over, and the client's bytes that were not forwarded.
+/// A dialogue after its replay to a server, and the client's bytes that are not forwarded yet.
 struct Conversation {
     rules: Arc<RuleSet>,
     guard: DialogueGuard,
@@ -21,7 +21,8 @@ struct Conversation {
 }
 
 impl Conversation {
-    /// Creates a dialogue: the agent answers these lines, and at the last one the server takes over.
+    /// Creates a dialogue. The agent answers all of these lines except the last, with which the rules decide and the
+    /// server takes over.
     fn new(rules: &Arc<RuleSet>, lines: &str) -> Conversation {
         let Decision::Route(route) = Decider::new(rules, facts()).feed(lines.as_bytes()) else { panic!("no route") };
         let Forwarding::Mail { from, guard, .. } = route.forwarding else { panic!("opaque") };
@@ -30,7 +31,7 @@ impl Conversation {
         Conversation { rules: Arc::clone(rules), guard: *guard, waiting }
     }
 
-    /// Returns what is forwarded when the client sends this, or the reason of the refusal.
+    /// Returns the bytes that are forwarded when the client sends `text`, or the reason of the refusal.
     fn client_sends(&mut self, text: &str) -> String {
         self.waiting.extend_from_slice(text.as_bytes());
         match self.guard.client(&self.rules, &self.waiting) {
@@ -43,7 +44,7 @@ impl Conversation {
         }
     }
 
-    /// Returns what is forwarded when the server sends this.
+    /// Returns the bytes of the client that are forwarded when the server sends `text`.
     fn server_sends(&mut self, text: &str) -> String {
         self.guard.server(text.as_bytes());
         self.client_sends("")
@@ -88,7 +89,7 @@ fn smtp_rules_check_each_envelope() {
 
 #[test]
 fn smtp_only_what_the_server_took_counts() {
-    // The server refuses a second sender, and keeps the first.
+    // If the server refuses the second sender, the first one stays valid.
     let lines = "EHLO a\r\nMAIL FROM:<news@b>\r\nRCPT TO:<c@d>\r\n";
     for (answer, expected) in [("503 one is enough\r\n", REFUSED), ("250-ok\r\n250 ok\r\n", "RCPT TO:<list@b>\r\n")] {
         let mut conversation = Conversation::new(&smtp(), lines);
@@ -109,12 +110,12 @@ fn smtp_a_mails_text_is_no_command() {
     assert_eq!(conversation.server_sends("354 go\r\n"), text);
     assert_eq!(conversation.client_sends("MAIL FROM:<mallory@b>\r\n"), "");
     assert_eq!(conversation.server_sends("250 queued\r\n"), REFUSED);
-    // A server that does not ask for the text reads commands.
+    // A server that refuses DATA does not expect the text of a mail, so the next line is a command.
     let mut conversation = mailing();
     conversation.client_sends("DATA\r\n");
     conversation.client_sends("MAIL FROM:<mallory@b>\r\n");
     assert_eq!(conversation.server_sends("554 no\r\n"), REFUSED);
-    // Servers differ on where these texts end.
+    // Servers differ in where these texts end, so they are refused.
     for text in ["a\n.\nMAIL FROM:<mallory@b>\r\n", "a\r\n.\nMAIL", "a\r.\rMAIL"] {
         let mut conversation = mailing();
         conversation.client_sends("DATA\r\n");
@@ -213,7 +214,7 @@ fn imap_a_user_as_a_literal() {
     assert_eq!(conversation.server_sends("+ go on\r\n"), "");
     assert_eq!(conversation.client_sends("mal"), "mal");
     assert_eq!(conversation.client_sends("lory pw\r\n"), REFUSED);
-    // A server that does not ask for the literal reads commands.
+    // A server that does not request the literal treats the next line as a command.
     let mut conversation = Conversation::new(&rules, "a LOGIN alice pw\r\n");
     conversation.client_sends("");
     conversation.server_sends("a NO wrong\r\n");
@@ -227,7 +228,7 @@ fn imap_rules_check_nothing_after_a_login() {
     let rules = users("imap", &["AUTH=PLAIN"]);
     let mut conversation = Conversation::new(&rules, "a LOGIN alice pw\r\n");
     conversation.client_sends("b SELECT INBOX\r\n");
-    // A line inside a literal of the server is no answer.
+    // A line inside a literal that the server sends is not an answer to the login.
     assert_eq!(conversation.server_sends("* ID (\"x\" {9}\r\na OK yes\r)\r\n* b\r\n"), "");
     assert_eq!(conversation.server_sends("a OK logged in\r\n"), "open");
 

@@ -1,4 +1,4 @@
-//! Heads of requests: what is matched, and what is refused.
+//! Tests of the heads of HTTP requests: which rules match, and which heads are refused.
 
 use serde_json::{Value, json};
 use sluice_rules::{Body, ConnectionFacts, Decider, Decision, Forwarding, Method, Sticky};
@@ -58,7 +58,7 @@ fn value_forms() {
     }
 }
 
-/// Some servers read each of these heads differently than others.
+/// Servers differ in how they read each of these heads, so the heads are refused.
 #[test]
 fn ambiguous_heads_are_refused() {
     let rules = http(json!([]));
@@ -117,7 +117,8 @@ fn ambiguous_heads_are_refused() {
     }
 }
 
-/// RFC 9110, section 8.6: digits only. Some parsers read leading zeros as octal numbers.
+/// A content length consists of digits only (RFC 9110, section 8.6). Leading zeros are refused, because some parsers
+/// read such a number as octal.
 #[test]
 fn lengths_that_two_readers_may_read_differently() {
     let rules = http(json!([]));
@@ -130,7 +131,7 @@ fn lengths_that_two_readers_may_read_differently() {
     }
 }
 
-/// Found by fuzzing: the reason depended on how many bytes had arrived.
+/// The reason of a refusal is independent of how many bytes have arrived. The inputs were found by fuzzing.
 #[test]
 fn reasons_do_not_depend_on_the_pieces() {
     let rules = http(json!([]));
@@ -204,7 +205,7 @@ fn framing_of_requests() {
     }
 }
 
-/// The response to CONNECT determines whether the connection is a tunnel.
+/// CONNECT is matched like any request, because only its response determines whether the connection becomes a tunnel.
 #[test]
 fn connect_is_a_request() {
     let rules = http(json!([{"name": "r", "match": {"host": "shop"}, "to": "yes", "sticky": "none"}]));

@@ -1,4 +1,4 @@
-//! The rules R1 to R6 of Chow, Wang & Prakash (LCS), and their document with two roots.
+//! Tests with the rules R1 to R6 of Chow, Wang & Prakash (LCS), and with the authors' document that has two roots.
 
 use std::sync::Arc;
 

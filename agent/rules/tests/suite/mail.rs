@@ -1,4 +1,4 @@
-//! Dialogues of SMTP, IMAP and POP3, and their replay to the server.
+//! Tests of dialogues of SMTP, IMAP and POP3, and of their replay to the server.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn rules(protocol: &str, rules: &Value, offer: &[&str]) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// Feeds a dialogue line by line; returns the agent's answer to each line, and the final decision.
+/// Passes a dialogue to a decider line by line. Returns the agent's answer to each line, and the final decision.
 fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
     let mut decider = Decider::new(rules, facts());
     let (mut stream, mut replies) = (Vec::new(), Vec::new());
@@ -30,7 +30,8 @@ fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
     (replies, Decision::NeedMore { reply: Vec::new() })
 }
 
-/// Asserts the same decision at once and byte by byte; only the times of the answers may differ.
+/// Asserts that the decision is the same if the stream arrives at once and byte by byte. Only the points at which
+/// answers are returned may differ.
 fn same_in_pieces(rules: &Arc<RuleSet>, stream: &[u8], decision: &Decision) {
     let silent = |decision: Decision| match decision {
         Decision::Route(Route { forwarding: Forwarding::Mail { replay, from, .. }, rule, group, sticky, .. }) => {
@@ -158,7 +159,8 @@ fn server_that_refuses_what_was_granted() {
     assert_eq!(replay.feed(server), ReplayStatus::Failed { reply: b"554-go\r\n554 away\r\n".to_vec() });
 }
 
-/// The bytes that a command counts belong to it, whether it is accepted or refused: nothing inside is a command.
+/// The bytes that a command counts (BDAT, literals) belong to the command, whether it is accepted or refused. A command
+/// inside these bytes is not evaluated.
 #[test]
 fn counted_bytes_of_refused_commands_are_no_commands() {
     let to = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &["CHUNKING"]);
@@ -225,7 +227,7 @@ fn commands_with_several_literals() {
     let (replies, decision) = dialogue(&rules, &lines);
     assert_eq!(replies[1..], ["+ go on\r\n", "", "* ID NIL\r\na OK done\r\n", ""]);
     assert_eq!(summary(&rules, &decision), "tim");
-    // The server asks for the password itself.
+    // The server itself requests the password: the agent replays no line and forwards the client's command.
     let (mut replay, from) = mail(decision);
     assert_eq!((replay.feed(b"* OK hi\r\n"), from), (ReplayStatus::Ready { used: 9 }, lines[..3].concat().len()));
 }
@@ -258,7 +260,8 @@ fn logins_that_the_client_takes_back() {
     assert!(matches!(decision, Decision::Refuse(_)));
 }
 
-/// Users are compared as most servers do, and by both names of a login on behalf of another user.
+/// Users are compared in the same way as most servers do, without regard to letter case. If a user logs in on behalf of
+/// another one, the rules compare both names.
 #[test]
 fn users_have_no_case() {
     let refused = json!([{"name": "r", "match": {"user": "mallory"}, "refuse": true}]);
@@ -276,7 +279,7 @@ fn users_have_no_case() {
     assert!(matches!(dialogue(&rules("pop3", &refused, &[]), &["USER MALLORY\r\n"]).1, Decision::Refuse(_)));
 }
 
-/// One recipient may be written in several ways.
+/// A recipient's address may be written in several ways; the refusing rule matches all of them.
 #[test]
 fn smtp_addresses_are_compared_as_servers_do() {
     let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "trap@b.example"}, "refuse": 550}]), &[]);

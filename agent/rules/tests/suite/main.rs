@@ -1,4 +1,4 @@
-//! Rules and requests, and the decisions about them.
+//! Tests of the rules: the decisions about requests of all protocols.
 
 mod bodies;
 mod charsets;

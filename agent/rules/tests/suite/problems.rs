@@ -1,4 +1,4 @@
-//! Mistakes in rules: each is reported with its place, what is wrong, and what to write.
+//! Tests of mistakes in rules: each is reported with its place, what is wrong, and what to write instead.
 
 use serde_json::{Value, json};
 
@@ -94,7 +94,8 @@ fn actions() {
     let named =
         json!([{"name": "a", "match": {"path": "/a"}, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
     assert!(problem("http", named).starts_with("rules[0].sticky: rule 0 (a): a remembered client bypasses the rules"));
-    // Addresses alone: a client whose first connection was not refused is not refused later.
+    // Rules on addresses alone are allowed, because a client whose first connection was not refused would not be
+    // refused later either.
     let source = json!({"source": "10.0.0.0/8"});
     let named = json!([{"name": "a", "match": source, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
     assert!(try_rules("http", named).is_ok());
@@ -132,7 +133,8 @@ fn limits() {
     }
 }
 
-/// An extension that makes the rest of a dialogue unreadable cannot be offered where a rule may refuse it.
+/// An extension that makes the rest of a dialogue unreadable is reported as a mistake if a rule may refuse by the
+/// content.
 #[test]
 fn offers_that_hide_what_a_rule_refuses() {
     let by_content = |field: &str| json!([{"name": "r", "match": {field: "x"}, "refuse": true}]);

@@ -1,11 +1,12 @@
-//! Ends of requests and responses.
+//! Tests of where HTTP requests and responses end.
 
 use serde_json::json;
 use sluice_rules::{Body, Decision, Forwarding, Method, Reach, Request, RequestFramer, Response, ResponseFramer};
 
 use crate::common::{feed_all, get, http};
 
-/// Returns the result for a response; asserts that it is the same in pieces of every size.
+/// Returns the result of the framer for a response. Asserts that the result is the same if the response arrives in
+/// pieces of any size.
 fn framed(method: Method, bytes: &[u8]) -> Response {
     let in_pieces = |size: usize| {
         let mut framer = ResponseFramer::new(method);

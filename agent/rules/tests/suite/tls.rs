@@ -1,4 +1,4 @@
-//! ClientHellos.
+//! Tests of decisions by the ClientHello of TLS.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ fn alpn(protocols: &[&str]) -> Vec<u8> {
     extension(16, &vector(2, &list))
 }
 
-/// Builds a ClientHello of TLS 1.2: no session, two suites, no compression, and a key share of `share` bytes.
+/// Builds a ClientHello of TLS 1.2: it has no session, two cipher suites, no compression, and a key share of `share`
+/// bytes.
 fn message(share: usize, extensions: &[Vec<u8>]) -> Vec<u8> {
     let key_share = extension(51, &vec![7; share]);
     let all = [&key_share[..], &extensions.concat()].concat();
@@ -41,7 +42,7 @@ fn message(share: usize, extensions: &[Vec<u8>]) -> Vec<u8> {
     [&[1][..], &vector(3, &body)].concat()
 }
 
-/// Splits the message into records of `size` bytes.
+/// Divides the message into TLS records of `size` bytes.
 fn records(message: &[u8], size: usize) -> Vec<u8> {
     message.chunks(size).flat_map(|fragment| [&[22, 3, 1][..], &vector(2, fragment)].concat()).collect()
 }
@@ -70,7 +71,7 @@ fn hello_without_a_name() {
     assert_eq!(decide(&rules(), records(&[&[1][..], &vector(3, &bare)].concat(), 1000)), "all");
 }
 
-/// With ECH the name in the clear is the outer one.
+/// With ECH (Encrypted Client Hello), the rules match the unencrypted name, which is that of the outer ClientHello.
 #[test]
 fn encrypted_hello_is_matched_by_its_outer_name() {
     let ech = extension(0xfe0d, &[0; 200]);

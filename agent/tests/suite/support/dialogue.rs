@@ -1,4 +1,5 @@
-//! A dialogue with a mail server through the agent, with all that each side has sent and received.
+//! A mail dialogue between a client and a server through the agent, with the bytes that client and server have sent and
+//! received.
 
 use sluice_agent::order::Order;
 use sluice_agent::seq::Seq;
@@ -6,7 +7,7 @@ use sluice_agent::wire::flags::{ACK, FIN, PSH, SYN};
 
 use super::harness::{Harness, ISN, Output};
 
-/// A client and a server, and how many bytes each has sent and received.
+/// A client and a server, and the bytes that each has sent and received.
 pub struct Conversation {
     pub harness: Harness,
     /// The number of bytes that the client has sent.
@@ -24,7 +25,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Creates a client that has completed its handshake.
+    /// Creates a conversation whose client has completed its handshake. `content` contains the rules.
     pub fn new(content: &str) -> Conversation {
         let mut harness = Harness::new(content);
         let (options, length) = harness.syn_options.write();
@@ -50,7 +51,7 @@ impl Conversation {
     pub fn record(&mut self, outputs: &[Output]) {
         for output in outputs {
             match output {
-                // Behind the FIN, only ACKs follow.
+                // After the agent's FIN, only ACKs follow.
                 Output::Client { data, .. } if self.is_closed && data.is_empty() => {}
                 Output::Client { seq, data, flags, .. } => {
                     let at = (*seq - (self.harness.cookie + 1)) as usize;
@@ -76,7 +77,7 @@ impl Conversation {
         outputs
     }
 
-    /// The client sends this, and acknowledges the reply.
+    /// Lets the client send `text` and acknowledge the reply.
     pub fn sends(&mut self, text: &str) -> Vec<Output> {
         let mut outputs = self.harness.client(self.sent, self.received.len() as u32, ACK | PSH, text.as_bytes());
         self.record(&outputs);
@@ -85,20 +86,20 @@ impl Conversation {
         outputs
     }
 
-    /// Returns what the client receives in reply to this.
+    /// Lets the client send `text`, and returns the bytes that it receives in reply.
     pub fn replies_to(&mut self, text: &str) -> String {
         let before = self.received.len();
         self.sends(text);
         String::from_utf8(self.received[before..].to_vec()).unwrap()
     }
 
-    /// The server accepts the connection.
+    /// Lets the server accept the connection.
     pub fn opens(&mut self) {
         let outputs = self.harness.opens((self.base - ISN) as u32, Some(7));
         self.record(&outputs);
     }
 
-    /// The server sends this, and acknowledges all that it has received.
+    /// Lets the server send `text` and acknowledge all bytes that it has received.
     pub fn server(&mut self, flags: u8, text: &str) -> Vec<Output> {
         let has = (self.base - ISN) as u32 + self.forwarded.len() as u32;
         let outputs = self.harness.server(self.answered, has, flags, text.as_bytes());
@@ -115,7 +116,7 @@ impl Conversation {
         std::str::from_utf8(&self.forwarded).unwrap()
     }
 
-    /// Returns what the client has received behind the first `at` bytes.
+    /// Returns the bytes that the client has received, without the first `at` bytes.
     pub fn received_after(&self, at: usize) -> &str {
         std::str::from_utf8(&self.received[at..]).unwrap()
     }

@@ -1,4 +1,4 @@
-//! A guessed connection, segment by segment.
+//! Helper functions for tests that check guessed connections segment by segment.
 
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ pub const FACTS: Facts = Facts {
     isn: ISN,
 };
 
-/// Returns a connection of a service that guesses, and whose servers are configured.
+/// Returns a guessed connection of a service that permits guesses, and whose servers are configured.
 pub fn guessing(content: &str) -> Harness {
     guessing_if(content, true)
 }
 
-/// Returns the connection of [`guessing`]; its service guesses only if `guess` is set.
+/// Returns the connection of [`guessing`]; its service permits guesses only if `guess` is true.
 pub fn guessing_if(content: &str, guess: bool) -> Harness {
     let mut harness = Harness::new(content);
     let mut known = Arc::into_inner(service(content)).unwrap();
@@ -42,7 +42,7 @@ pub fn guessing_if(content: &str, guess: bool) -> Harness {
         group.servers = servers;
     }
     use_service(&mut harness, known);
-    // The client's acknowledgements are in the server's numbers.
+    // The client acknowledges the server's sequence numbers, so these replace the cookie.
     harness.cookie = SERVER_ISN;
     harness
 }
@@ -63,13 +63,13 @@ pub fn client_hello() -> Vec<u8> {
 }
 
 impl Harness {
-    /// Gives the engine a segment of the client, as the data plane sends it to an agent.
+    /// Passes a segment of the client to the engine, with the header that the data plane adds for guessed connections.
     pub fn guessed_with(&mut self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Output> {
         let frame = self.guessed_frame(facts, at, received, flags, data);
         self.take(&frame)
     }
 
-    /// Returns the frame of such a segment.
+    /// Returns the frame of a client's segment with the header of guessed connections.
     pub fn guessed_frame(&self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<u8> {
         let seq: Seq = facts.isn + 1 + at;
         let (source, destination) = (self.client, self.own());
@@ -79,12 +79,12 @@ impl Harness {
         facts.write(&frame)
     }
 
-    /// Sends data of the client.
+    /// Sends data of the client on a guessed connection.
     pub fn guessed(&mut self, at: u32, data: &[u8]) -> Vec<Output> {
         self.guessed_with(FACTS, at, 0, ACK | PSH, data)
     }
 
-    /// Returns the options of the SYNs that the engine sends for a frame.
+    /// Returns the options of the SYNs that the engine sends after it has received a frame.
     pub fn offers(&mut self, frame: &[u8]) -> Vec<SynOptions> {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);

@@ -1,4 +1,5 @@
-//! One connection, segment by segment: the segments given to the engine, and its outputs.
+//! A harness for tests that check a connection segment by segment: it passes segments to the engine and returns the
+//! engine's outputs.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub const RULES: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits"
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
     {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
 
-/// The rules of `RULES` behind a rule that refuses.
+/// The rules of `RULES`, with a rule that refuses in front of them.
 pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits": {"wait_s": 2}, "rules": [
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
@@ -29,7 +30,8 @@ pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limi
 
 /// A request for the default group.
 pub const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
-/// A request that matches the rule by which each request has its own group.
+/// A request for group `b` that matches the rule with `sticky: none`, so that the rules decide about each request
+/// separately.
 pub const EACH: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -62,7 +64,7 @@ pub struct Harness {
     pub service: Arc<Service>,
     pub now: u64,
     pub client: SocketAddrV4,
-    /// The agent's initial number for the connection.
+    /// The agent's initial sequence number for the connection.
     pub cookie: Seq,
     pub syn_options: SynOptions,
 }
@@ -102,7 +104,7 @@ impl Harness {
         "10.0.9.2:8080".parse().unwrap()
     }
 
-    /// Gives the engine a frame, and returns its outputs.
+    /// Passes a frame to the engine, and returns the engine's outputs.
     pub fn take(&mut self, frame: &[u8]) -> Vec<Output> {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
@@ -137,7 +139,8 @@ impl Harness {
         self.take(&frame)
     }
 
-    /// Sends a segment of the client. `at` counts from its first byte, `received` from the agent's first byte.
+    /// Sends a segment of the client. `at` is its offset in the client's bytes; `received` is the number of bytes that
+    /// the client acknowledges.
     pub fn client(&mut self, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Output> {
         let head = SegmentHeader {
             source: self.client,
@@ -155,7 +158,8 @@ impl Harness {
         self.client(at, 0, ACK | PSH, data)
     }
 
-    /// Sends a segment of the server. `at` counts from its first byte, `has` from the client's first byte.
+    /// Sends a segment of the server. `at` is its offset in the server's bytes; `has` is the number of the client's
+    /// bytes that the server acknowledges.
     pub fn server(&mut self, at: u32, has: u32, flags: u8, data: &[u8]) -> Vec<Output> {
         let head = SegmentHeader {
             source: self.service.address,
@@ -174,7 +178,7 @@ impl Harness {
         self.sends(head, options, data)
     }
 
-    /// Performs the client's handshake, and asserts that it costs no memory.
+    /// Performs the client's handshake, and asserts that the agent needs no memory for it.
     pub fn handshake(&mut self) {
         self.shake();
         assert_eq!((self.engine.connections(), self.engine.memory()), (0, 0));
@@ -190,12 +194,13 @@ impl Harness {
         assert_eq!(self.client(0, 0, ACK, b""), []);
     }
 
-    /// Sends a server's SYN-ACK with a window scale, for a request whose first byte is at `base`.
+    /// Sends a server's SYN-ACK with the given window scale. `base` is the offset of the request's first byte in the
+    /// client's bytes.
     pub fn opens(&mut self, base: u32, scale: Option<u8>) -> Vec<Output> {
         self.opens_from(SERVER_ISN, base, scale)
     }
 
-    /// Sends a server's SYN-ACK as [`Self::opens`] does, with another initial number.
+    /// Sends a server's SYN-ACK as [`Self::opens`] does, with the initial sequence number `isn`.
     pub fn opens_from(&mut self, isn: Seq, base: u32, scale: Option<u8>) -> Vec<Output> {
         let (source, destination) = (self.service.address, self.client);
         let head =
@@ -204,7 +209,7 @@ impl Harness {
         self.sends(head, &options[..length], b"")
     }
 
-    /// Lets all servers refuse, and returns the outputs behind the last refusal.
+    /// Lets every server refuse the connection, and returns the outputs after the last refusal.
     pub fn refuses_all(&mut self, has: u32) -> Vec<Output> {
         let mut outputs = Vec::new();
         for _ in 0..4 {
@@ -220,7 +225,7 @@ impl Harness {
         self.take(&frame)
     }
 
-    /// Lets time pass, and returns the outputs.
+    /// Lets `ms` milliseconds pass, and returns the outputs.
     pub fn waits(&mut self, ms: u64) -> Vec<Output> {
         let end = self.now + ms * MS;
         let mut outputs = Vec::new();
@@ -234,14 +239,14 @@ impl Harness {
         outputs
     }
 
-    /// Begins to drain the agent.
+    /// Begins to drain the agent, and returns the outputs.
     pub fn drains(&mut self) -> Vec<Output> {
         let mut out = Frames::default();
         self.engine.drain(self.now, &mut out);
         self.outputs(&out)
     }
 
-    /// Returns the refusals by reason.
+    /// Returns the number of refusals by reason.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.service.counters.refused().into_iter().collect()
     }
@@ -254,19 +259,20 @@ pub fn connected() -> Harness {
     harness
 }
 
-/// Returns whether the output is a SYN to group `n`, and nothing else.
+/// Returns whether the outputs are a SYN to group `n`, and nothing else. `base` is the SYN's offset in the client's
+/// bytes.
 pub fn is_syn_to(outputs: &[Output], base: u32, n: u8) -> bool {
     matches!(outputs, [Output::Server { to, seq, flags: SYN, .. }] if *to == group(n) && *seq == ISN + base)
 }
 
-/// Returns the splice order among the outputs; panics without one.
+/// Returns the splice order among the outputs; panics if there is none.
 pub fn order(outputs: &[Output]) -> Order {
     let order_output =
         outputs.iter().find_map(|output| if let Output::Order(order) = output { Some(*order) } else { None });
     order_output.unwrap_or_else(|| panic!("no order in {outputs:?}"))
 }
 
-/// Returns whether the output is a complete reply of the agent with this status, which ends the connection.
+/// Returns whether the outputs are a complete reply of the agent with this status, and a FIN.
 pub fn is_answer(outputs: &[Output], status: &str) -> bool {
     let [Output::Client { data, flags, .. }] = outputs else { return false };
     data.starts_with(format!("HTTP/1.1 {status} ").as_bytes()) && flags & FIN != 0

@@ -1,4 +1,4 @@
-//! A host with a real TCP stack (smoltcp), unaware of the agent.
+//! A host with a real TCP stack (smoltcp), which exchanges packets with the switch and does not depend on the agent.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use smoltcp::socket::tcp::{Socket, SocketBuffer};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
-/// Packets in both directions.
+/// The queues of packets to and from a host.
 #[derive(Default)]
 pub struct Wire {
     pub incoming: VecDeque<Vec<u8>>,
@@ -60,7 +60,7 @@ pub struct Host {
     pub wire: Wire,
     pub interface: Interface,
     pub sockets: SocketSet<'static>,
-    /// Size of a socket's buffers in bytes, which determines its window scale.
+    /// The size of a socket's buffers in bytes, which determines the socket's window scale.
     pub buffer: usize,
 }
 

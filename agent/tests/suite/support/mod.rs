@@ -1,4 +1,5 @@
-//! A switch, a client and servers around the agent, with links that lose, repeat and reorder packets.
+//! Models of the agent's surroundings: a switch, a client and servers, with links that lose, repeat and reorder
+//! packets.
 
 pub mod dialogue;
 pub mod guess;

@@ -1,4 +1,4 @@
-//! A connection whose sides send random segments in random order, for any protocol.
+//! A connection whose client and server send random segments in random order, for any protocol.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use sluice_agent::wire::flags::{FIN, RST, SYN};
 use super::harness::{Harness, Output};
 use super::world::Rng;
 
-/// Client, server and data plane of one connection.
+/// A model of the client, server and data plane of a connection.
 pub trait Play {
     fn split(&mut self) -> (&mut Harness, &mut Rng);
-    /// Updates the model by the engine's outputs.
+    /// Updates the model according to the engine's outputs.
     fn record(&mut self, outputs: &[Output]);
     fn client_sends(&mut self);
     fn server_sends(&mut self);
@@ -38,14 +38,14 @@ pub trait Play {
     }
 }
 
-/// Returns the usual flags, or in `percent` percent of the cases unusual ones.
+/// Returns the flags `usual`, or in `percent` percent of the cases other flags.
 pub fn flags(rng: &mut Rng, usual: u8, percent: u64) -> u8 {
     let odd = [FIN, RST, SYN, 0xff, 0][rng.below(5) as usize];
     if rng.percent(percent) { usual ^ odd } else { usual }
 }
 
-/// Returns which bytes of a text are sent: in `percent` percent of the cases the next ones, else repeated ones or
-/// ones ahead.
+/// Returns which bytes of a text are sent: in `percent` percent of the cases the next bytes, otherwise earlier or later
+/// ones.
 pub fn pick_range(rng: &mut Rng, sent: &mut usize, length: usize, max_length: u64, percent: u64) -> Range<usize> {
     let start = if rng.percent(percent) { *sent } else { rng.below(length as u64) as usize };
     let end = (start + rng.below(max_length) as usize).min(length);

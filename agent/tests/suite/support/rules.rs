@@ -1,7 +1,9 @@
-//! A policy for tests: in the path, the first letter is the group, and the second selects a special behavior.
+//! A policy for tests, which decides by the letters of the path: the first letter is the group, and the second selects
+//! a special behavior.
 //!
-//! `/b...`: group `b`. The second letter `n`: for this request only; `c`: for the client; `w`: the whole body has to
-//! be read; `x`: refused.
+//! A path `/b...` is assigned to group `b`. The second letter means: `n`, the decision applies to this request only;
+//! `c`, it applies to the client's later connections as well; `w`, the policy reads the complete body before it
+//! decides; `x`, the request is refused.
 
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use sluice_agent::policy::{
     Assignment, Disposition, Framing, Progress, Reason, Rejection, RequestReader, ServicePolicy, Sticky,
 };
 
-/// The policy, with the seconds that a request may take.
+/// The policy, with the number of seconds within which a request must arrive.
 #[derive(Debug)]
 pub struct Letters(pub u64);
 
@@ -50,7 +52,7 @@ fn refusal(status: u16) -> Vec<u8> {
     format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
-/// Returns the lengths of a message's head and body, once the head is complete.
+/// Returns the lengths of a message's head and body in bytes; none until the head is complete.
 pub fn lengths(message: &[u8]) -> Option<(usize, usize)> {
     let head = message.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&message[..head]).ok()?;
@@ -86,7 +88,7 @@ impl RequestReader for Letters {
     }
 }
 
-/// Finds the end of messages by `Content-Length`.
+/// Finds the end of requests and responses by `Content-Length`.
 #[derive(Default)]
 struct Lengths {
     request: Vec<u8>,

@@ -1,4 +1,5 @@
-//! A second implementation of the data plane for a content service: slots, turns, translation.
+//! A second implementation of the data plane for a content service: the slots of connections, which component forwards
+//! each connection, and the translation.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -23,7 +24,7 @@ pub enum Port {
 pub struct Slot {
     pub server: SocketAddrV4,
     pub is_spliced: bool,
-    /// The facts of a guessed connection that no agent has taken.
+    /// The facts about the connection, if it is guessed and no agent has taken it.
     guess: Option<Facts>,
     pub has_ended: bool,
     delta: u32,
@@ -42,12 +43,12 @@ pub struct Switch {
     pub agent: SocketAddrV4,
     pub groups: HashMap<SocketAddrV4, Vec<SocketAddrV4>>,
     pub slots: HashMap<SocketAddrV4, Slot>,
-    /// Orders that were applied, and packets that passed a spliced slot.
+    /// The number of orders that were applied, and the number of packets of spliced connections.
     pub orders: usize,
     pub spliced: usize,
-    /// Packets of guessed connections that passed no agent.
+    /// The number of packets of guessed connections that were forwarded without an agent.
     pub guessed: usize,
-    /// The last server of each client, and whether it is a guess.
+    /// The last server of each client, and whether the client's next connection to it counts as a guess.
     pub remembered: HashMap<Ipv4Addr, (SocketAddrV4, bool)>,
     /// The servers in the order of their numbers, which begin with 1.
     pub numbers: Vec<SocketAddrV4>,
@@ -82,7 +83,7 @@ fn parse(packet: &[u8]) -> Option<Headers> {
     })
 }
 
-/// Rewrites a packet, and updates its checksums.
+/// Rewrites the addresses and other fields of a packet, and updates its checksums.
 fn change(
     packet: &mut [u8],
     source: SocketAddrV4,
@@ -137,7 +138,7 @@ impl Switch {
         }
     }
 
-    /// Lets a SYN of a client whose last server is remembered claim a slot.
+    /// Creates a slot for a client's SYN, if the client's last server is recorded.
     fn claim(&mut self, headers: &Headers, packet: &[u8]) {
         let is_vacant = self.slots.get(&headers.source).is_none_or(|slot| slot.has_ended);
         let Some(&(server, is_guess)) = self.remembered.get(headers.source.ip()) else { return };
@@ -157,7 +158,7 @@ impl Switch {
         }
     }
 
-    /// Forwards a client's packet of a guessed connection.
+    /// Forwards a client's packet of a guessed connection: data to the agent, other packets to the server.
     fn client_guessed(&mut self, headers: &Headers, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
         let slot = self.slots.get_mut(&headers.source).unwrap();
         let facts = slot.guess.unwrap();
@@ -241,7 +242,7 @@ impl Switch {
         }
     }
 
-    /// Handles a frame of the agent.
+    /// Processes a frame of the agent: a splice order or a packet.
     pub fn agent_sends(&mut self, frame: &[u8]) -> Option<(Port, Vec<u8>)> {
         assert_eq!((&frame[..6], &frame[6..12]), (&SWITCH_MAC[..], &AGENT_MAC[..]));
         if frame[12..14] == [0x88, 0xb5] {

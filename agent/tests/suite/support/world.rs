@@ -1,4 +1,4 @@
-//! All hosts, the switch and the agent together, driven by a simulated clock.
+//! A simulation of all hosts, the switch and the agent together, with a simulated clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -17,7 +17,7 @@ const ORDER: &[u8] = &[0x88, 0xb5];
 const GUESSED: &[u8] = &[0x88, 0xb6];
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
+/// The random number generator SplitMix64 (Steele, Lea and Flood 2014).
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -45,7 +45,7 @@ pub struct Links {
     pub delayed: u64,
 }
 
-/// A server of a group, and the bytes that it has received.
+/// A server of a group, and the bytes that the server has received.
 pub struct Server {
     pub host: Host,
     pub address: SocketAddrV4,
@@ -56,19 +56,20 @@ pub struct Server {
     /// The bytes received on connections that are over.
     finished: Vec<Vec<u8>>,
     pub is_deaf: bool,
-    /// Replies of a server that sends first.
+    /// The function that computes the replies, if the server sends the first bytes (mail).
     pub responder: Option<Responder>,
 }
 
-/// Returns all that a server sends, given all bytes that it has received.
+/// A function that returns all bytes that a server sends, given all bytes that the server has received.
 pub type Responder = fn(&[u8]) -> Vec<u8>;
 
 /// A connection of a server.
 #[derive(Default)]
 struct Stream {
-    /// All bytes received.
+    /// All bytes that the server has received on this connection.
     received: Vec<u8>,
-    /// The number of received bytes (or sent reply bytes) that are handled, and the reply bytes that wait to be sent.
+    /// The number of received bytes that are answered, or of reply bytes that are sent; and the reply bytes that wait
+    /// to be sent.
     answered: usize,
     answers: Vec<u8>,
 }
@@ -76,13 +77,13 @@ struct Stream {
 /// A client's connection.
 pub struct Client {
     pub socket: SocketHandle,
-    /// All bytes that it has to send.
+    /// All bytes that the client has to send.
     pub to_send: Vec<u8>,
-    /// The number of bytes that it sends at a time.
+    /// The number of bytes that the client sends at a time.
     pub piece: usize,
     pub sent: usize,
     pub received: Vec<u8>,
-    /// Whether it closes its side when all is sent.
+    /// Whether the client closes its side after it has sent all bytes.
     pub ends: bool,
     pub was_reset: bool,
     was_open: bool,
@@ -98,7 +99,7 @@ pub struct World {
     pub links: Links,
     pub rng: Rng,
     pub service: Arc<Service>,
-    /// Packets to the agent.
+    /// The number of packets that the switch has forwarded to the agent.
     pub at_agent: usize,
     travelling: BTreeMap<(u64, u64), (Port, Vec<u8>)>,
     serial: u64,
@@ -121,7 +122,7 @@ pub fn service(groups: usize, wait_s: u64) -> Arc<Service> {
     ))
 }
 
-/// Makes the service guess, and numbers its servers from 1 on.
+/// Returns the service with guesses enabled, and with its servers numbered from 1 on.
 fn guessing_service(service: Arc<Service>, servers: usize) -> Arc<Service> {
     let mut service = Arc::into_inner(service).unwrap();
     service.guess = true;
@@ -160,7 +161,7 @@ pub fn engine(service: &Arc<Service>) -> Engine {
 
 impl World {
     pub fn new(seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
-        // With lossy links, requests take longer.
+        // If links lose packets, requests need more time.
         let service = guessing_service(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), servers.len());
         World::of(service, seed, links, client, servers)
     }
@@ -199,7 +200,7 @@ impl World {
         }
     }
 
-    /// Begins a client's connection.
+    /// Begins a connection of the client, and returns the connection's index.
     pub fn connect(&mut self, to_send: Vec<u8>, piece: usize) -> usize {
         let handle = self.client_host.add_socket();
         let socket = self.client_host.sockets.get_mut::<Socket<'_>>(handle);
@@ -220,7 +221,7 @@ impl World {
         self.clients.len() - 1
     }
 
-    /// Replaces the agent by another one with the same key and without any connection.
+    /// Replaces the agent by another one that has the same key and no connections.
     pub fn replace_agent(&mut self) {
         self.engine = engine(&self.service);
     }
@@ -229,7 +230,7 @@ impl World {
         self.client_host.sockets.get_mut(self.clients[client].socket)
     }
 
-    /// Lets time pass until nothing moves, or `until` holds.
+    /// Lets time pass until no packet is in transit and no timer is pending, or until `until` holds.
     pub fn run(&mut self, until: impl Fn(&World) -> bool) {
         self.run_for(2_000_000_000_000, until);
     }
@@ -243,7 +244,7 @@ impl World {
             let hosts = hosts.min(self.client_host.due_us(now_us)).max(now_us + 1);
             let hosts = u64::try_from(hosts).unwrap().saturating_mul(1000);
             let packet = self.travelling.keys().next().map_or(u64::MAX, |(at, _)| *at);
-            // After a packet has moved, an application may have data to send.
+            // After a packet was delivered, an application may have data to send.
             let application_due = if std::mem::take(&mut self.has_moved) { self.now + 1000 } else { u64::MAX };
             let next = hosts.min(packet).min(self.engine.due()).min(application_due);
             self.now = next.max(self.now + 1);
@@ -321,8 +322,8 @@ impl World {
         }
     }
 
-    /// Sends a packet. Packets to the agent stay in order, and so do ACKs, because smoltcp applies the window of an
-    /// older one; other packets may be delayed.
+    /// Sends a packet. Packets to the agent stay in order. ACKs stay in order as well, because smoltcp would apply the
+    /// window of an older ACK. Other packets may be delayed.
     fn travel(&mut self, port: Port, packet: Vec<u8>) {
         let packet = match port {
             Port::Agent if ![ORDER, GUESSED].contains(&&packet[12..14]) => Switch::frame(&packet),
@@ -362,7 +363,7 @@ impl World {
 }
 
 impl Server {
-    /// Listens, and answers complete requests by [`response`].
+    /// Lets the server's sockets listen, and answers complete requests by [`response`].
     fn answer(&mut self) {
         for handle in self.sockets.clone() {
             let socket = self.host.sockets.get_mut::<Socket<'_>>(handle);
@@ -413,7 +414,8 @@ pub fn request(path: &str, body: usize) -> Vec<u8> {
     request
 }
 
-/// Returns the answer of a server of this group: a body derived from the request, of the length in the path's digits.
+/// Returns the answer of a server of this group: its body is derived from the request, and its length is the number in
+/// the path.
 pub fn response(request: &[u8], group: usize) -> Vec<u8> {
     let path = String::from_utf8_lossy(request.split(|byte| *byte == b' ').nth(1).unwrap()).into_owned();
     let length = path.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(10);
@@ -424,7 +426,7 @@ pub fn response(request: &[u8], group: usize) -> Vec<u8> {
     response
 }
 
-/// Returns the bytes that each group's servers have received, by connection.
+/// Returns the bytes that the servers have received on each connection, with the server's group.
 pub fn streams(world: &World) -> HashSet<(usize, Vec<u8>)> {
     let received = |server: &Server| -> Vec<_> {
         let all = server.streams.values().map(|stream| &stream.received).chain(&server.finished);

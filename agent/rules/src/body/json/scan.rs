@@ -1,5 +1,5 @@
-//! Scans the grammar of JSON (RFC 8259) incrementally. Each byte is read once, and a text that no rule compares is
-//! neither copied nor decoded.
+//! Scans the grammar of JSON (RFC 8259) incrementally. The scanner reads each byte once. It neither copies nor decodes
+//! a text that no rule compares.
 
 use crate::body::evaluation::{Flow, refuse};
 use crate::values::allocated;
@@ -10,7 +10,7 @@ pub(super) trait Sink {
     fn open(&mut self, array: bool);
     /// The innermost open array or object ends.
     fn close(&mut self);
-    /// The name of a member, whose value comes next.
+    /// The name of a member of an object; the member's value follows.
     fn name(&mut self, name: &[u8]) -> Result<(), Flow>;
     /// A value that is neither array nor object begins. Returns whether the scanner has to deliver its text.
     fn needs_text(&mut self) -> bool;
@@ -21,46 +21,47 @@ pub(super) trait Sink {
 #[derive(Debug)]
 pub(super) struct Scanner {
     state: State,
-    /// The open arrays (true) and objects (false), outermost first.
+    /// The open arrays (true) and objects (false), from the outermost to the innermost.
     open: Vec<bool>,
     depth: usize,
     /// Whether the text of the current string, number or word is needed.
     is_needed: bool,
-    /// The part of the current text from earlier pieces and from escapes.
+    /// The part of the current text that came from earlier pieces of the document and from escapes.
     text: Vec<u8>,
-    /// The first half of a surrogate pair (UTF-16); 0: none.
+    /// The first half of a surrogate pair (UTF-16); 0 if there is none.
     high: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Value,
-    /// Behind `[`: a value, or the end.
+    /// Behind `[`, where a value or the end of the array follows.
     FirstValue,
     Name,
-    /// Behind `{`: a name, or the end.
+    /// Behind `{`, where a name or the end of the object follows.
     FirstName,
     Colon,
-    /// Behind a value.
+    /// Behind a value, where a comma or the end of an array or object follows.
     After,
     Text(Role),
-    /// Behind a backslash.
+    /// Behind a backslash in a string.
     Escape(Role),
-    /// Behind `\u`, this many hexadecimal digits, and their value.
+    /// Behind `\u` in a string. The first number counts the hexadecimal digits read so far; the second number is the
+    /// value of these digits.
     Unicode(Role, u8, u16),
     Number(Number),
-    /// In the word `true`, `false` or `null`, of which this many bytes were read.
+    /// In the word `true`, `false` or `null`. The number is the count of the word's bytes read so far.
     Word(&'static [u8], usize),
 }
 
-/// Whether a string is the name of a member or a value.
+/// Whether the current string is the name of a member or a value.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Name,
     Value,
 }
 
-/// The position in a number.
+/// The part of a number in which the scanner is.
 #[derive(Clone, Copy, Debug)]
 enum Number {
     Sign,
@@ -74,7 +75,8 @@ enum Number {
 }
 
 impl Number {
-    /// Returns the position behind a byte that is no further digit of the current digits.
+    /// Returns the part of the number that begins with `byte`, a byte that does not continue the current run of digits.
+    /// None if the byte cannot follow.
     fn next(self, byte: u8) -> Option<Number> {
         Some(match (self, byte) {
             (Number::Sign, b'0') => Number::Zero,
@@ -205,7 +207,7 @@ impl Scanner {
         }
     }
 
-    /// Ends the current value, whose last bytes are given.
+    /// Ends the current value. `chunk` contains its last bytes.
     fn finish(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
         self.state = State::After;
         match self.is_needed {
@@ -299,7 +301,7 @@ impl Scanner {
         Ok(b"")
     }
 
-    /// Whether a byte may follow a value.
+    /// Returns whether `byte` may follow a value.
     fn may_follow(&self, byte: u8) -> bool {
         match byte {
             b',' => !self.open.is_empty(),
@@ -324,7 +326,7 @@ impl Scanner {
     }
 }
 
-/// Returns the text saved from earlier pieces, extended by these bytes.
+/// Returns the text stored from earlier pieces, extended by `chunk`.
 fn joined<'t>(saved: &'t mut Vec<u8>, chunk: &'t [u8]) -> &'t [u8] {
     if saved.is_empty() {
         return chunk;
@@ -341,9 +343,9 @@ fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// Returns the number of bytes before a quote, a backslash or a control character. It tests eight bytes at a time: in
-/// a 64-bit word without such a byte, all high bits stay clear. The lowest set high bit marks the first such byte
-/// (Mycroft); a borrow only affects higher bytes.
+/// Returns the number of bytes before a quote, a backslash or a control character. The function tests eight bytes at a
+/// time: if a 64-bit word contains none of these bytes, the high bits of all its bytes stay clear. Otherwise the lowest
+/// set high bit marks the first of them (Mycroft); a borrow only affects higher bytes.
 fn unescaped_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = ONES << 7;

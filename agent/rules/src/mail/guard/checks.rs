@@ -1,4 +1,5 @@
-//! Checks of a client's commands to an open server, which are the same for every protocol.
+//! Checks of a mail client's commands to a server that has accepted the connection. They are the same for every
+//! protocol.
 
 use crate::evaluation::Outcome;
 use crate::mail::evaluator::Evaluator;
@@ -9,8 +10,8 @@ use crate::ruleset::Action;
 /// The number of bytes that may be forwarded, or a refusal.
 pub(super) type PassedBytes = Result<usize, Refusal>;
 
-/// Returns the first line without its end, and its length with it; none while the line is incomplete. A line must end
-/// by CR LF, because servers differ about other line ends.
+/// Returns the first line without its line end, and its length with the line end; none while the line is incomplete. A
+/// line must end by CR LF, because servers differ in how they treat other line ends.
 pub(super) fn line<'b>(evaluator: &Evaluator, bytes: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, Refusal> {
     let fault = |why| Err(evaluator.rules.refusal(500, why));
     let Some(end) = memchr::memchr(b'\n', bytes) else {
@@ -23,12 +24,13 @@ pub(super) fn line<'b>(evaluator: &Evaluator, bytes: &'b [u8]) -> Result<Option<
     }
 }
 
-/// Refuses a command that is not forwarded, because the bytes behind it could not be read.
+/// Returns the refusal of a command. The command is not forwarded, because the rules could not read the bytes behind
+/// it.
 pub(super) fn refuse<T>(evaluator: &Evaluator, status: u16, why: &'static str) -> Result<T, Refusal> {
     Err(evaluator.rules.refusal(status, why))
 }
 
-/// Whether the rules let a command pass.
+/// Returns the refusal if the rules refuse a command.
 pub(super) fn check_outcome(evaluator: &Evaluator, outcome: Option<Outcome>) -> Result<(), Refusal> {
     match outcome {
         Some(Outcome { rule, action: Action::Refuse(status) }) => Err(evaluator.rules.refused(rule, status)),

@@ -1,4 +1,4 @@
-//! IMAP with an open server, until the client has logged in: the rules are evaluated for each login.
+//! Checks an IMAP dialogue with a server until the client has logged in. The rules are evaluated for each login.
 
 use super::checks::{PassedBytes, check_outcome, check_sasl_response, line, refuse};
 use crate::mail::evaluator::Evaluator;
@@ -11,22 +11,22 @@ use crate::values::allocated;
 /// The expected kind of the client's next bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Imap {
-    /// The bytes of the current command that were forwarded.
+    /// The bytes of the current command that were already forwarded.
     command: Vec<u8>,
     state: State,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// A command, or its continuation behind a literal.
+    /// A command is expected, or the continuation of a command behind a literal.
     Command,
-    /// A literal, of which this many bytes are missing.
+    /// A literal is expected; this many of its bytes are missing.
     Literal(usize),
-    /// No bytes: the server has not answered the last command.
+    /// No bytes may be forwarded, because the server has not answered the last command.
     Pending(Pending),
-    /// A response to a challenge of AUTHENTICATE.
+    /// A response to a challenge of AUTHENTICATE is expected.
     Response,
-    /// No bytes: the client has sent LOGOUT.
+    /// No bytes may be forwarded, because the client has sent LOGOUT.
     Over,
     /// The client has logged in.
     Open,
@@ -35,7 +35,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// A literal of this many bytes.
+    /// The server's permission to send a literal of this many bytes.
     Literal(usize),
     Login,
     Authenticate,
@@ -99,7 +99,7 @@ impl Imap {
         }
     }
 
-    /// Returns the state behind a line that may be forwarded.
+    /// Checks a line of a command. Returns the state behind the line, which may be forwarded, or a refusal.
     fn command(&self, evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
         let text = [&self.command[..], line].concat();
         let Some((_, name, arguments)) = parts(&text) else { return refuse(evaluator, 500, "a tag is missing") };
@@ -137,7 +137,7 @@ impl Imap {
         })
     }
 
-    /// Takes a line of the server.
+    /// Processes a line of the server.
     pub(super) fn server(&mut self, line: &[u8]) {
         let State::Pending(pending) = self.state else { return };
         let (tag, rest) = word(line);

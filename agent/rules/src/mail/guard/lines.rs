@@ -3,16 +3,16 @@
 use crate::mail::imap::literal;
 use crate::values::allocated;
 
-/// Bytes of a line that are stored. The lines that matter are shorter.
+/// The maximum number of bytes of a line that are stored. The lines that the checks need are shorter.
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// Splits a server's bytes into lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     line: Vec<u8>,
-    /// Bytes of an announced literal that have not arrived.
+    /// The number of bytes of an announced literal that have not arrived yet.
     literal: usize,
-    /// Whether lines may announce literals (IMAP).
+    /// Whether lines may announce literals, as in IMAP.
     has_literals: bool,
 }
 
@@ -26,7 +26,8 @@ impl Lines {
         allocated(&self.line)
     }
 
-    /// Takes bytes, and passes each line that ends in them to `each`, without its line end and its literals.
+    /// Processes bytes of the server. Passes each line that ends in these bytes to `each`, without its line end and its
+    /// literals.
     pub(super) fn feed(&mut self, mut bytes: &[u8], each: &mut impl FnMut(&[u8])) {
         while !bytes.is_empty() {
             let skipped = self.literal.min(bytes.len());

@@ -1,8 +1,9 @@
-//! Checks a dialogue whose server is open, where rules may refuse: the rules are evaluated for every login and every
-//! envelope.
+//! Checks a mail dialogue between client and server in which rules may refuse commands: the rules are evaluated for
+//! every login and every envelope.
 //!
-//! One command is forwarded at a time; the next one waits for the server's answer. So the kind of the client's next
-//! bytes is always known: a command, counted bytes, the text of a mail, or a response to a challenge.
+//! The agent forwards a single command at a time; the next command waits for the server's answer. So the kind of the
+//! client's next bytes is always known: a command, counted bytes (of a literal or chunk), the text of a mail, or a
+//! response to a challenge.
 
 mod checks;
 mod imap;
@@ -18,18 +19,18 @@ use crate::refusal::Refusal;
 use crate::ruleset::RuleSet;
 use lines::Lines;
 
-/// What may be forwarded of a client's bytes.
+/// Which of a client's bytes may be forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardVerdict {
-    /// This many of the first bytes. The others wait for more bytes of the client or of the server.
+    /// The first bytes, as many as this number. The others wait for more bytes of the client or of the server.
     Pass(usize),
-    /// All following bytes: nothing more can be refused.
+    /// All following bytes, because the rules cannot refuse anything later.
     Open,
-    /// Nothing: send [`Refusal::reply`], and close.
+    /// No byte. The caller sends [`Refusal::reply`] and closes the connection.
     Refuse(Refusal),
 }
 
-/// Checks the rest of a dialogue, from where a server has taken it over.
+/// Checks the rest of a dialogue after a server has accepted the replay of the first commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialogueGuard {
     facts: ConnectionFacts,
@@ -45,7 +46,7 @@ enum ProtocolState {
 }
 
 impl DialogueGuard {
-    /// Begins when the server has answered these commands.
+    /// Creates the guard once the server has answered the commands in `steps`.
     pub(super) fn new(responder: &Responder, facts: ConnectionFacts, steps: &[ReplayCommand]) -> DialogueGuard {
         let (state, has_literals) = match responder {
             Responder::Smtp(smtp) => (ProtocolState::Smtp(smtp::Smtp::new(smtp.envelope())), false),
@@ -55,7 +56,7 @@ impl DialogueGuard {
         DialogueGuard { facts, server: Lines::new(has_literals), state }
     }
 
-    /// Checks all bytes of the client that were not forwarded.
+    /// Checks `bytes`: all bytes of the client that were not forwarded yet.
     pub fn client(&mut self, rules: &RuleSet, bytes: &[u8]) -> GuardVerdict {
         let evaluator = Evaluator { rules, facts: &self.facts };
         if self.is_open() {
@@ -69,7 +70,7 @@ impl DialogueGuard {
         passed.map_or_else(GuardVerdict::Refuse, GuardVerdict::Pass)
     }
 
-    /// Takes further bytes of the server.
+    /// Processes further bytes of the server.
     pub fn server(&mut self, bytes: &[u8]) {
         let state = &mut self.state;
         self.server.feed(bytes, &mut |line| match state {
@@ -89,7 +90,7 @@ impl DialogueGuard {
         size_of::<DialogueGuard>() + self.server.memory() + state
     }
 
-    /// Whether nothing more can be refused, because the client has logged in.
+    /// Returns whether the rules cannot refuse anything later, because the client has logged in.
     pub fn is_open(&self) -> bool {
         match &self.state {
             ProtocolState::Smtp(_) => false,

@@ -1,4 +1,4 @@
-//! POP3 with an open server, until the client has logged in: the rules are evaluated for each user name.
+//! Checks a POP3 dialogue with a server until the client has logged in. The rules are evaluated for each user name.
 
 use super::checks::{PassedBytes, check_outcome, check_sasl_response, line, refuse};
 use crate::mail::evaluator::Evaluator;
@@ -15,11 +15,11 @@ pub(super) struct Pop3 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Command,
-    /// No bytes: the server has not answered the last command.
+    /// No bytes may be forwarded, because the server has not answered the last command.
     Pending(Pending),
-    /// A response to a challenge of AUTH.
+    /// A response to a challenge of AUTH is expected.
     Response,
-    /// No bytes: the client has sent QUIT.
+    /// No bytes may be forwarded, because the client has sent QUIT.
     Over,
     /// The client has logged in.
     Open,
@@ -58,7 +58,7 @@ impl Pop3 {
         }
     }
 
-    /// Takes a line of the server.
+    /// Processes a line of the server.
     pub(super) fn server(&mut self, line: &[u8]) {
         let State::Pending(pending) = self.state else { return };
         let is_success = line.starts_with(b"+OK");
@@ -79,7 +79,7 @@ fn respond(evaluator: &Evaluator, response: &[u8]) -> Result<State, Refusal> {
     Ok(State::Pending(Pending::Auth))
 }
 
-/// Returns the state behind a command that may be forwarded.
+/// Checks a command. Returns the state behind the command, which may be forwarded, or a refusal.
 fn command(evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
     let (command, rest) = word(line);
     let pending = match &command.to_ascii_uppercase()[..] {

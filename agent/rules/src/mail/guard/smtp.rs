@@ -1,4 +1,4 @@
-//! SMTP with an open server: the rules are evaluated for each host name, sender and recipient.
+//! Checks an SMTP dialogue with a server. The rules are evaluated for each host name, sender and recipient.
 
 use super::checks::{PassedBytes, check_outcome, line, refuse};
 use crate::mail::evaluator::Evaluator;
@@ -19,19 +19,21 @@ pub(super) struct Smtp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Command,
-    /// No bytes: the server has not answered the last command.
+    /// No bytes may be forwarded, because the server has not answered the last command.
     Pending(Pending),
-    /// A chunk (BDAT), of which this many bytes are missing.
+    /// A chunk (BDAT) is expected; this many of its bytes are missing.
     Chunk(u64),
-    /// The text of a mail (RFC 5321, section 4.1.1.4): the number of bytes of `END` that were matched so far.
+    /// The text of a mail is expected (RFC 5321, section 4.1.1.4). The number counts the bytes of `END` that were
+    /// matched so far.
     Text(usize),
-    /// A response to a challenge of AUTH.
+    /// A response to a challenge of AUTH is expected.
     Response,
-    /// No bytes: the client has sent QUIT, or the server's answer is not understood.
+    /// No bytes may be forwarded, because the client has sent QUIT, or the server's answer is not understood.
     Over,
 }
 
-/// The command that the server has not answered; the value counts once the server accepts it.
+/// The command that the server has not answered yet. Its value becomes part of the envelope when the server accepts the
+/// command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
@@ -91,7 +93,7 @@ impl Smtp {
         }
     }
 
-    /// Returns the state behind a command that may be forwarded.
+    /// Checks a command. Returns the state behind the command, which may be forwarded, or a refusal.
     fn command(&self, evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
         let (command, rest) = word(line);
         let syntax = |why| evaluator.rules.refusal(501, why);
@@ -129,7 +131,7 @@ impl Smtp {
         Ok(State::Pending(pending))
     }
 
-    /// Takes a line of the server.
+    /// Processes a line of the server.
     pub(super) fn server(&mut self, line: &[u8]) {
         let State::Pending(pending) = &mut self.state else { return };
         let is_success = match line {
@@ -141,7 +143,7 @@ impl Smtp {
         self.state = match (is_success, std::mem::replace(pending, Pending::Nothing)) {
             (None, Pending::Text) => State::Text(2),
             (None, Pending::Auth) => State::Response,
-            // The server asks for more, although no command has announced it.
+            // The server requests more bytes, although none follow this command.
             (None, _) => State::Over,
             (Some(true), Pending::Helo(name)) => {
                 (self.helo, self.mail) = (Some(name), None);
@@ -156,8 +158,8 @@ impl Smtp {
     }
 }
 
-/// Matches the text of a mail up to its end, and returns the number of bytes read. Returns none when CR or LF stands
-/// alone: servers differ on whether it ends a line, and so on where the text ends.
+/// Matches the text of a mail up to its end, and returns the number of bytes read. Returns none if CR or LF occurs
+/// without the other: servers differ in whether it ends a line, and therefore in where the text ends.
 fn text(matched: &mut usize, bytes: &[u8]) -> Option<usize> {
     for (at, &byte) in bytes.iter().enumerate() {
         let has_cr = matches!(*matched, 1 | 4);
@@ -180,7 +182,8 @@ fn text(matched: &mut usize, bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::{END, text};
 
-    /// Returns the bytes behind the mail's text, whatever the pieces; none when the text is refused or incomplete.
+    /// Returns the bytes behind the mail's text; none if the text is refused or incomplete. The text is divided into
+    /// pieces of each size, and the result must be the same for all sizes.
     fn rest(mail: &str) -> Option<&str> {
         let mut results = Vec::new();
         for size in 1..=mail.len() {
