@@ -1,4 +1,5 @@
-//! Waits for frames, for other threads and for the clock, without using the processor.
+//! Waits until sockets have frames, another thread wakes the waiting thread, or a timeout is over, without polling
+//! actively.
 
 use std::io;
 use std::mem::zeroed;
@@ -54,7 +55,7 @@ impl Poller {
         self.waker.clone()
     }
 
-    /// Adds a socket to wait for. It is removed when the socket is closed.
+    /// Adds a socket to wait for. The kernel removes the socket when it is closed.
     pub fn add(&self, socket: RawFd, token: usize) -> io::Result<()> {
         self.register(socket, token as u64)
     }
@@ -104,8 +105,8 @@ impl Waker {
         unsafe { libc::write(self.fd(), increment.as_ptr().cast(), increment.len()) };
     }
 
-    /// The number of waits that the waker has ended. After [`Waker::wake`] it increases soon, unless the waiting thread
-    /// is stuck.
+    /// Returns the number of waits that the waker has ended. The number increases soon after [`Waker::wake`], unless
+    /// the waiting thread is blocked elsewhere.
     pub fn wakeups(&self) -> u64 {
         self.0.wakeups.load(Relaxed)
     }
@@ -122,21 +123,21 @@ impl Waker {
     }
 }
 
-/// Checks whether the thread that waits by a [`Poller`] still returns to its next wait.
+/// Checks whether a thread that waits with a [`Poller`] still returns to its next wait, and is not blocked elsewhere.
 pub struct Pulse {
     waker: Waker,
     wakeups: u64,
 }
 
 impl Pulse {
-    /// Starts to check the thread that this waker wakes, by waking it.
+    /// Starts the check of the thread that `waker` wakes, and wakes this thread for the first time.
     pub fn new(waker: Waker) -> Self {
         let wakeups = waker.wakeups();
         waker.wake();
         Self { waker, wakeups }
     }
 
-    /// Whether the thread has ended a wait since the last check. Wakes it for the next check.
+    /// Returns whether the thread has ended a wait since the last check. Wakes the thread for the next check.
     pub fn beats(&mut self) -> bool {
         let before = std::mem::replace(&mut self.wakeups, self.waker.wakeups());
         self.waker.wake();
