@@ -110,7 +110,8 @@ async fn open(client: &mut P4RuntimeClient<Channel>) -> Stream {
 }
 
 impl Session {
-    /// Loads the program again. If an input has ended the primary stream, a new stream is opened first.
+    /// Loads the program. If loading fails because an input has ended the primary stream, opens a new stream and loads
+    /// again.
     async fn push(&mut self) {
         if self.client.set_forwarding_pipeline_config(pipeline()).await.is_err() {
             self.reopen().await;

@@ -1,8 +1,9 @@
-//! Digests: their configuration and their messages.
+//! The configuration and the messages of digests.
 
 use crate::program::DigestId;
 
-/// How the messages of a digest are gathered into lists. The engine only queues messages; the caller builds the lists.
+/// The limits by which messages of a digest are grouped into lists. The engine only queues messages; its caller builds
+/// the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct DigestConfig {
@@ -11,7 +12,7 @@ pub struct DigestConfig {
     pub ack_timeout_ns: u64,
 }
 
-/// A digest message.
+/// A message that the program has sent to the controller by a digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
     /// The digest that the message belongs to.
