@@ -151,7 +151,7 @@ unsafe fn find(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
     Answer::new(call, hit)
 }
 
-/// Looks up a key in a plain table, which needs no update of direct counters or meters.
+/// Looks up a key in a plain table, whose entries consist only of their actions.
 ///
 /// # Safety
 /// The requirements of [`Frame::parts`] must be fulfilled.
