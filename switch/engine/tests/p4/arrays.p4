@@ -1,4 +1,4 @@
-// Registers of several widths, counters, meters, hashes, random numbers, digests, checksums, value sets, varbit.
+// Tests registers of several widths, counters, meters, hashes, random numbers, digests, checksums, value sets, varbit.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,8 +1,8 @@
-// Keys out of headers that are not valid, and under masks of the program's own.
+// Builds table keys from fields of invalid headers, and from fields under masks that the program applies.
 #include <core.p4>
 #include <v1model.p4>
 
-/// Bit 0: the key comes with the packet. Bit 1: it is removed. Bit 2: its fields are written, valid or not.
+/// Bit 0: the packet contains a key header. Bit 1: the program removes it. Bit 2: the program writes the key's fields.
 header ask_h { bit<8> what; }
 header key_h {
     bit<8>  small;

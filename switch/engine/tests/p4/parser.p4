@@ -1,4 +1,4 @@
-// What a parser can do: lookahead, advance, masks over several fields, stack.last and lastIndex, errors.
+// Tests parser features: lookahead, advance, masks over several fields, stack.last and lastIndex, errors.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -40,7 +40,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             default : accept;
         }
     }
-    /// The last item's flags say whether there is another one.
+    /// Each item has a flag (0x80) that is set if another item follows.
     state items {
         packet.extract(hdr.kind);
         meta.way = 1;
@@ -54,7 +54,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             default       : accept;
         }
     }
-    /// Jumps over bytes, their number a constant and out of the packet.
+    /// Skips first a constant number of bytes, and then a number of bytes that the packet contains.
     state skip {
         packet.extract(hdr.kind);
         packet.advance(16);
@@ -63,13 +63,14 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
         meta.ahead = (bit<72>)packet.lookahead<bit<16>>();
         transition accept;
     }
-    /// More bits than fit a word, not at whole bytes.
+    /// A lookahead of 68 bits, which are more than a word and do not end at a byte boundary.
     state peek {
         meta.way = 3;
         meta.ahead = (bit<72>)packet.lookahead<bit<68>>();
         transition accept;
     }
-    /// Whole bytes: more than a word of them, and as many as no integer has.
+    /// Lookaheads of complete bytes: more than a word has (`bytes`), and a number that no integer type has
+    /// (`odd_bytes`).
     state bytes {
         packet.extract(hdr.kind);
         meta.way = 7;

@@ -1,4 +1,4 @@
-// Where packets go: multicast, clones, resubmission, recirculation, truncation, drops.
+// Tests the paths of packets: multicast, clones, resubmission, recirculation, truncation, drops.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// What egress is told of the queues, in the packets themselves.
+// Writes the queueing metadata that egress reads into the packets.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// Action profile with and without selector; two tables share the selector.
+// An action profile with a selector, which two tables share, and an action profile without a selector.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// Header stacks with an index that is known at run time only.
+// Accesses header stacks with an index that is known only at run time.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,11 +1,11 @@
-// Statements and operators: assignment of headers, stacks and variable-length fields, push and pop, signed and saturating
-// arithmetic, checksums with the payload, messages, assumptions.
+// Tests statements and operators: assignment of headers, stacks and variable-length fields, push and pop, signed and
+// saturating arithmetic, checksums over the payload, messages, assumptions.
 #include <core.p4>
 #include <v1model.p4>
 
 header head_h {
     bit<8> what;
-    /// Bit 0: `left` is there. Bit 1: `right` is there.
+    /// Bit 0: the packet contains the header `left`. Bit 1: the packet contains the header `right`.
     bit<8> there;
     bit<8> count;
     bit<8> length;

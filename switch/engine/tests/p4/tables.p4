@@ -1,4 +1,4 @@
-// Every match kind, priorities, constant entries, direct counter and meter, idle time.
+// Tests all match kinds, priorities, constant entries, direct counter and meter, idle timeouts.
 #include <core.p4>
 #include <v1model.p4>
 
