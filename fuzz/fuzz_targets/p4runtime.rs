@@ -30,7 +30,8 @@ const CPU_PORT: u32 = 510;
 const ELECTION: p4::Uint128 = p4::Uint128 { high: 0, low: 1 };
 const JSON: &[u8] = include_bytes!("../../crates/p4runtime/tests/p4/everything.json");
 const P4INFO: &str = include_str!("../../crates/p4runtime/tests/p4/everything.p4info.txtpb");
-/// The program is loaded again after this many inputs, so that few inputs can have caused a crash.
+/// The number of inputs after which the program is loaded again. If an input causes a crash, only the few inputs since
+/// the last load can be its cause.
 const INPUTS_PER_LOAD: u32 = 64;
 /// A stream whose answer does not arrive within this time counts as ended.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ const CHANGES: u64 = 60;
 
 /// Runs a target on all of its seeds and on `CHANGES` mutations of each seed.
 pub fn run(target: &str, run: fn(&[u8])) {
-    // The crates whose tests include this file are at different depths below the repository's root.
+    // The search starts at the crate's folder, because crates at different depths of the repository include this file.
     let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|ancestor| ancestor.join("fuzz/seeds"));
     let folder = above.find(|seeds| seeds.is_dir()).expect("the folder of seeds").join(target);
     let mut paths: Vec<_> = std::fs::read_dir(&folder).expect("seeds").flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! Packets and table changes from a script, applied to both the compiled and the interpreted form of one program.
+//! Applies packets and table changes from a script to both the compiled and the interpreted form of a program.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -27,7 +27,8 @@ pub struct Waiting {
 /// Queries the kernel about queueing disciplines, in the network namespace in which it was opened.
 pub struct Backlogs {
     socket: OwnedFd,
-    /// The number of the last request. An answer with another number belongs to an earlier request that failed.
+    /// The number of the last request. The kernel repeats it in its answer. An answer with another number belongs to an
+    /// earlier request that failed.
     last_request: Cell<u32>,
 }
 

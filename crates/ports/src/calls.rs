@@ -14,7 +14,7 @@ const CONTROL: usize = 64;
 
 const _: () = assert!(SLOT >= VLAN_TAG + MAX_FRAME);
 
-/// The control messages of one frame, aligned as the kernel's headers require it.
+/// The control messages of one frame, with the alignment that the kernel's header structures need.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);

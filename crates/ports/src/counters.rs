@@ -50,7 +50,7 @@ counters! {
     tx_link_drops,
     /// Frames for which the kernel had no buffer (`EAGAIN`). The switch is the cause of this loss.
     tx_backlog_drops,
-    /// Frames for an interface that is down or does not exist.
+    /// Frames that could not be sent because the interface is down or does not exist.
     tx_down_drops,
     /// Frames that the kernel refused for another reason, such as a length above the interface's MTU.
     tx_refused,

@@ -12,12 +12,12 @@ use crate::rx::RxBatch;
 use crate::sys;
 use crate::tx::{Sent, TxBatch};
 
-/// The kernel buffer in bytes that is requested for each direction of a socket. It is large enough that no burst is
-/// lost while the switch is not scheduled, and that a shaped link's queueing discipline, not this buffer, limits the
-/// link's queue.
+/// The size in bytes of the kernel buffer that is requested for each direction of a socket. The buffer is so large that
+/// no burst is lost while the switch is not scheduled. A shaped link's queue is then limited by the link's queueing
+/// discipline, and not by this buffer.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
-/// Why an interface could not be opened.
+/// The reason why an interface could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no interface with this name in the network namespace.
@@ -26,7 +26,7 @@ pub enum OpenError {
         /// The interface's name.
         name: String,
     },
-    /// The process may not open packet sockets.
+    /// The process has no permission to open packet sockets.
     #[error("opening interface {name} needs root or CAP_NET_RAW: {error}")]
     Forbidden {
         /// The interface's name.
@@ -55,11 +55,11 @@ pub enum Received {
     /// arrive again. The kernel does not report the removal of an interface that is down, so call [`Interface::check`]
     /// from time to time.
     Down,
-    /// The interface was removed, or its name belongs to another interface now. The socket is closed.
+    /// The interface was removed, or another interface has its name now. The socket is closed.
     Lost,
 }
 
-/// Why a frame could not be sent.
+/// The reason why a frame could not be sent.
 #[derive(Debug, Error)]
 pub enum Loss {
     /// The interface is down or does not exist.
@@ -87,7 +87,7 @@ impl From<io::Error> for Loss {
     }
 }
 
-/// How frames get from the kernel into this process.
+/// The method by which frames are transferred from the kernel to this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
     /// Through a ring in memory that kernel and process share. Frames are not copied, and a batch needs no system call.
@@ -100,7 +100,7 @@ pub enum Input {
 /// Options with which an interface is opened.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Options {
-    /// How frames are received.
+    /// The method by which frames are received.
     pub input: Input,
     /// Whether sent frames bypass the interface's queueing discipline. If they do, `tc` does not shape the link.
     pub bypass_qdisc: bool,
@@ -272,7 +272,7 @@ impl Interface {
         batch.clear();
     }
 
-    /// Adds the frames that the kernel has dropped since the last call to the counters.
+    /// Queries how many frames the kernel has dropped since the last query, and adds this number to the counters.
     pub fn update_kernel_drops(&mut self) {
         if let Some(socket) = &self.socket
             && let Ok(drops) = sys::take_kernel_drops(&socket.fd)
@@ -293,7 +293,7 @@ impl Interface {
         Received::Lost
     }
 
-    /// Closes the socket, as if the interface had vanished, until it is opened again.
+    /// Closes the socket, as if the interface had vanished. [`Self::reopen`] opens the interface again.
     pub fn close(&mut self) {
         self.update_kernel_drops();
         self.socket = None;

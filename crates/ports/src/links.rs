@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::sys;
 
-/// Receives a notification for every change of a link in the network namespace in which it was opened.
+/// Receives a notification for every change of a link in the network namespace in which the watch was created.
 pub struct LinkWatch {
     socket: OwnedFd,
 }
@@ -50,7 +50,7 @@ impl LinkWatch {
         }
     }
 
-    /// Whether there is an interface with this name, and both it and its link are up.
+    /// Whether an interface with this name exists, and both the interface and its link are up.
     pub fn is_up(&self, interface: &str) -> bool {
         // SAFETY: all-zero is a valid value of this plain structure.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

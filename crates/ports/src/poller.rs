@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crate::sys::check;
 
-/// The token of the waker's event.
+/// The token by which the kernel reports the waker's event.
 const WAKER: u64 = u64::MAX;
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The socket registered with this token has frames or an error.
@@ -39,7 +39,7 @@ struct WakeupEvent {
 }
 
 impl Poller {
-    /// Creates a poller that waits only for its waker.
+    /// Creates a poller without sockets. Only its waker can end a wait.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no pointers are involved.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -50,7 +50,7 @@ impl Poller {
         Ok(poller)
     }
 
-    /// A handle that ends the wait.
+    /// Returns a handle by which another thread can end the wait.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
@@ -67,11 +67,11 @@ impl Poller {
     }
 
     /// Waits until an event occurs or `timeout` is over (`None`: without a limit), and stores the events in `events`. A
-    /// signal may end the wait early, with no event.
+    /// signal may end the wait early; then `events` is empty.
     pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         const EVENTS: usize = 64;
         events.clear();
-        // Round up, so that a deadline has passed when the wait for it ends.
+        // Round the timeout up to milliseconds, so that the deadline has passed when the wait ends.
         let timeout = timeout.map_or(-1, |timeout| {
             libc::c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
         });
@@ -98,7 +98,7 @@ impl Poller {
 }
 
 impl Waker {
-    /// Ends the current wait, or the next one if no thread waits now.
+    /// Ends the current wait. If no thread is waiting now, the next wait ends immediately.
     pub fn wake(&self) {
         let increment = 1u64.to_ne_bytes();
         // SAFETY: pointer and length describe `increment`. A full counter means that a wake-up is already pending.

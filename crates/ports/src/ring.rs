@@ -29,7 +29,7 @@ const VERSION: libc::c_int = 1;
 /// A receive ring, mapped into this process.
 pub struct Ring {
     memory: NonNull<u8>,
-    /// The number of the slot that the kernel fills next, as far as this process has read.
+    /// The number of the slot that this process reads next.
     next: AtomicUsize,
 }
 
@@ -60,7 +60,8 @@ impl Ring {
         };
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of the socket's own ring; no memory of this process is touched.
+        // SAFETY: the call creates a new mapping of the socket's own ring, and does not access other memory of this
+        // process.
         let memory = unsafe {
             libc::mmap(std::ptr::null_mut(), BLOCK * BLOCKS, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
         };

@@ -1,4 +1,4 @@
-//! Batches of frames from the kernel to the pipeline.
+//! Batches of frames that are received from the kernel and processed by the pipeline.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -51,7 +51,8 @@ pub struct RxBatch {
     /// The buffers for frames that do not come through a ring. They are created when they are first needed.
     calls: Option<Box<Calls>>,
     slots: Option<TakenSlots>,
-    /// Each place points into `calls` or into a slot of `slots`, both of which stay unchanged until `clear`.
+    /// The frames' places in memory. Each place is in `calls` or in a slot of `slots`; both remain unchanged until
+    /// `clear`.
     places: Vec<Place>,
 }
 
@@ -144,12 +145,12 @@ impl RxBatch {
         }
     }
 
-    /// The number of frames.
+    /// The number of frames in the batch.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is no frame.
+    /// Whether the batch contains no frame.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -55,7 +55,7 @@ pub fn set_promiscuous(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// The number of frames that the kernel has dropped for lack of buffer space since the last call.
+/// Returns the number of frames that the kernel has dropped for lack of buffer space since the last call.
 pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut stats: libc::tpacket_stats = unsafe { zeroed() };
@@ -86,7 +86,7 @@ pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
     Ok(queued >= room)
 }
 
-/// The index of the interface called `name`; `None` if there is no such interface.
+/// Returns the index of the interface called `name`; returns `None` if there is no such interface.
 pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_int>> {
     let Some(mut request) = interface_request(name) else { return Ok(None) };
     // SAFETY: the pointer is to a complete `ifreq` with a terminated name, and the request fills the field that is
@@ -100,8 +100,8 @@ pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_in
     }
 }
 
-/// The longest frame, in bytes with the Ethernet header, that the interface called `name` can send; `None` while the
-/// interface is down.
+/// Returns the length in bytes, with the Ethernet header, of the longest frame that the interface called `name` can
+/// send; returns `None` while the interface is down.
 pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
     let Some(mut request) = interface_request(name) else { return Ok(None) };
     // SAFETY: the pointer is to a complete `ifreq` with a terminated name. Each of the two requests fills the field

@@ -1,4 +1,4 @@
-//! Batches of frames from the pipeline to the kernel.
+//! Batches of frames that the pipeline has produced and that the kernel sends.
 
 use std::io;
 use std::mem::zeroed;
@@ -59,7 +59,7 @@ impl TxBatch {
         start..self.ends[number]
     }
 
-    /// Removes the frames; the memory is reused for the next batch.
+    /// Removes the frames from the batch. The memory is reused for the next batch.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.ends.clear();

@@ -1,4 +1,4 @@
-//! Fuzz targets that evaluate a content switch's rules on arbitrary requests.
+//! Fuzz targets in which a content switch's rules are evaluated on arbitrary requests.
 
 pub mod http;
 pub mod json;

@@ -1,4 +1,4 @@
-//! IMAP: a server that randomly accepts or refuses each login and each literal.
+//! IMAP: a model of a server that randomly accepts or refuses each login and each literal.
 
 use super::Script;
 use super::server::Server;

@@ -2,7 +2,7 @@
 
 use super::Script;
 
-/// A model of a server.
+/// A model of a server, which answers the bytes that a client sends.
 pub trait Server {
     /// Returns the greeting that the server sends first.
     fn greeting(&self) -> &'static str {

@@ -1,4 +1,4 @@
-//! SMTP: a server that randomly accepts or refuses each command.
+//! SMTP: a model of a server that randomly accepts or refuses each command.
 
 use super::Script;
 use super::server::Server;

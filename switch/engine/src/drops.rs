@@ -11,11 +11,11 @@ pub struct Drops {
     pub ingress: u64,
     /// Packets whose `egress_spec` was the drop port at the end of egress.
     pub egress: u64,
-    /// Packets sent to a multicast group that has no replicas or does not exist.
+    /// Packets that were sent to a multicast group that does not exist or has no replicas.
     pub empty_multicast: u64,
-    /// Clones to a session that does not exist.
+    /// Clones that were requested for a clone session that does not exist.
     pub unknown_clone_session: u64,
-    /// Packets that were resubmitted or recirculated more often than `Options::max_passes`.
+    /// Packets that were dropped because they needed more further passes than `Options::max_passes`.
     pub too_many_passes: u64,
     /// Digest messages lost because the queue to the control plane was full. The packets that sent them are not
     /// dropped.

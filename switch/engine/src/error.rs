@@ -29,7 +29,7 @@ pub enum ControlError {
     /// The entry, member, group, session or other object does not exist.
     #[error("not found: {0}")]
     NotFound(String),
-    /// The object exists already.
+    /// The object to be created exists already.
     #[error("already exists: {0}")]
     AlreadyExists(String),
     /// The request contradicts the program: for example, a value is too wide, or the table does not have the action.

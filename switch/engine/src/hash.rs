@@ -116,7 +116,7 @@ pub enum Hash {
     /// The exclusive or of the input's 16-bit or 32-bit words. The last word is padded with zeros.
     Xor16,
     Xor32,
-    /// The first eight bytes of the input.
+    /// The first eight bytes of the input, as a number.
     Identity,
 }
 

@@ -25,7 +25,7 @@ pub const NOWHERE: Slot = Slot::MAX;
 /// The place and the type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldRef {
-    /// The first slot.
+    /// The first slot of the field.
     pub slot: Slot,
     /// The width in bits; for a variable-length field, the maximum width.
     pub width: u32,

@@ -44,7 +44,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Allocates a buffer for `most` bytes.
+    /// Allocates a buffer for up to `most` bytes of headers.
     pub fn new(most: usize) -> Head {
         Head { bytes: vec![0; most + 8].into_boxed_slice(), length: 0, bits: Vec::new() }
     }

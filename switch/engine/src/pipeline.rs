@@ -478,7 +478,7 @@ impl Pass<'_> {
         out.emit(port, head, payload);
     }
 
-    /// Updates checksums, runs the deparser's primitives and writes the valid headers.
+    /// Updates checksums, runs the deparser's primitives and writes the valid headers into the header buffer.
     fn write_head(&mut self, payload: &[u8]) -> Result<(), Stop> {
         let p = self.p;
         for &i in &p.update {
@@ -502,7 +502,7 @@ impl Pass<'_> {
     }
 }
 
-/// Appends the words of the fields to `words`.
+/// Appends the current words of the fields to `words`.
 fn save_fields(s: &Slots, fields: &[FieldRef], words: &mut Vec<u64>) {
     for f in fields {
         let at = usize::from(f.slot);

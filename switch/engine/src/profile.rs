@@ -19,9 +19,9 @@ pub struct Call {
 #[derive(Debug, Clone)]
 pub enum Bound {
     Call(Call),
-    /// An index in [`ProfileState::members`].
+    /// A member, as an index in [`ProfileState::members`].
     Member(u32),
-    /// An index in [`ProfileState::groups`].
+    /// A group, as an index in [`ProfileState::groups`].
     Group(u32),
     OneShot(Box<OneShot>),
 }

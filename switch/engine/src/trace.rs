@@ -14,13 +14,13 @@ pub enum TraceEvent {
         /// Length in bytes.
         length: usize,
     },
-    /// A parser state was entered.
+    /// The parser entered the state with this name.
     ParserState(String),
-    /// A header was extracted.
+    /// The parser extracted the header with this name.
     Extract(String),
     /// The parser stopped with this error.
     ParserError(String),
-    /// A checksum that the parser verifies did not match.
+    /// The checksum with this name, which the parser verifies, did not match.
     ChecksumError(String),
     /// A key was looked up in a table.
     Table {

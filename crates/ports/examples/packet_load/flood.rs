@@ -1,4 +1,4 @@
-//! Sends frames at a steady rate; the receiver counts them.
+//! Sends frames at a steady rate. The receiver of the frames counts them.
 
 use std::error::Error;
 use std::ops::Range;

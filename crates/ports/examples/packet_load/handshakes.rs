@@ -1,4 +1,4 @@
-//! Opens connections by SYN, SYN-ACK and ACK; this program plays both client and server.
+//! Opens connections by SYN, SYN-ACK and ACK. The program acts both as the client and as the server.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Compiles assignments.
+//! Compiles assignments to fields and to fields of stack elements.
 
 use super::shift::moved_left;
 use super::{Gen, Result};

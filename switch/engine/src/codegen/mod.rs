@@ -76,7 +76,7 @@ pub struct Gen<'a, 'j> {
     recorded: Vec<(Expr, Option<u32>)>,
 }
 
-/// Slots that are shared by all statements: constants and temporaries.
+/// Slots that all statements of the code share: constants and temporaries.
 #[derive(Default)]
 pub struct Pool {
     rows: HashMap<Vec<u64>, Slot>,

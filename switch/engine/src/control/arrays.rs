@@ -122,7 +122,7 @@ pub(super) fn cell_mut<T>(cells: &mut [T], index: u64) -> Result<&mut T> {
     usize::try_from(index).ok().and_then(|i| cells.get_mut(i)).ok_or_else(|| out_of_range(index, size))
 }
 
-/// Refuses a meter configuration whose committed rate is above its peak rate.
+/// Returns an error if the committed rate of a meter configuration is above its peak rate.
 pub fn check_meter(config: Option<MeterConfig>) -> Result<()> {
     match config {
         Some(c) if c.cir > c.pir => Err(ControlError::InvalidArgument(format!(

@@ -1,6 +1,6 @@
 //! Values with which the control plane reads and writes counters and meters.
 
-/// A counter cell. It always counts both packets and bytes.
+/// The value of a counter cell. Every cell counts both packets and bytes, independently of the counter's type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]

@@ -15,10 +15,10 @@ pub struct DigestConfig {
 /// A message that the program has sent to the controller by a digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// The digest that the message belongs to.
+    /// The digest to which the message belongs.
     pub digest: DigestId,
-    /// The time of the packet, in nanoseconds since the caller's origin.
+    /// The time when the packet was received, in nanoseconds since the caller's origin.
     pub time: u64,
-    /// One byte string for each field, of `ceil(width / 8)` bytes.
+    /// The values of the digest's fields, each as `ceil(width / 8)` big-endian bytes.
     pub fields: Vec<Vec<u8>>,
 }

@@ -66,7 +66,7 @@ pub enum CountedIn {
 /// A one-shot group: a group that belongs to a single entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OneShotGroup {
-    /// The members, at least one.
+    /// The members of the group. A group must have at least one member.
     pub members: Vec<OneShotMember>,
     /// The method that selects a member for a packet.
     pub selection: Selection,
@@ -83,7 +83,7 @@ impl From<Vec<OneShotMember>> for OneShotGroup {
 /// The action that a table entry runs on packets that it matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
-    /// Runs an action; for direct tables.
+    /// Runs an action; for tables without an action profile.
     Call(ActionCall),
     /// Runs the action of the member with this id; for tables with an action profile.
     Member(u32),
@@ -94,10 +94,10 @@ pub enum EntryAction {
     OneShot(OneShotGroup),
 }
 
-/// A table entry.
+/// A table entry in the form in which the control plane writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The key, one element for each key field of the table, in order.
+    /// The key, which has one element for each key field of the table, in order.
     pub key: Vec<KeyField>,
     /// The priority. Of several matching entries, the entry with the largest priority is selected. 0 in tables without
     /// priorities.
@@ -116,7 +116,7 @@ pub struct Entry {
 /// A table entry as the control plane reads it, with its direct counter and meter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntryView {
-    /// The entry.
+    /// The entry in the form in which the control plane wrote it.
     pub entry: Entry,
     /// Whether the program itself declares the entry as constant.
     pub is_const: bool,

@@ -21,7 +21,7 @@ use crate::table::keys::EntryId;
 pub const MAX_WEIGHT: u64 = 1 << 20;
 
 impl Engine {
-    /// Adds an entry. Its idle time begins at `now`, in nanoseconds.
+    /// Adds an entry. The entry's idle time begins at `now`, in nanoseconds.
     ///
     /// # Errors
     /// `AlreadyExists` if the table has an entry with this key and priority, `InvalidArgument` if key or action do not

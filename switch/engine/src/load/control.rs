@@ -77,7 +77,7 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    /// Compiles all actions as subroutines, then both pipelines.
+    /// Compiles all actions as subroutines, and then both pipelines (ingress and egress).
     pub fn pipelines<'j>(&self, g: &mut Gen<'_, 'j>) -> Result<()>
     where
         Self: 'j,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::error::LoadError;
 
-/// The remedy for JSON that contradicts itself or is incomplete.
+/// The remedy for JSON that is incomplete or contains a contradiction.
 pub const RECOMPILE: &str = "p4c-bm2-ss does not write this: compile the program again";
 /// The remedy for a field, parameter or cell that is too wide.
 pub const NARROWER: &str = "give it 1 to 65,536 bits in the program";

@@ -164,22 +164,22 @@ unsafe fn answer(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
 }
 
 unsafe extern "C" fn answer_one(frame: *mut Frame, table: u64, a: u64) -> Answer {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     unsafe { answer(frame, table, &[a]) }
 }
 
 unsafe extern "C" fn answer_two(frame: *mut Frame, table: u64, a: u64, b: u64) -> Answer {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     unsafe { answer(frame, table, &[a, b]) }
 }
 
 unsafe extern "C" fn find_one(frame: *mut Frame, table: u64, a: u64) -> Answer {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     unsafe { find(frame, table, &[a]) }
 }
 
 unsafe extern "C" fn find_two(frame: *mut Frame, table: u64, a: u64, b: u64) -> Answer {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     unsafe { find(frame, table, &[a, b]) }
 }
 
@@ -190,13 +190,13 @@ unsafe extern "C" fn find_row(frame: *mut Frame, table: u64, key: *const u64, wo
 
 /// Returns the meter's colour. If the index is outside of the array, returns `old`, the destination's current value.
 unsafe extern "C" fn meter(frame: *mut Frame, meter: u64, index: u64, old: u64) -> u64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { program, machine, .. } = unsafe { Frame::parts(frame) };
     machine.execute_meter(program, meter as usize, index).unwrap_or(old)
 }
 
 unsafe extern "C" fn extension(frame: *mut Frame, index: u64) -> i64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
     let result = machine.ext(program, &program.code.ext[index as usize], slots, data);
     // SAFETY: machine code, which owns the frame, waits for this function
@@ -205,7 +205,7 @@ unsafe extern "C" fn extension(frame: *mut Frame, index: u64) -> i64 {
 
 /// Returns the address at which the parser continues. After an error, returns [`NONE`].
 unsafe extern "C" fn select(frame: *mut Frame, index: u64) -> u64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
     let to: Result<Pc, Stop> = machine.select(program, &program.code, slots, index as usize, data);
     match to {
@@ -219,7 +219,7 @@ unsafe extern "C" fn select(frame: *mut Frame, index: u64) -> u64 {
 }
 
 unsafe extern "C" fn calculate(frame: *mut Frame, calculation: u64) -> u64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
     let payload = data.get(machine.position..).unwrap_or(&[]);
     program.objects.calculations[calculation as usize].output(slots, &program.phv, payload, &mut machine.scratch)
@@ -259,14 +259,14 @@ mod clmul {
 
 /// Returns the one's complement sum of the bytes after the parsed headers.
 unsafe extern "C" fn sum_payload(frame: *mut Frame) -> u64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { machine, data, .. } = unsafe { Frame::parts(frame) };
     sum_words(data.get(machine.position..).unwrap_or(&[]))
 }
 
 /// Returns the one's complement sum of a variable-length field's bytes.
 unsafe extern "C" fn sum_varbit(frame: *mut Frame, slot: u64, limbs: u64) -> u64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { slots, .. } = unsafe { Frame::parts(frame) };
     let field = FieldRef { slot: slot as Slot, width: 64 * limbs as u32, signed: false, varbit: true };
     let sum = crate::calc::sum_varbit(slots, field);
@@ -278,7 +278,7 @@ unsafe extern "C" fn sum_varbit(frame: *mut Frame, slot: u64, limbs: u64) -> u64
 
 /// Writes a header to the header buffer, beginning at byte `at`. Returns the offset after the header.
 unsafe extern "C" fn deparse(frame: *mut Frame, header: u64, at: u64) -> u64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { program, slots, .. } = unsafe { Frame::parts(frame) };
     let h = &program.phv.headers[header as usize];
     let plan = &program.phv.plans[usize::from(h.plan)];
@@ -291,7 +291,7 @@ unsafe extern "C" fn deparse(frame: *mut Frame, header: u64, at: u64) -> u64 {
 
 /// Extracts a header of a kind for which machine code contains no extraction.
 unsafe extern "C" fn extract(frame: *mut Frame, header: u64) -> i64 {
-    // SAFETY: only machine code calls this, with the frame of the run that called it, which nothing else borrows
+    // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
     let result = machine.extract(program, slots, header as usize, data);
     // SAFETY: machine code, which owns the frame, waits for this function

@@ -105,7 +105,7 @@ impl Fun<'_, '_> {
         self.finish();
     }
 
-    /// Sets the standard metadata between ingress and egress, for a packet whose egress port is `spec`.
+    /// Emits code that sets the standard metadata between ingress and egress, for a packet whose egress port is `spec`.
     fn before_egress(&mut self, fast_path: &FastPath, spec: Value, drop: Value) {
         let st = &self.p.standard;
         let port = self.b.ins().band_imm(spec, i64::from(u32::MAX));

@@ -25,13 +25,13 @@ pub enum For {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     Code(For, Pc),
-    /// The lookup of a table.
+    /// The lookup of a key in the table with this number.
     Apply(u16),
 }
 
 /// The slots that the machine code of a place accesses, and the places to which it jumps.
 struct Uses {
-    /// Slots that are read before they are written.
+    /// Slots that the place's code reads before it writes them.
     reads: Slots,
     writes: Slots,
     to: Vec<Place>,

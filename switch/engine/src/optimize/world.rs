@@ -8,7 +8,7 @@ use crate::dataflow::{Slots, TableEffects, World};
 use crate::layout::{FieldRef, Layout, Slot};
 use crate::program::{Action, Checksum, DigestPart, Objects, Profile, Standard, Table};
 
-/// The parts of a program from which [`World`] is computed.
+/// The components of a program from which [`World`] is computed.
 pub struct Parts<'a> {
     /// The layout of the headers, without temporaries and constants.
     pub layout: &'a Layout,

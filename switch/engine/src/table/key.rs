@@ -147,7 +147,7 @@ impl KeyLayout {
         self.packed_fields.iter().flat_map(|p| (0..p.limbs as Slot).map(|i| p.slot + i).chain(p.valid)).collect()
     }
 
-    /// Packs the packet's values into `key`.
+    /// Packs the values of the packet's fields into `key`.
     #[inline]
     pub fn build(&self, slots: &Slots, key: &mut [u64]) {
         for p in &self.packed_fields {

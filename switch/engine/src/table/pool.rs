@@ -12,7 +12,7 @@ const ORDERS: usize = 7;
 /// A pool of arrays. The index of an array's first item identifies the array.
 pub struct Pool<T> {
     items: Vec<T>,
-    /// Free blocks, by the base-2 logarithm of their size.
+    /// The indices of free blocks, by the base-2 logarithm of the blocks' size.
     free: [BTreeSet<usize>; ORDERS],
 }
 

@@ -14,10 +14,10 @@ struct Packet {
     b: u128,
     c: BigInt,
     d: BigInt,
-    /// A field of 72 bits.
+    /// The value of a field with 72 bits.
     e: u128,
     f: u8,
-    /// Two fields of 96 bits.
+    /// The values of two fields with 96 bits each.
     items: [u128; 2],
 }
 

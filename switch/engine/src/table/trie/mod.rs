@@ -30,7 +30,7 @@ pub const MAX_WORDS: usize = 64;
 /// The state of an entry in the trie. The index of a link is the entry's id.
 #[derive(Clone, Copy)]
 struct Link {
-    /// The next entry whose prefix ends in the same node.
+    /// The next entry whose prefix ends in the same node; `NONE` after the last entry.
     next: u32,
     /// The length of the entry's prefix in bits.
     length: u16,
