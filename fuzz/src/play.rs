@@ -13,7 +13,7 @@ use crate::Script;
 /// The maximum number of frames that one packet may produce in any program of the fuzz targets.
 const MOST_FRAMES: usize = 1 << 16;
 
-/// Two engines of one program: the first runs compiled code, the second interprets.
+/// Two engines of one program: the first runs machine code, the second interprets the program.
 struct Both([Engine; 2]);
 
 impl Both {

@@ -1,4 +1,4 @@
-//! Decodes the fuzzer's bytes into numbers and byte strings.
+//! The decoder of the fuzzer's bytes, which the fuzz targets share.
 
 /// Decodes numbers and bytes from the fuzzer's input. After the end of the input, all numbers are zero.
 pub struct Script<'a>(pub &'a [u8]);

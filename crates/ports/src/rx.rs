@@ -22,8 +22,7 @@ struct Place {
     time_ns: u64,
 }
 
-/// Counts, for one batch, the frames that were not delivered or have no checksum, and notes that the interface went
-/// down.
+/// Counts, for one batch, the frames that were not delivered and the frames whose checksum is incomplete.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Oddities {
     /// Frames longer than [`MAX_FRAME`].

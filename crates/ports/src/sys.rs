@@ -73,7 +73,8 @@ pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     Ok(u64::from(stats.tp_drops))
 }
 
-/// Returns whether the socket's send buffer is full, so that the kernel must send frames before it accepts another.
+/// Returns whether the socket's send buffer is full. If it is, the kernel must send frames before it accepts another
+/// frame.
 pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
     let (mut queued, mut room): (libc::c_int, libc::c_int) = (0, 0);
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;

@@ -1,6 +1,5 @@
 //! JSON: the fuzzer's bytes as a document. For each value that `serde_json` parses, a rule about this value must match.
-//! The rule must refuse a document that `serde_json` rejects, and a document that has a duplicate name on the rule's
-//! path.
+//! Rules must refuse a document that `serde_json` rejects, and a document that has a duplicate name on a rule's path.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +20,7 @@ pub fn run(data: &[u8]) {
         let path: Vec<_> = steps.iter().filter_map(|name| step(name)).collect();
         match_value("json", &path.join("."), form, document, size)
     };
-    // No value is as long as the rule's text, so the parser must read the complete document before it decides.
+    // The rule's text is longer than the document and matches no value, so the parser must read the complete document.
     let longer = || json!({"exact": "x".repeat(document.len() + 1)});
     let absent = ["absent".to_owned(), "anyhow".to_owned()];
     let result = match_path(&absent, longer());

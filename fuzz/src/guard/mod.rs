@@ -71,7 +71,7 @@ struct Peer {
     /// The server's initial sequence number, and the client's initial sequence number towards the server.
     first: Seq,
     base: Seq,
-    /// The number of bytes that the server has received in order, and the number that it has sent.
+    /// The number of bytes that the server has received in order, and the number of bytes that the server has sent.
     received: usize,
     sent: usize,
     answers: Vec<u8>,
@@ -82,7 +82,7 @@ struct World<'s> {
     protocol: &'static Protocol,
     engine: Engine,
     now: u64,
-    /// All bytes that the client will send, and the number that it has sent so far.
+    /// All bytes that the client will send, and the number of these bytes that the client has sent so far.
     stream: Vec<u8>,
     client_sent: usize,
     /// The next sequence number that the client expects; `None` before the handshake.

@@ -125,7 +125,7 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         s.add("services", endpoint(&SERVICE), "to_service", &[&[1], &[0]]);
     }
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
-    // The members have weight 1. No group is added for the second choice of a server that the program can make.
+    // The members have weight 1. No group is added for the second server that the program can choose for a connection.
     let choices: [(&str, &str, &[&[u8]]); 2] =
         [("choose", "choose_server", &[&[1], &[0]]), ("choose_stable", "choose_stable_server", &[])];
     for (table, action, params_tail) in choices {

@@ -44,7 +44,7 @@ pub struct Pass<'a> {
 impl Pass<'_> {
     /// Processes the frame, its clones, and its further passes.
     pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
-        // `max_passes` passes are allowed, and one more buffer is needed for a pass that is refused.
+        // `max_passes` further passes are allowed, and one more buffer is needed for a pass that is refused.
         self.m.queue.begin((self.m.options.max_passes as usize).saturating_add(1));
         self.ingress(frame, instance::NORMAL, (&[], &[]), out);
         while let Some(work) = self.m.queue.take() {

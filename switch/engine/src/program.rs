@@ -97,7 +97,7 @@ impl Program {
     fn named(&self, actions: &[ActionId], name: &str) -> Option<ActionId> {
         actions.iter().copied().find(|a| self.actions[a.index()].info.name == name)
     }
-    /// Returns the action of a table that has this name.
+    /// Returns the action with this name that entries of the table may have.
     #[must_use]
     pub fn action(&self, table: TableId, name: &str) -> Option<ActionId> {
         self.named(&self.tables[table.index()].info.actions, name)

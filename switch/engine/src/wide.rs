@@ -80,7 +80,7 @@ enum Step {
     },
 }
 
-/// The result of a division that is computed.
+/// Selects which result of a division is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DivisionResult {
     Quotient,

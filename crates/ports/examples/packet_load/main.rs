@@ -10,7 +10,7 @@
 //!
 //! `packet_load handshakes CLIENT SERVER FRAME FIRST WINDOW SECONDS`: opens connections from interface CLIENT, WINDOW
 //! at a time, and answers them as the server at interface SERVER. Prints the number of connections opened, the number
-//! of connections given up, and the seconds that this took.
+//! of connections given up, and the duration of the run in seconds.
 //!
 //! FRAME is a file with an untagged Ethernet frame of IPv4 and TCP without options. The program replaces the frame's
 //! source address and port by the connection's address and port. It polls without sleeping, so it occupies a core while

@@ -7,7 +7,7 @@ use crate::layout::{FieldRef, Slot};
 use crate::wide::Wide;
 
 impl Gen<'_, '_> {
-    /// Computes the value modulo 2^64 by arithmetic on several words, which is exact.
+    /// Computes the exact value by arithmetic on several words, and stores the value modulo 2^64.
     pub fn general(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let d = self.or_temp(d)?;
         self.wide(e, FieldRef { slot: d, width: 64, signed: false, varbit: false })?;

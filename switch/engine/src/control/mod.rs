@@ -94,7 +94,7 @@ fn call(program: &Program, call: &ActionCall) -> Result<Call> {
     Ok(Call { action: call.action, params: params.into() })
 }
 
-/// Returns the action call from which [`call`] made the packed form.
+/// Returns the action call that [`call`] has packed.
 fn view_call(program: &Program, call: &Call) -> ActionCall {
     let mut at = 0;
     let mut params = Vec::new();

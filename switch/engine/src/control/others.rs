@@ -86,8 +86,8 @@ impl Engine {
     /// ones.
     ///
     /// # Errors
-    /// `InvalidArgument` if a value or mask is too wide; `ResourceExhausted` if the program declares a smaller value
-    /// set.
+    /// `InvalidArgument` if a value or mask is too wide; `ResourceExhausted` if there are more values than the program
+    /// declares.
     pub fn value_set_write(&mut self, set: ValueSetId, values: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let info = self.program.value_set_info(set);
         if info.size > 0 && values.len() as u64 > info.size {

@@ -17,7 +17,7 @@ use crate::program::{KeyInfo, MatchKind, TableId};
 use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
 use crate::table::keys::EntryId;
 
-/// The maximum sum of a group's weights, and so the maximum number of copies of a group's members.
+/// The maximum sum of a group's weights. This sum is also the maximum number of copies of the group's members.
 pub const MAX_WEIGHT: u64 = 1 << 20;
 
 impl Engine {
@@ -60,7 +60,7 @@ impl Engine {
     /// change.
     ///
     /// # Errors
-    /// The errors of `table_insert`, except that a missing entry returns `NotFound` (`AlreadyExists` cannot occur).
+    /// The errors of `table_insert` except `AlreadyExists`. `NotFound` can also mean that the entry does not exist.
     pub fn table_modify(&mut self, now: u64, table: TableId, entry: &Entry) -> Result<()> {
         let id = self.locate(table, &entry.key, entry.priority)?;
         self.changeable(table)?;
@@ -77,6 +77,7 @@ impl Engine {
     }
     /// Removes the entry with this key and priority.
     ///
+    /// # Errors
     /// `NotFound` if the entry does not exist, `InvalidArgument` if the key does not fit the table, `PermissionDenied`
     /// if the table's entries are constant.
     pub fn table_delete(&mut self, table: TableId, key: &[KeyField], priority: i32) -> Result<()> {
@@ -143,7 +144,8 @@ impl Engine {
     }
 
     /// Allows changes of the entries that the program declares. P4 distinguishes `const entries` from `entries`, which
-    /// are only a table's initial entries; the JSON does not, so the caller must.
+    /// are only the table's initial entries. The JSON does not contain this distinction, so the caller must call this
+    /// method for tables with `entries`.
     pub fn open_entries(&mut self, table: TableId) {
         let ts = &mut self.machine.tables[table.index()];
         ts.open = true;
@@ -205,7 +207,7 @@ impl Engine {
         ))
     }
 
-    /// Checks a key. Returns the identity of the entry, and the key in the form in which reading the entry returns it.
+    /// Checks a key. Returns the identity of the entry, and the key in the canonical form that reads return.
     pub(super) fn identity(
         &self,
         table: TableId,
@@ -252,7 +254,7 @@ impl Engine {
         })
     }
 
-    /// Returns the entry in the form in which reading it returns it.
+    /// Returns the entry in the canonical form that reads return.
     fn canonical(&self, entry: &Entry, key: Vec<KeyField>, bound: &Bound, table: TableId) -> Entry {
         Entry {
             key,
@@ -430,7 +432,7 @@ fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
     })
 }
 
-/// Returns a key field in the form in which reading the entry returns it.
+/// Returns a key field in the canonical form that reads return.
 fn written(f: &RawField, k: &KeyInfo) -> KeyField {
     let value = |v: &[u64]| bytes(v, k.width);
     match f {

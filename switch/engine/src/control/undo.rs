@@ -1,5 +1,5 @@
-//! Saves and restores objects so that a batch of writes can be rolled back. The saved state includes what other methods
-//! cannot restore, because packets change it or because it depends on the order of creation.
+//! Saves and restores objects so that a batch of writes can be rolled back. The saved state includes state that other
+//! methods cannot restore, because packets change this state or because it depends on the order of creation.
 //!
 //! Restoring an entry restores its counter, its meter's tokens, its idle time and its age (of entries with equal
 //! priority, the older entry is preferred). Restoring a member restores its handles, which determine the member's

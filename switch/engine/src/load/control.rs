@@ -188,7 +188,8 @@ impl Compiler<'_, '_> {
         }
         for (jump, node) in fixups {
             let to = g.code.nodes[node as usize];
-            // p4c's control flow has no cycles. In control flow of another compiler, each backward jump consumes fuel.
+            // p4c's control flow has no cycles. Another compiler's control flow may have cycles, so backward jumps
+            // consume fuel.
             match g.code.ops[jump] {
                 Op::Jump { .. } if (to as usize) <= jump && node != 0 => g.code.ops[jump] = Op::JumpBack { to },
                 _ => g.patch(jump, to),

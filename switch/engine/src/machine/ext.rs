@@ -247,7 +247,8 @@ fn assign_header(phv: &Phv, s: &mut Slots, d: usize, a: usize) {
     }
 }
 
-/// Returns the elements of a stack. Each element is a list with one header, so that unions can use the same functions.
+/// Returns the elements of a stack, each as a list with one header. Elements of a union stack are such lists too, so
+/// the same functions process both kinds of stacks.
 fn single(stack: &StackAt) -> &[[u16; 1]] {
     stack.headers.as_chunks().0
 }

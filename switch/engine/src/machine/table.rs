@@ -86,7 +86,7 @@ impl TableState {
         self.first = self.by_entry.as_ptr().expose_provenance();
     }
 
-    /// Returns the result for a key, or `None` if no entry matches. For tables whose results are in `by_entry`.
+    /// Returns the result for a key, or `None` if no entry matches. The table must store its results in `by_entry`.
     #[inline]
     pub fn answer(&self, key: &[u64]) -> Option<Answer> {
         self.store.lookup(key).map(|id| self.by_entry[id as usize + 1])

@@ -56,10 +56,10 @@ pub struct Fun<'a, 'b> {
     ways: HashMap<Place, u32>,
     /// The number of bytes that the parser has consumed; `None` outside of the parser.
     pub position: Option<Variable>,
-    /// Whether `exit` was called. The variable exists at run time.
+    /// A variable of the machine code, which is nonzero if `exit` was called.
     pub exit: Variable,
-    /// The result of the last lookup: whether an entry matched (`hit`), and the address of the action's parameters
-    /// (`params`).
+    /// Variables of the machine code: whether the last lookup found an entry (`hit`), and the address of the action's
+    /// parameters (`params`).
     pub hit: Variable,
     pub params: Variable,
     /// The blocks that follow embedded code, which is the code of a checksum's condition or of the deparser's
@@ -154,7 +154,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.loaded
     }
 
-    /// Returns the block that returns this status.
+    /// Returns the block whose code ends the function with this status.
     pub fn end(&mut self, status: i64) -> Block {
         if let Some(&block) = self.end_blocks.get(&status) {
             return block;

@@ -1,8 +1,8 @@
-//! The fast path: one function that processes a packet by initial values, parser, checksums, ingress, egress and
-//! deparser.
+//! The fast path: one function that processes a packet, from its initial values to parser, checksums, ingress, egress
+//! and deparser.
 //!
-//! The function continues from stage to stage as long as no special case occurs. In a special case it returns the
-//! number of completed stages, and Rust (`crate::pipeline`) continues from there.
+//! The function continues from stage to stage as long as no special case occurs. In a special case it returns a status
+//! that contains the last stage, and Rust (`crate::pipeline`) continues from there.
 
 use std::collections::HashSet;
 

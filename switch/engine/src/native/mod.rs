@@ -6,13 +6,14 @@
 //! generates the machine code.
 //!
 //! Parameters, metadata and temporaries that only one function uses ([`reach`]) are stored in processor registers. All
-//! other values are in the slots that the interpreter uses. An exception are headers that only machine code reads,
-//! which are stored as they were received ([`raw`]). Machine code itself performs arithmetic, registers, counters,
+//! other values are in the slots that the interpreter uses, except headers that only machine code reads, which are
+//! stored as they were received ([`raw`]). Machine code itself performs arithmetic, register and counter accesses,
 //! parsing, deparsing and the most common lookups ([`ops`], [`state`], [`packet`], [`lookup`]). For other lookups,
 //! meters and rare operations, machine code calls the Rust functions that the interpreter also uses ([`abi`]).
 //!
 //! The interpreter ([`crate::machine`]) is the reference. It is used when a trace is requested, on processors that
-//! Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`]. `tests/native.rs` compares both.
+//! Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`] instructions. `tests/native.rs`
+//! compares machine code with the interpreter.
 
 mod abi;
 mod emit;
@@ -201,8 +202,8 @@ impl MachineCode {
         }
     }
 
-    /// Runs a stage. The result is the result of [`Stage::Verify`], or the headers' length from [`Stage::Deparser`];
-    /// for other stages it has no meaning.
+    /// Runs a stage. Returns the result of [`Stage::Verify`], or the headers' length from [`Stage::Deparser`]; for
+    /// other stages the returned number has no meaning.
     pub fn run(
         &self,
         stage: Stage,

@@ -91,7 +91,7 @@ impl Answers {
             return;
         }
         self.used -= 1;
-        // Move those cells after the hole to the front that a lookup would otherwise no longer reach.
+        // A lookup would no longer reach some of the cells after the hole, so these cells are moved into the hole.
         let mut at = hole;
         loop {
             at = (at + 1) & self.mask;

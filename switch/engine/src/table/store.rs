@@ -5,7 +5,7 @@ use super::keys::{EntryId, Keys};
 use super::trie::Trie;
 use super::tuples::Tuples;
 
-/// Replaces the age of an id that no entry uses.
+/// The age that is stored for an id that no entry uses.
 const GONE: u64 = u64::MAX;
 
 /// The keys of one table's entries, and the index of these keys.

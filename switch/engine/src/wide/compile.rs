@@ -14,7 +14,7 @@ use crate::bits::to_limbs;
 use crate::expr::{BinOp, CmpOp, Expr};
 use crate::layout::{FieldRef, limbs};
 
-/// The number of wanted bits of a value whose bits are all wanted.
+/// The value of `wanted` which means that all bits of a value are wanted.
 const EXACT: u32 = u32::MAX;
 /// The maximum number of bits of an intermediate value.
 pub const MAX_BITS: u32 = 1 << 19;

@@ -299,7 +299,7 @@ fn operators_give_the_values_worked_out_by_hand() {
     }
 }
 
-/// Casts an unsigned value to a signed type and back (the value wraps), and clamps values to the other type's bounds.
+/// Casts values to a type of another width and sign: the value wraps, or is clamped to the bounds of the type.
 #[test]
 fn casts_between_signed_and_unsigned() {
     let cast = |make: fn(Box<Expr>, u32) -> Expr, value: &str, width: u32| {

@@ -69,8 +69,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
         meta.ahead = (bit<72>)packet.lookahead<bit<68>>();
         transition accept;
     }
-    /// Lookaheads of complete bytes: more than a word has (`bytes`), and a number that no integer type has
-    /// (`odd_bytes`).
+    /// Lookaheads of whole bytes: 9 bytes exceed a word (`bytes`), and no integer type has 7 bytes (`odd_bytes`).
     state bytes {
         packet.extract(hdr.kind);
         meta.way = 7;

@@ -1,4 +1,4 @@
-// Writes the queueing metadata that egress reads into the packets.
+// Egress writes the queueing metadata into the packets.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -44,7 +44,7 @@ impl Sink for Tally {
 }
 
 /// Returns the number of allocations that the frames cause. Each frame has an ingress port. The first frame arrives at
-/// `now` in nanoseconds, and each of the others 1 ms after the previous frame.
+/// `now` in nanoseconds, and each following frame 1 ms after the previous frame.
 fn allocations(engine: &mut Engine, now: u64, frames: &[(u32, Vec<u8>)], out: &mut Tally) -> u64 {
     let before = ALLOCATIONS.get();
     for (time, (port, frame)) in (now..).step_by(1_000_000).zip(frames) {

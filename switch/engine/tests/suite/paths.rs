@@ -122,8 +122,8 @@ fn primitives<'p>(program: &'p mut Value, op: &str) -> &'p mut Vec<Value> {
     lists.into_iter().find(|list| list.iter().any(|p| p["op"] == op)).unwrap()
 }
 
-/// A field list with the standard metadata must not restore it. Older compilers write such a field list for
-/// `resubmit(standard_metadata)`.
+/// A field list that contains the standard metadata must not restore the standard metadata. Older compilers write such
+/// a field list for `resubmit(standard_metadata)`.
 #[test]
 fn a_field_list_does_not_restore_the_standard_metadata() {
     let lists_all = |program: &mut Value| {

@@ -16,8 +16,8 @@ fn out_port(s: &mut Switch, service: u8, source: u32, port: u16) -> Option<u32> 
     s.send(0, 1, &frame(service, source, port)).first().map(|o| o.0)
 }
 
-/// Returns the member that BMv2 selects: the CRC-32 of the selector fields modulo the length of the list of members, in
-/// which each member is repeated according to its weight.
+/// Returns the member that BMv2 selects. In the list of members, each member is repeated according to its weight. The
+/// CRC-32 of the selector fields, modulo the length of this list, is the index of the selected member.
 fn model(weights: &[(u32, u32)], source: u32, port: u16) -> u32 {
     let wheel: Vec<u32> = weights.iter().flat_map(|&(p, w)| std::iter::repeat_n(p, w as usize)).collect();
     let hash = Crc::<u32>::new(&CRC_32_ISO_HDLC).checksum(&[&source.to_be_bytes()[..], &port.to_be_bytes()].concat());

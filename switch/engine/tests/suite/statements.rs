@@ -52,8 +52,7 @@ fn headers_are_assigned_with_their_validity() {
 #[test]
 fn stacks_are_assigned_pushed_and_popped() {
     let mut program: Value = serde_json::from_slice(&json("statements")).unwrap();
-    // The primitive for assigning a complete stack. p4c's current version generates an assignment for each header
-    // instead.
+    // The primitive assigns a complete stack. p4c's current version generates an assignment for each header instead.
     let stacks = ["others", "items"].map(|name| json!({"type": "header_stack", "value": name}));
     let actions = program["actions"].as_array_mut().unwrap();
     let assigns = |a: &&mut Value| a["primitives"][0]["parameters"][0]["value"] == "others[0]";

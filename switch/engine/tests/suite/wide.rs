@@ -162,8 +162,8 @@ fn division_rounds_towards_zero_and_by_zero_gives_0() {
     }
 }
 
-/// A 128-bit value that is shifted by a field may have 131,200 bits. The loader must accept a product of three such
-/// values, and refuse a product of four.
+/// A 128-bit value that is shifted by another field may have 131,200 bits. The loader must accept a product of three
+/// such values, and refuse a product of four.
 #[test]
 fn a_program_whose_values_may_become_too_wide_is_refused() {
     let field = |name| serde_json::json!({"type": "field", "value": ["numbers", name]});

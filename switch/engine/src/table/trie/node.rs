@@ -4,7 +4,7 @@
 pub const STRIDE: u32 = 6;
 /// The number of values that a chunk can have.
 pub const CHUNKS: usize = 1 << STRIDE;
-/// Replaces the id of an entry if there is no entry.
+/// The value that is stored instead of an entry's id if there is no entry.
 pub const NONE: u32 = u32::MAX;
 
 /// A node of the trie. An answer is the id of an entry plus one, or 0 if no entry matches.
@@ -25,7 +25,7 @@ pub struct Node {
     pub answers: usize,
     /// The answer for keys that are not on the path.
     pub inherited: u32,
-    /// The first entry whose prefix ends in this node. The other such entries follow by [`Link`].
+    /// The first of the entries whose prefixes end in this node, or `NONE`. These entries form a list by [`Link`].
     pub own: u32,
 }
 
@@ -78,8 +78,8 @@ impl Place {
         Place { word, shift: bit / STRIDE * STRIDE, open_bits: bit % STRIDE }
     }
 
-    /// Returns the shift (in bits) of the last node in key word `word` on the way to this place. The chunk by which
-    /// this node selects its child is the key word shifted right by this number.
+    /// The path to this place has a last node in each word of the key. Returns, for the key's word with the index
+    /// `word`, by how many bits this last node shifts the word right to extract its chunk.
     pub fn shift_in(self, word: usize) -> u32 {
         if self.word > word { 0 } else { self.shift }
     }
