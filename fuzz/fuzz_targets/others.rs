@@ -1,4 +1,4 @@
-//! Runs packets and table changes against programs other than sluice's: the programs of the tests, and the JSON files
+//! Runs packets and table changes on programs other than sluice's: on the programs of the tests, and on the JSON files
 //! in the folder that the environment variable SLUICE_FUZZ_PROGRAMS names.
 #![no_main]
 

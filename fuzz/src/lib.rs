@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets. Some targets run the fuzzer's bytes as a script of packets and table changes, some
-//! load programs with replaced parts, and the others pass inputs to a content switch's rules and agent. The tests of
+//! The bodies of the fuzz targets. Some targets interpret the fuzzer's bytes as a script of packets and table changes.
+//! Other targets load programs with replaced parts, or pass inputs to a content switch's rules and agent. The tests of
 //! the crates `rules` and `agent` run the targets of rules and agent on the seeds.
 
 #[cfg(feature = "agent")]

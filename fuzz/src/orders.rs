@@ -1,5 +1,5 @@
-//! Arbitrary bytes as splice orders, and as headers of guessed connections. Parsed values must serialize to the same
-//! bytes.
+//! Parses arbitrary bytes as splice orders and as headers of guessed connections. Parsed values must serialize to the
+//! same bytes.
 
 use sluice_agent::facts::{Facts, GUESSED};
 use sluice_agent::order::{ORDER, Order, shifted};

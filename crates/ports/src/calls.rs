@@ -62,8 +62,8 @@ impl Calls {
             header.msg_hdr.msg_controllen = CONTROL as _;
             header.msg_hdr.msg_flags = 0;
         }
-        // SAFETY: every header points at a buffer and a control block that `self` owns, with their true lengths, and
-        // nothing else accesses these buffers and control blocks during the call.
+        // SAFETY: every header points at a buffer and a control block that `self` owns, and contains their true
+        // lengths. No other code accesses these buffers and control blocks during the call.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),

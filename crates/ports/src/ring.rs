@@ -1,9 +1,9 @@
 //! A receive ring that the kernel fills (`TPACKET_V2`). Frames are read in place, without a copy.
 //!
-//! Packet sockets have three versions of rings. In version 3 frames of any length lie back to back, but a frame becomes
-//! visible only when its block is full or a timer of at least a millisecond expires. In version 2 a frame is visible at
-//! once. If a frame does not fit its slot, the kernel also queues the complete frame at the socket, in order of
-//! arrival; the frame is then received from the socket.
+//! Packet sockets have three versions of rings. In version 3 frames of any length lie back to back. However, a frame
+//! becomes visible only when its block is full or a timer of at least a millisecond expires. In version 2 a frame is
+//! visible at once. If a frame does not fit its slot, the kernel also queues the complete frame at the socket, in order
+//! of arrival. Such a frame is received from the socket.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -117,7 +117,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: pointer and length are those of the mapping, and nothing borrows from it any more.
+        // SAFETY: pointer and length describe the whole mapping, and nothing borrows from the mapping any more.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
     }
 }
@@ -153,8 +153,8 @@ impl Slot<'_> {
         let (start, length) = (usize::from(self.header.tp_mac), self.header.tp_snaplen as usize);
         assert!(start >= VLAN_TAG && start + length <= SLOT, "the kernel's frame leaves its slot");
         let tag = Tag::of(self.header.tp_status, self.header.tp_vlan_tpid, self.header.tp_vlan_tci);
-        // SAFETY: the range lies within the slot, which the assertion checked, and after the header, because the kernel
-        // leaves PACKET_RESERVE bytes free between header and frame. This process owns the slot.
+        // SAFETY: the assertion has checked that the range lies within the slot. The range begins after the header,
+        // because the kernel leaves PACKET_RESERVE bytes free between header and frame. This process owns the slot.
         let room = unsafe {
             let start = ring.slot(self.number).add(start - VLAN_TAG);
             std::slice::from_raw_parts_mut(start, VLAN_TAG + length)

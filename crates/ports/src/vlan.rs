@@ -1,4 +1,4 @@
-//! Reinserts VLAN tags into received frames. The kernel removes the tags and reports them separately.
+//! Reinserts VLAN tags into received frames, because the kernel removes the tags and reports them separately.
 
 /// The length of a tag in bytes.
 pub const VLAN_TAG: usize = 4;

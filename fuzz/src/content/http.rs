@@ -1,4 +1,4 @@
-//! HTTP: the fuzzer's bytes as a request, as a request body (XML, JSON or a form; in one piece or in chunks), and as a
+//! HTTP: the fuzzer's bytes are a request, the body of a request (XML, JSON or a form; in one piece or in chunks), or a
 //! response. The result must not depend on the size of the pieces in which the bytes arrive.
 
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
-//! SMTP, IMAP and POP3: the fuzzer's bytes are a client's bytes and, after a byte 0xff, the bytes of the server to
-//! which the client's commands are replayed. The result must not depend on the size of the pieces in which the bytes
-//! arrive.
+//! SMTP, IMAP and POP3: the fuzzer's bytes contain a client's bytes and, after a byte 0xff, a server's bytes. The
+//! client's commands are replayed to the server. The result must not depend on the size of the pieces in which the
+//! bytes arrive.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,8 @@ fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, ReplaySta
     (commands, ReplayStatus::Wait)
 }
 
-/// Removes the replies from a decision: how they are distributed over the steps depends on the size of the pieces.
+/// Removes the replies from a decision. A decision contains only the part of a reply that was not sent before, and this
+/// part depends on the size of the pieces.
 fn without_replies(decision: Option<Decision>) -> Option<Decision> {
     match decision {
         Some(Decision::Route(mut route)) => {

@@ -1,4 +1,4 @@
-//! The `content:` block: the fuzzer's bytes as JSON. Accepted rules must reach a decision about requests, and must
+//! The `content:` block: the fuzzer's bytes are its JSON. Accepted rules must reach a decision about requests, and must
 //! report which rules are unreachable.
 
 use std::sync::Arc;

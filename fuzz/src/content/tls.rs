@@ -1,4 +1,5 @@
-//! TLS: the fuzzer's bytes as a ClientHello. The result must not depend on the size of the pieces in which they arrive.
+//! TLS: the fuzzer's bytes are a ClientHello. The result must not depend on the size of the pieces in which they
+//! arrive.
 
 use std::sync::LazyLock;
 

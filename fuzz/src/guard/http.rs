@@ -161,8 +161,8 @@ impl Http {
     }
 }
 
-/// Returns whether the rules refuse a request line. The target is interpreted like a server interprets it: absolute
-/// form, percent-encoding, dot segments and repeated slashes are resolved.
+/// Returns whether the rules refuse a request line. The target is interpreted like a server interprets it: the function
+/// resolves absolute form, percent-encoding, dot segments and repeated slashes.
 fn is_refused(line: &str) -> bool {
     let target = line.split(' ').nth(1).unwrap_or_default();
     let path = target.strip_prefix("http://").map_or(target, |rest| rest.find('/').map_or("/", |at| &rest[at..]));

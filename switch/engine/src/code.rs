@@ -55,8 +55,8 @@ pub enum Op {
     Rem { d: Slot, a: Slot, b: Slot },
     /// Sign extension of the low 64 - m bits.
     Sext { m: u8, d: Slot, a: Slot },
-    /// Saturates the value to 64 - m bits: a signed value to an unsigned range (`SU`), an unsigned value to an unsigned
-    /// range (`UU`), a signed value to a signed range (`SS`).
+    /// Saturates the value to 64 - m bits. `SU` converts a signed value to an unsigned range, `UU` an unsigned value to
+    /// an unsigned range, and `SS` a signed value to a signed range.
     ClampSU { m: u8, d: Slot, a: Slot },
     ClampUU { m: u8, d: Slot, a: Slot },
     ClampSS { m: u8, d: Slot, a: Slot },
@@ -337,7 +337,7 @@ pub struct Code {
     /// The index of each action's first instruction.
     pub actions: Vec<Pc>,
     /// For each checksum, the start of the code that computes its condition (`None` without a condition), and the slot
-    /// in which this code stores the condition's value.
+    /// in which the code stores the condition's value.
     pub conditions: Vec<(Option<Pc>, Slot)>,
     /// The start of the deparser's primitives, which run after the checksums are computed and before the headers are
     /// written. `None` if there are no primitives.

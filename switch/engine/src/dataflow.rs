@@ -34,8 +34,8 @@ pub struct World {
     /// instruction, table or calculation reads the written value.
     pub private: Slots,
     pub tables: Vec<TableEffects>,
-    /// For each header, the slots that it occupies. For a member of a union, also the validity slots of the other
-    /// members.
+    /// For each header, the slots that it occupies. The slots of a union's member include the validity slots of the
+    /// other members.
     pub headers: Vec<Vec<Slot>>,
     /// For each calculation, the slots that the calculation reads.
     pub calculations: Vec<Vec<Slot>>,

@@ -17,8 +17,8 @@ pub struct Drops {
     pub unknown_clone_session: u64,
     /// Packets that were dropped because they needed more further passes than `Options::max_passes`.
     pub too_many_passes: u64,
-    /// Digest messages lost because the queue to the control plane was full. The packets that sent them are not
-    /// dropped.
+    /// Digest messages lost because the queue to the control plane was full. The packets that caused the messages
+    /// continue.
     pub digests_lost: u64,
     /// Packets dropped because the condition of an `assert` or `assume` was false (BMv2 aborts).
     pub assertions: u64,

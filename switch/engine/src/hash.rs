@@ -50,10 +50,10 @@ fn crc32(data: &[u8]) -> u32 {
     !crc
 }
 
-/// Returns the exclusive or of two CRC-32 values: that of the 16 bytes of a 128-bit number, most significant byte
-/// first, and that of 16 zero bytes. CRCs are linear, and leading zero bytes do not change the exclusive or. Therefore
-/// the CRC-32 of a message of up to 16 bytes is the exclusive or of this result and the CRC-32 of zero bytes of the
-/// message's length.
+/// Returns the exclusive or of two CRC-32 values: the CRC of the 16 bytes of a 128-bit number, most significant byte
+/// first, and the CRC of 16 zero bytes. CRCs are linear, and leading zero bytes do not change this exclusive or.
+/// Therefore the function can be used for messages of up to 16 bytes. The CRC-32 of a message is the exclusive or of
+/// this result and the CRC-32 of equally many zero bytes.
 pub fn crc32_of_number(high: u64, low: u64) -> u32 {
     [high, low].into_iter().fold(0, |crc, word| {
         let v = word.swap_bytes() ^ u64::from(crc);

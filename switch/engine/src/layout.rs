@@ -4,11 +4,11 @@
 //! A variable-length field occupies a slot for its current width in bits, followed by the slots of its value. Unsigned
 //! values are zero-extended. Signed values of up to 64 bits are sign-extended.
 //!
-//! The fields of a header are adjacent, and the header's validity (0 or 1) follows them, so that one copy of
-//! consecutive slots copies a header. The headers are followed by each stack's next index, the words of headers as
-//! received ([`crate::native`]), slots that are not kept between passes of a packet (temporaries, action parameters),
-//! and constants. A slot number has 16 bits and the array has 65,536 slots, so an access needs no bounds check. The
-//! last slot is [`NOWHERE`].
+//! The fields of a header are adjacent, and the header's validity (0 or 1) follows the fields. Therefore a header is
+//! copied by one copy of consecutive slots. After the headers, the array contains each stack's next index, and the
+//! words of headers as received ([`crate::native`]). Slots that are not kept between passes of a packet (temporaries,
+//! action parameters) and constants follow. A slot number has 16 bits and the array has 65,536 slots, so an access
+//! needs no bounds check. The last slot is [`NOWHERE`].
 
 use std::collections::HashMap;
 
@@ -145,7 +145,7 @@ pub struct Header {
     pub base: Slot,
     /// The slot of the header's validity.
     pub valid: Slot,
-    /// If the header belongs to a union, the other headers of the union. At most one header of a union is valid.
+    /// The other headers of the header's union, if it belongs to a union. At most one header of a union is valid.
     pub union_others: Vec<usize>,
     /// The first of the slots in which machine code stores the header's words as they were received.
     pub raw: Option<Slot>,

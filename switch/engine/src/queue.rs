@@ -21,8 +21,8 @@ pub struct Work {
 
 const EMPTY: Work = Work { start: Start::Ingress { kind: 0, fields: 0 }, words: Vec::new(), bytes: Vec::new() };
 
-/// The further passes of one packet, in order. The n-th passes of all packets use the same buffers. Therefore buffers
-/// do not grow any more once similar packets have been processed.
+/// The further passes of one packet, in order. The n-th pass of a packet reuses the buffers of the n-th pass of earlier
+/// packets. Therefore buffers do not grow any more once similar packets have been processed.
 #[derive(Default)]
 pub struct Queue {
     passes: Vec<Work>,

@@ -5,8 +5,8 @@ use crate::layout::limbs;
 use crate::meter::Meter;
 use crate::program::RegisterInfo;
 
-/// The values of a register array. Each value is stored in the smallest integer type that has at least its width,
-/// because packets access cells in random order, and a small array fits into the processor's cache.
+/// The values of a register array. Each value is stored in the smallest integer type that has at least its width.
+/// Packets access cells in random order, so an array that fits into the processor's cache is faster.
 enum Cells {
     Bytes(Box<[u8]>),
     Halves(Box<[u16]>),

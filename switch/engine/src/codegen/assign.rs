@@ -76,8 +76,8 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Returns a field of the type of `like` that contains the value: the field of the expression itself if it already
-    /// has this type, otherwise a temporary.
+    /// Returns a field that contains the value and has the type of `like`. If the expression is already such a field,
+    /// returns this field; otherwise, returns a temporary.
     pub fn as_field(&mut self, expr: &Expr, like: FieldRef) -> Result<FieldRef> {
         if let Expr::Field(a) = expr
             && a.width == like.width

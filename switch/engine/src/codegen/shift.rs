@@ -8,8 +8,8 @@ use crate::code::Op;
 use crate::expr::{BinOp, Expr};
 use crate::layout::{FieldRef, Slot};
 
-/// If `e`, cut to `width` bits, is an unsigned field shifted left, returns the field and the distance in bits. p4c
-/// writes such shifts as a shift of a masked field, or as an OR of the shifted field with zeros.
+/// If `e`, cut to `width` bits, is an unsigned field shifted left, returns the field and the distance in bits. Such
+/// shifts occur in two forms in p4c's JSON: as a shift of a masked field, and as an OR of a shifted field with zeros.
 pub fn moved_left(e: &Expr, width: u32) -> Option<(FieldRef, u32)> {
     let ones = |n: &BigInt, width: u32| n.clone() & ((BigInt::from(1) << width) - 1) == (BigInt::from(1) << width) - 1;
     match e {
@@ -78,8 +78,8 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds: cut(bounds) })
     }
 
-    /// Computes a shift amount exactly. An amount that does not fit into 64 bits is clamped to 2^32 - 1; a shift by the
-    /// clamped amount also shifts out all bits.
+    /// Computes a shift amount exactly. An amount that may not fit into 64 bits is clamped to 2^32 - 1. A shift by this
+    /// amount shifts out all bits, too.
     fn exact_amount(&mut self, b: &Expr) -> Result<Val> {
         let y = self.value(b, None)?;
         if y.is_u64() {

@@ -89,8 +89,8 @@ pub enum EntryAction {
     Member(u32),
     /// Runs the action of a member selected from the group with this id; for tables with a selector.
     Group(u32),
-    /// Runs the action of a member selected from the group in this entry, which can only be replaced as a unit; for
-    /// tables with a selector.
+    /// Runs the action of a member selected from the group in this entry; for tables with a selector. This group can
+    /// only be replaced as a unit.
     OneShot(OneShotGroup),
 }
 

@@ -107,8 +107,8 @@ impl Engine {
     /// Returns the places of a table's entries, including constant entries, in no particular order. Places are valid
     /// until the table is changed, and sorting orders them by age, oldest first.
     ///
-    /// If packets must not wait until all entries are copied, a caller reads the places first, which is fast, and then
-    /// copies the entries in portions.
+    /// A caller may want to avoid that packets wait until all entries are copied. Such a caller first reads the places,
+    /// which is fast, and then copies the entries in portions.
     pub fn table_places(&self, table: TableId) -> Vec<EntryPlace> {
         self.machine.tables[table.index()].store.ages().map(|(age, id)| EntryPlace { age, id }).collect()
     }
@@ -352,7 +352,8 @@ impl Engine {
         }
     }
 
-    /// Releases the entry's reference to a member or group, or the size of its one-shot group.
+    /// Releases the entry's reference to a member or group. For a one-shot group, subtracts the group's size from the
+    /// profile.
     pub(super) fn unbind(&mut self, table: TableId, bound: &Bound) {
         let Some(profile) = self.program.table_info(table).profile else { return };
         let ps = &mut self.machine.profiles[profile.index()];

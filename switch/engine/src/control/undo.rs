@@ -159,8 +159,8 @@ impl Engine {
         }
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);
-        // The selection lists of other groups need no update: they use the first copies of these members, and the
-        // handles of the first copies have not changed.
+        // The selection lists of other groups need no update. They use the first copies of these members, and the
+        // restoration has not changed the handles of these copies.
         if let (Some(group), Some(&at)) = (group, ps.group_at.get(&id)) {
             let wheel = ps.wheel(&group, &self.machine.ports_down);
             if let Some(state) = &mut ps.groups[at as usize] {

@@ -100,7 +100,7 @@ impl<'a> J<'a> {
         }
     }
 
-    /// Returns the P4 source text of the closest enclosing object that has one in the JSON.
+    /// Returns the P4 source text of the closest enclosing object for which the JSON contains the source text.
     pub fn source_fragment(&self) -> Option<String> {
         Some(self.source?.get("source_fragment")?.as_str()?.to_string())
     }

@@ -6,8 +6,9 @@
 //! - [`MachineCode::run`](crate::machine_code::MachineCode::run) creates a [`Frame`] from exclusive borrows that last
 //!   until machine code returns. Only the frame contains the pointers. The functions here convert the pointers to
 //!   references only while machine code waits for the called function.
-//! - Machine code accesses slots by 16-bit numbers (the array has 65,536 slots), arrays below their size (which never
-//!   changes), the packet below its length, and the header buffer only up to the program's maximum header length.
+//! - Machine code accesses slots by 16-bit numbers (the array has 65,536 slots), and arrays below their size (which
+//!   never changes). It accesses the packet below its length, and the header buffer only up to the program's maximum
+//!   header length.
 //! - No function here unwinds into machine code, because a panic in an `extern "C"` function ends the process.
 
 use crate::code::Pc;
@@ -53,8 +54,8 @@ pub const DONE: i64 = 0;
 pub const PARSER_ERROR: i64 = 1;
 pub const ASSERTION: i64 = 2;
 pub const NO_FUEL: i64 = 3;
-/// The fast path adds one of these numbers to the status of the last stage that it ran: `PAST_INGRESS` if this stage is
-/// ingress, `PAST_EGRESS` if it is egress or the deparser.
+/// The fast path adds one of these numbers to the status of the last stage that it ran: `PAST_INGRESS` to the status of
+/// ingress, `PAST_EGRESS` to the status of egress or of the deparser.
 pub const PAST_INGRESS: i64 = 16;
 pub const PAST_EGRESS: i64 = 32;
 /// The status of the fast path after it has written the headers.

@@ -189,8 +189,8 @@ impl Fun<'_, '_> {
         v
     }
 
-    /// Splits the terms of an Internet checksum into two lists: the words that each replace several terms (with the
-    /// bits to add), and the terms that remain.
+    /// Splits the terms of an Internet checksum into two lists. The first list contains words that each replace several
+    /// terms, with the bits of the word to add. The second list contains the remaining terms.
     pub fn summed(&self, terms: &[Term]) -> (Vec<(Slot, u64)>, Vec<Term>) {
         /// A word must replace at least this number of terms. Otherwise, the terms are added individually.
         const MIN_FIELDS: usize = 3;

@@ -1,11 +1,11 @@
 //! Optimizes the instructions of a variant when the program is loaded.
 //!
-//! p4c generates temporaries that are copied back and forth, sums that are computed repeatedly, and tests whose result
-//! follows from an earlier test. The optimizer divides the instructions into basic blocks ([`graph`]). Along every path
-//! through the blocks it records which slots have equal values and which tests are decided ([`facts`]). Operands are
-//! then read from the slot that had the value first, a value is computed only once, and a decided test is skipped
-//! ([`forward`]). Finally, writes that no later instruction reads are removed ([`live`]). [`World`] contains the slots
-//! that the machine reads and writes outside of the instructions.
+//! p4c generates temporaries that are copied back and forth, sums that are computed repeatedly, and redundant tests,
+//! whose result follows from an earlier test. The optimizer divides the instructions into basic blocks ([`graph`]).
+//! Along every path through the blocks it records which slots have equal values and which tests are decided
+//! ([`facts`]). Operands are then read from the slot that had the value first, a value is computed only once, and a
+//! decided test is skipped ([`forward`]). Finally, writes that no later instruction reads are removed ([`live`]).
+//! [`World`] contains the slots that the machine reads and writes outside of the instructions.
 
 pub mod effects;
 mod facts;

@@ -2,8 +2,8 @@
 //!
 //! Bounds are computed from the leaves of the expression to its root: the widths of the fields limit the number of bits
 //! of each result. The number of wanted bits is computed from the root to the leaves. If a value is cut to a width,
-//! only its low bits are wanted, and low bits of sums, products, bit operations and left shifts depend only on low bits
-//! of the operands. The number in a row is always correct modulo 2^wanted. The number is exact if the row is as long as
+//! only its low bits are wanted. Low bits of sums, products, bit operations and left shifts depend only on low bits of
+//! the operands. The number in a row is always correct modulo 2^wanted. The number is exact if the row is as long as
 //! the bound requires.
 
 use num_bigint::{BigInt, Sign};

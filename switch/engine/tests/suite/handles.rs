@@ -77,8 +77,8 @@ fn copies_come_after_all_earlier_members() {
         s.engine.group_insert(p, &group(1, &[(1, 2), (2, 1), (3, 1)])).unwrap();
         bind(&mut s, 1);
         assert_eq!(order(&mut s, 1, 5), [1, 2, 3, 1, 1]);
-        // Copies are created in the order of the members' ids, and all groups share the copies: member 1 has the
-        // handles 0 and 3, member 2 gets the additional handles 4 and 5, and member 3 gets 6.
+        // Copies are created in the order of the members' ids, and all groups share the copies. Member 1 has the
+        // handles 0 and 3. Member 2 gets the additional handles 4 and 5, and member 3 gets the handle 6.
         s.engine.group_insert(p, &group(2, &[(3, 2), (2, 3), (1, 1)])).unwrap();
         bind(&mut s, 2);
         assert_eq!(order(&mut s, 2, 6), [1, 2, 3, 2, 2, 3]);

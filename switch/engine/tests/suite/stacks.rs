@@ -1,5 +1,5 @@
-//! Tests header stacks whose index is computed at run time. For `isValid()` of such an element, p4c generates JSON that
-//! BMv2 cannot load.
+//! Tests header stacks whose index is computed at run time. For `hdr.stack[i].isValid()` with such an index, p4c
+//! generates JSON that BMv2 cannot load.
 
 use crate::common::Switch;
 

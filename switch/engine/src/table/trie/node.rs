@@ -14,10 +14,9 @@ pub struct Node {
     /// The bits of the word above the chunk, followed by zeros. The last six bits contain the number of bits below the
     /// chunk.
     pub path: u64,
-    /// A bitmap with a bit for each value of the chunk, which is set if the value has a child.
+    /// A bitmap with a bit for each value of the chunk. The bit is set if the value has a child.
     pub forks: u64,
-    /// A bitmap with a bit for each value of the chunk, which is set if the value is the last value of a run of equal
-    /// answers.
+    /// A bitmap with a bit for each value of the chunk. The bit is set for the last value of each run of equal answers.
     pub runs: u64,
     /// The addresses of the memory directly before the first child (`children`) and before the first answer
     /// (`answers`).
