@@ -117,7 +117,8 @@ impl Waker {
 
     fn drain(&self) {
         let mut count = [0u8; 8];
-        // SAFETY: pointer and length describe `count`. An empty counter is not an error here.
+        // SAFETY: pointer and length describe `count`. The read of an empty counter fails, and this failure can be
+        // ignored.
         unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
         self.0.wakeups.fetch_add(1, Relaxed);
     }

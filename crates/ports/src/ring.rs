@@ -99,7 +99,7 @@ impl Ring {
         let number = self.next.load(Ordering::Relaxed);
         self.next.store((number + 1) % SLOTS, Ordering::Relaxed);
         // SAFETY: the slot starts with this header, aligned to 16 bytes. The kernel wrote the header before the status
-        // that `is_ready` has read, and does not touch it until the slot is given back.
+        // that `is_ready` has read, and does not access the header until the slot is returned to the kernel.
         let header = unsafe { &*self.slot(number).cast::<libc::tpacket2_hdr>() };
         Some(Slot { header, number })
     }

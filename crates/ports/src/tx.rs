@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::rx::BATCH;
 
-/// Frames that wait to be sent through one interface. The frames lie back to back in one buffer.
+/// Frames that wait to be sent through one interface. One buffer contains all frames without gaps.
 #[derive(Default)]
 pub struct TxBatch {
     buffer: Vec<u8>,
@@ -68,9 +68,8 @@ impl TxBatch {
     /// Sends every frame and reports each result. If the kernel refuses a frame, the following frames are still sent.
     ///
     /// If the kernel stops after some frames, it does not report why the next frame failed. `is_lost_at_link` decides,
-    /// by the length of the failed frame, whether the link dropped the frame. A dropped frame counts as refused,
-    /// because to send it again would give it a second chance. Any other frame is sent again, so that the kernel
-    /// reports the reason.
+    /// by the length of the failed frame, whether the link dropped the frame. A frame that the link dropped counts as
+    /// refused and must not be sent again. Any other frame is sent again, so that the kernel reports the reason.
     pub fn send(&mut self, socket: &OwnedFd, is_lost_at_link: impl Fn(usize) -> bool, mut report: impl FnMut(Sent)) {
         self.vectors.clear();
         self.headers.clear();

@@ -15,10 +15,9 @@ pub struct Drops {
     pub empty_multicast: u64,
     /// Clones that were requested for a clone session that does not exist.
     pub unknown_clone_session: u64,
-    /// Packets that were dropped because they needed more further passes than `Options::max_passes`.
+    /// Packets dropped because they needed more than `Options::max_passes` further passes.
     pub too_many_passes: u64,
-    /// Digest messages lost because the queue to the control plane was full. The packets that caused the messages
-    /// continue.
+    /// Digest messages lost because the queue to the control plane was full. The packets themselves are not dropped.
     pub digests_lost: u64,
     /// Packets dropped because the condition of an `assert` or `assume` was false (BMv2 aborts).
     pub assertions: u64,

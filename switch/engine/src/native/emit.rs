@@ -17,7 +17,7 @@ use crate::layout::{Slot, Slots, mask64};
 use crate::machine::Machine;
 use crate::program::Program;
 
-/// For each slot, the value that the slot in memory is known to contain.
+/// For each slot, a value that is known to be equal to the slot's content in memory.
 pub type Known = HashMap<Slot, Value>;
 
 /// Data that all functions of a program share while they are built.

@@ -282,8 +282,8 @@ impl MachineCode {
             hashed: 0,
             program: p,
         };
-        // SAFETY: the code was compiled from this program, to which the engine belongs (see `Pass`), and the frame
-        // fulfils the requirements of `abi`.
+        // SAFETY: the code was compiled from this program, and `Pass` calls it only with the machine of an engine for
+        // this program. The frame fulfils the requirements that are listed in `abi`.
         let result = unsafe { entry((&raw mut frame).cast()) };
         (result, frame)
     }

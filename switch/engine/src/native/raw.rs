@@ -164,7 +164,8 @@ impl Fun<'_, '_> {
         Some(v)
     }
 
-    /// Returns whether a field is stored only in its word. The field is about to change, so its known value is removed.
+    /// Returns whether a field is stored only in its word. The caller is about to change the field, so the function
+    /// removes the field's known value.
     pub fn is_packed(&mut self, slot: Slot) -> bool {
         let packed = self.plan.raw.packed.contains_key(&slot);
         if packed {

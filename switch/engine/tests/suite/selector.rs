@@ -83,7 +83,7 @@ fn a_one_shot_group_can_select_at_random() {
     assert!((2850..3150).contains(&second), "{second}");
     let EntryAction::OneShot(group) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
     assert_eq!(group.selection, Selection::Random);
-    // All members watch port 1, which goes down here. Without an eligible member, the program sends to port 7.
+    // All members watch port 1, so no member is eligible after port 1 goes down. The program then sends to port 7.
     s.engine.set_port(1, false);
     assert_eq!(out_port(&mut s, 1, 7, 80), Some(7));
 }

@@ -1,10 +1,10 @@
 //! Longest-prefix match by a compressed multibit trie with six bits for each node.
 //!
 //! A key is a string of bits, which are divided into words; the most significant word is first. A node examines six
-//! bits of a word, its *chunk*. The first chunk of a word has only four bits. The trie has nodes only where keys fork
-//! or prefixes end. A node's `path` contains the bits of its word above the chunk; a key that differs in these bits is
-//! not below the node. A path does not extend over several words. If a branch continues in the next word, it has a node
-//! at the end of the current word.
+//! bits of a word, which are its *chunk*. The first chunk of a word has only four bits. The trie has nodes only where
+//! keys fork or prefixes end. A node's `path` contains the bits of the word above the chunk; a key that differs in
+//! these bits does not belong to the node's subtree. A path does not extend over several words. If a branch continues
+//! in the next word, the branch has a node at the end of the current word.
 //!
 //! Prefixes end within chunks. A node stores the answers for all values of its chunk, including the answers inherited
 //! from shorter prefixes, as runs of equal answers. Therefore the answer to a lookup is in the first node at which the

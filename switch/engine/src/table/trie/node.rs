@@ -29,7 +29,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the path of a node whose chunk has `shift` bits below it in the word `word` of a key.
+    /// Returns the path of a node for the word `word` of a key. `shift` is the number of bits below the node's chunk.
     pub fn path(word: u64, shift: u32) -> u64 {
         (word >> shift & !(CHUNKS as u64 - 1)) << shift | u64::from(shift)
     }
