@@ -1,4 +1,4 @@
-//! Runs `sluice_fuzz::orders`: splice orders, and headers of guessed connections.
+//! Runs `sluice_fuzz::orders`: splice orders of the agent, and headers that the data plane adds to guessed connections.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| sluice_fuzz::orders::run(data));

@@ -1,5 +1,5 @@
-//! Runs packets and table changes against other programs: those of the tests, and the JSON files in the folder
-//! SLUICE_FUZZ_PROGRAMS.
+//! Runs packets and table changes on programs other than sluice's: on the programs of the tests, and on the JSON files
+//! in the folder that the environment variable SLUICE_FUZZ_PROGRAMS names.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

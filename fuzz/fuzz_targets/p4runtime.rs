@@ -1,7 +1,8 @@
-//! P4Runtime messages over gRPC: any bytes as a write, a read, a pipeline request or a message of the stream.
+//! P4Runtime messages over gRPC: the fuzzer's bytes are parsed as a write, a read, a pipeline request or a stream
+//! message.
 //!
-//! The first byte selects the kind of message. Device and election id are corrected, so that requests pass the first
-//! checks.
+//! The first byte selects the kind of message. The target corrects the device id and the election id, so that requests
+//! pass the server's first checks.
 #![no_main]
 
 use std::sync::{Arc, LazyLock, Mutex};
@@ -29,9 +30,10 @@ const CPU_PORT: u32 = 510;
 const ELECTION: p4::Uint128 = p4::Uint128 { high: 0, low: 1 };
 const JSON: &[u8] = include_bytes!("../../crates/p4runtime/tests/p4/everything.json");
 const P4INFO: &str = include_str!("../../crates/p4runtime/tests/p4/everything.p4info.txtpb");
-/// The program is loaded again after this many inputs, so that few inputs can have caused a crash.
+/// The number of inputs after which the program is loaded again. If an input causes a crash, only the few inputs since
+/// the last load can be its cause.
 const INPUTS_PER_LOAD: u32 = 64;
-/// A stream that does not answer within this time counts as ended.
+/// A stream whose answer does not arrive within this time counts as ended.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 struct Session {
@@ -47,8 +49,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// Sends a message, and returns false when that ended the stream. The answer to a following arbitration message
-    /// shows that the message was read.
+    /// Sends a message; returns false if the message ended the stream. An arbitration message follows, and its answer
+    /// shows that the server has read the message.
     async fn send_message(&mut self, message: p4::StreamMessageRequest) -> bool {
         for message in [message, p4::StreamMessageRequest { update: Some(bid()) }] {
             if self.requests.send(message).await.is_err() {
@@ -95,7 +97,7 @@ async fn session() -> Session {
     Session { device, client, stream, inputs: 0 }
 }
 
-/// Opens a stream and makes it primary. The former stream may take a moment to end.
+/// Opens a stream and waits until it is primary. The server may need a moment to end the previous stream.
 async fn open(client: &mut P4RuntimeClient<Channel>) -> Stream {
     loop {
         let (requests, receiver) = mpsc::channel(16);
@@ -109,7 +111,8 @@ async fn open(client: &mut P4RuntimeClient<Channel>) -> Stream {
 }
 
 impl Session {
-    /// Loads the program again. An input may have ended the stream unnoticed, so that no stream is primary.
+    /// Loads the program. If loading fails because an input has ended the primary stream, opens a new stream and loads
+    /// again.
     async fn push(&mut self) {
         if self.client.set_forwarding_pipeline_config(pipeline()).await.is_err() {
             self.reopen().await;

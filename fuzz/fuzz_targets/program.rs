@@ -1,5 +1,5 @@
-//! The program loader: any bytes as a program. A program that it accepts must run, and behave the same compiled and
-//! interpreted.
+//! The program loader: the fuzzer's bytes are loaded as a program. A program that the loader accepts must run, and its
+//! compiled form must behave like its interpreted form.
 #![no_main]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sluice_engine::{Engine, Options, Program};
 use sluice_fuzz::mutant;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    // One in eight mutations is the fuzzer's own: such bytes are mostly no JSON.
+    // One in eight mutations is libFuzzer's own byte mutation; its results are seldom valid JSON.
     match mutant(&data[..size], seed / 8) {
         Some(program) if !seed.is_multiple_of(8) && program.len() <= max_size => {
             data[..program.len()].copy_from_slice(&program);

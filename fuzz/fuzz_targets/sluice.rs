@@ -1,4 +1,4 @@
-//! Runs packets and table changes against sluice's own program.
+//! Runs packets and table changes on sluice's own P4 program.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

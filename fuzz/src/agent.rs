@@ -1,7 +1,7 @@
-//! Frames and time against the agent's engine: a client and a server that send anything, guessed connections, reports
-//! of other agents, pauses, and malformed frames. Each output must be a valid segment or order, no handshake may
-//! announce a window of 0, and all memory must be freed. The engine asserts the invariants of its connections after
-//! every event.
+//! Frames and pauses for the agent's engine: a client and a server that send arbitrary segments, guessed connections,
+//! reports of other agents, and malformed frames. The target asserts that each output is a valid segment or order, that
+//! no handshake announces a window of 0, and that all memory is freed. The engine itself asserts the invariants of its
+//! connections after every event.
 
 use std::net::SocketAddrV4;
 use std::sync::{Arc, LazyLock};
@@ -59,12 +59,12 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
     engine
 }
 
-/// Returns a number near one of those that were used before.
+/// Returns a sequence number near a sequence number that was used before.
 fn near(script: &mut Script<'_>, known: &[Seq]) -> Seq {
     known[script.below(known.len())] + u32::from(script.byte()) - 2
 }
 
-/// Adds the data plane's header of a guessed connection: mostly a valid one, else any bytes.
+/// Prepends the header that the data plane adds to a guessed connection's frame: mostly a valid header, else any bytes.
 fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
     let (flags, scales) = (script.byte(), [script.byte() & 15, script.byte() & 15]);
     let [server_scale, client_scale] = scales.map(|scale| (scale < 15).then_some(scale));
@@ -86,7 +86,7 @@ fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Returns a report of another agent about a group.
+/// Returns another agent's report about a group of servers.
 fn group_report(script: &mut Script<'_>) -> GroupReport {
     let (flags, number) = (script.byte(), script.below(4));
     let (mss, window) = (u16::from(script.byte()) << 4, u16::from(script.byte()) << 6);
@@ -105,13 +105,13 @@ fn learns_and_pauses(engine: &mut Engine, now: u64, script: &mut Script<'_>) {
     engine.share(now, vec![group_report(script)]);
 }
 
-/// Runs one input.
+/// Runs the agent's engine on one input of the fuzzer.
 pub fn run(data: &[u8]) {
     let mut script = Script(data);
     let (mut engine, mut out) = (engine(&RULES[script.below(2)]), Frames::default());
     let (client, own, service) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"), address("10.0.0.100:80"));
     let link = Link { own: ROUTER, router: OWN };
-    // Numbers that were used so far: the client's, the agent's, the server's.
+    // Sequence numbers used so far by the client, the agent and the server.
     let (mut known, mut now, mut order) = (vec![Seq(1000), Seq(u32::MAX)], 1u64, None);
     while !script.is_over() {
         let kind = script.byte();

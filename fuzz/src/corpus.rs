@@ -1,13 +1,13 @@
-//! Runs a target on its seeds, which include former failures, and on mutations of each: enough to see that the target
-//! works.
+//! Runs a target on its seeds, which include inputs that failed earlier, and on mutations of each seed. The run shows
+//! that the target works, but does not search for new failures.
 
 use std::path::Path;
 
 const CHANGES: u64 = 60;
 
-/// Runs a target on all of its seeds.
+/// Runs a target on all of its seeds and on `CHANGES` mutations of each seed.
 pub fn run(target: &str, run: fn(&[u8])) {
-    // The crates whose tests include this file are at different depths below the repository's root.
+    // The search starts at the crate's folder, because crates at different depths of the repository include this file.
     let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|ancestor| ancestor.join("fuzz/seeds"));
     let folder = above.find(|seeds| seeds.is_dir()).expect("the folder of seeds").join(target);
     let mut paths: Vec<_> = std::fs::read_dir(&folder).expect("seeds").flatten().map(|entry| entry.path()).collect();
@@ -25,7 +25,7 @@ pub fn run(target: &str, run: fn(&[u8])) {
     }
 }
 
-/// Mutates a seed: truncates it, or replaces, repeats or removes some bytes. Deterministic for a number.
+/// Mutates a seed: truncates it, or replaces, repeats or removes some bytes. Equal numbers give equal mutations.
 fn changed(seed: &[u8], number: u64) -> Vec<u8> {
     let mut state = number;
     let mut below = |bound: usize| {

@@ -1,6 +1,6 @@
-//! The bodies of the fuzz targets: the fuzzer's bytes as a script for any program, programs with replaced parts, and
-//! inputs for the rules and the agent of a content switch. The tests of the crates `rules` and `agent` run the latter
-//! on the seeds.
+//! The bodies of the fuzz targets. Some targets interpret the fuzzer's bytes as a script of packets and table changes.
+//! Other targets load programs with replaced parts, or pass inputs to a content switch's rules and agent. The tests of
+//! the crates `rules` and `agent` run the targets of rules and agent on the seeds.
 
 #[cfg(feature = "agent")]
 pub mod agent;

@@ -1,4 +1,5 @@
-//! Programs with replaced parts. Bytes that are changed at random are hardly ever JSON, and never a program.
+//! Mutates programs by replacing parts of their JSON. Random changes of bytes hardly ever yield valid JSON, and never a
+//! valid program.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ impl Random {
     }
 }
 
-/// Returns the program with one to three parts replaced; `None` when it is no JSON.
+/// Returns the program with one to three parts replaced; `None` if `program` is not JSON.
 pub fn mutant(program: &[u8], seed: u32) -> Option<Vec<u8>> {
     let mut tree: Value = serde_json::from_slice(program).ok()?;
     let mut random = Random(seed.into());
@@ -49,7 +50,7 @@ fn replace(tree: &mut Value, random: &mut Random) {
     }
 }
 
-/// Collects the paths of all parts, except those that refer to the source code.
+/// Collects the JSON pointers of all parts, except the parts that refer to the source code.
 fn collect(subtree: &Value, path: String, places: &mut Vec<String>) {
     match subtree {
         Value::Array(items) => {

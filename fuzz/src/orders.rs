@@ -1,5 +1,5 @@
-//! Splice orders, and headers of guessed connections: any bytes. Parsed values must be written back to the same
-//! bytes.
+//! Parses arbitrary bytes as splice orders and as headers of guessed connections. Parsed values must serialize to the
+//! same bytes.
 
 use sluice_agent::facts::{Facts, GUESSED};
 use sluice_agent::order::{ORDER, Order, shifted};
@@ -7,7 +7,7 @@ use sluice_agent::wire::{ETHERNET, IPV4, Link, ether_type};
 
 const LINK: Link = Link { own: [2; 6], router: [4; 6] };
 
-/// Runs one input: the bytes behind the Ethernet header.
+/// Runs one input, which contains the bytes after the Ethernet header.
 pub fn run(data: &[u8]) {
     let frame = |kind: u16| [&LINK.router[..], &LINK.own, &kind.to_be_bytes(), data].concat();
     if let Some(order) = Order::read(&frame(ORDER)) {
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Asserts for shifted windows: 0 only for 0, and never less for a larger window.
+/// Asserts that only a window of 0 is shifted to 0, and that a larger window never shifts to a smaller result.
 fn windows(data: &[u8], shift: i8) {
     let mut windows: Vec<u16> = data.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect();
     windows.sort_unstable();

@@ -1,4 +1,4 @@
-//! Packets and table changes from a script, applied to both the compiled and the interpreted form of one program.
+//! Applies packets and table changes from a script to both the compiled and the interpreted form of a program.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use sluice_engine::{
 
 use crate::Script;
 
-/// One packet must not become more frames than this in any program here.
+/// The maximum number of frames that one packet may produce in any program of the fuzz targets.
 const MOST_FRAMES: usize = 1 << 16;
 
-/// Two engines of one program: one compiled, one interpreted.
+/// Two engines of one program: the first runs machine code, the second interprets the program.
 struct Both([Engine; 2]);
 
 impl Both {
@@ -26,7 +26,7 @@ impl Both {
         self.0[0].program()
     }
 
-    /// Applies an action to both engines, and asserts equal results.
+    /// Applies an action to both engines, and asserts that the results are equal.
     fn both<T: PartialEq + Debug>(&mut self, mut act: impl FnMut(&mut Engine) -> T) -> T {
         let [compiled, interpreted] = &mut self.0;
         let (result, other) = (act(compiled), act(interpreted));
@@ -35,7 +35,7 @@ impl Both {
     }
 }
 
-/// Runs a script on a program: packets, and changes of everything that a controller may change.
+/// Runs a script on a program: packets, and changes of all state that a controller may change.
 pub fn play(program: &Arc<Program>, mut script: Script) {
     let mut engines = Both::new(program);
     engines.0[1].set_trace(script.byte() == 1);

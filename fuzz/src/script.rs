@@ -1,10 +1,10 @@
-//! Decodes the fuzzer's bytes.
+//! The decoder of the fuzzer's bytes, which the fuzz targets share.
 
-/// Decodes numbers and bytes from the fuzzer's input; behind its end, all are zero.
+/// Decodes numbers and bytes from the fuzzer's input. After the end of the input, all numbers are zero.
 pub struct Script<'a>(pub &'a [u8]);
 
 impl<'a> Script<'a> {
-    /// Whether the input is used up.
+    /// Whether the input has no bytes left.
     pub fn is_over(&self) -> bool {
         self.0.is_empty()
     }
@@ -14,7 +14,7 @@ impl<'a> Script<'a> {
         self.bytes(1).first().copied().unwrap_or(0)
     }
 
-    /// Returns the next bytes; fewer at the end of the input.
+    /// Returns the next `count` bytes, or fewer at the end of the input.
     pub fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;

@@ -1,7 +1,7 @@
-//! Copies every frame from one interface to another and back, with plain batched calls (`recvmmsg`, `sendmmsg`) and no
-//! pipeline: the upper bound that the switch is compared with.
+//! Copies every frame from one interface to another and back, with plain batched system calls (`recvmmsg`, `sendmmsg`)
+//! and no pipeline. The rate that this program reaches is the upper bound for the rate of the switch.
 //!
-//! `copy_forward IFACE IFACE`; ends on SIGINT or SIGTERM by their default action.
+//! `copy_forward IFACE IFACE`; the program runs until SIGINT or SIGTERM ends it by the signal's default action.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Reads how many frames wait in an interface's queueing discipline, as `tc -s qdisc` shows it.
+//! Reads how many frames wait in an interface's queueing discipline. `tc -s qdisc` shows the same number as backlog.
 
 use std::cell::Cell;
 use std::io;
@@ -18,7 +18,7 @@ const QUEUE: u16 = 3;
 /// The state of the discipline at the root of an interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// The number of frames that wait, those in its classes and child disciplines included.
+    /// The number of frames that wait in the discipline, in its classes and in its child disciplines.
     pub frames: u32,
     /// The number of frames that have left the discipline, modulo 2^32.
     pub departed: u32,
@@ -27,7 +27,8 @@ pub struct Waiting {
 /// Queries the kernel about queueing disciplines, in the network namespace in which it was opened.
 pub struct Backlogs {
     socket: OwnedFd,
-    /// The number of the last request. An answer with another number belongs to an earlier request that failed.
+    /// The number of the last request. The kernel repeats it in its answer. An answer with another number belongs to an
+    /// earlier request that failed.
     last_request: Cell<u32>,
 }
 
@@ -45,7 +46,8 @@ impl Backlogs {
         Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) }, last_request: Cell::new(0) })
     }
 
-    /// The state of the discipline at the interface with this index; all zero if the interface has no discipline.
+    /// Returns the state of the discipline at the interface with this index. The state is all zero if the interface has
+    /// no discipline.
     ///
     /// # Errors
     /// If there is no such interface, or the kernel does not answer.
@@ -59,8 +61,8 @@ impl Backlogs {
             return Err(io::Error::last_os_error());
         }
         let (mut buffer, mut waiting) = ([0u8; 16_384], Waiting::default());
-        // The kernel has queued its answer when `send` returns: the discipline, if there is one, and then the
-        // acknowledgement.
+        // When `send` returns, the kernel has already queued its answer: the discipline's description, if there is a
+        // discipline, and then the acknowledgement.
         loop {
             // SAFETY: pointer and length describe `buffer`, which outlives the call.
             let received = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
@@ -72,10 +74,10 @@ impl Backlogs {
     }
 }
 
-/// Builds RTM_GETQDISC, with acknowledgement, for the discipline at the root of an interface.
+/// Builds the request RTM_GETQDISC for the discipline at the root of an interface, with a request for acknowledgement.
 ///
-/// The kernel sends the answer to the group `RTNLGRP_TC`; because of `NLM_F_ECHO` the requesting socket receives it
-/// too.
+/// The kernel sends the answer to the multicast group `RTNLGRP_TC`. `NLM_F_ECHO` makes the kernel send the answer to
+/// the requesting socket too.
 fn request(interface: libc::c_int, number: u32) -> [u8; HEADER + TC] {
     let mut request = [0; HEADER + TC];
     let mut put_bytes = |at: usize, bytes: &[u8]| request[at..at + bytes.len()].copy_from_slice(bytes);
@@ -89,8 +91,8 @@ fn request(interface: libc::c_int, number: u32) -> [u8; HEADER + TC] {
     request
 }
 
-/// Reads the messages that answer the request with this number. Returns how the request ended, if the messages contain
-/// its end.
+/// Reads the messages that answer the request with this number. Returns the request's result, or `None` if the messages
+/// do not contain the acknowledgement that ends the answer.
 fn read(mut messages: &[u8], number: u32, waiting: &mut Waiting) -> Option<io::Result<()>> {
     while let Some(length) = u32_at(messages, 0).map(|length| length as usize) {
         let message = messages.get(..length).filter(|_| length >= HEADER)?;
@@ -108,16 +110,16 @@ fn read(mut messages: &[u8], number: u32, waiting: &mut Waiting) -> Option<io::R
     None
 }
 
-/// The state of the queue that a discipline's attributes describe.
+/// Reads the state of a discipline's queue from the discipline's attributes.
 fn statistics(attributes: &[u8]) -> Waiting {
     let all = attribute(attributes, libc::TCA_STATS2).unwrap_or(&[]);
-    // `gnet_stats_queue` begins with the queue's length; `gnet_stats_basic` has the packets after the bytes.
+    // In `gnet_stats_queue` the queue's length is the first field; in `gnet_stats_basic` the packets follow the bytes.
     let frames = attribute(all, QUEUE).and_then(|queue| u32_at(queue, 0));
     let departed = attribute(all, BASIC).and_then(|basic| u32_at(basic, 8));
     Waiting { frames: frames.unwrap_or(0), departed: departed.unwrap_or(0) }
 }
 
-/// The value of the first attribute of a type.
+/// Returns the value of the first attribute that has this type.
 fn attribute(mut attributes: &[u8], attribute_type: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16_at(attributes, 0)?);
@@ -130,7 +132,7 @@ fn attribute(mut attributes: &[u8], attribute_type: u16) -> Option<&[u8]> {
     }
 }
 
-/// Messages and attributes begin at multiples of four bytes.
+/// Rounds a length up to a multiple of four bytes, because messages and attributes begin at such multiples.
 fn align(length: usize) -> usize {
     length.next_multiple_of(4)
 }
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_answer_to_an_earlier_request_is_ignored() {
-        // The beginning of the `nlmsgerr` that acknowledges a request: no error.
+        // The beginning of an `nlmsgerr` message that acknowledges an earlier request (number 7) without an error.
         let mut message = [0; HEADER + 4];
         message[..4].copy_from_slice(&((HEADER + 4) as u32).to_ne_bytes());
         message[4..6].copy_from_slice(&(libc::NLMSG_ERROR as u16).to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Receives frames by system calls into memory of this process: one copy of each frame, and one call for each batch.
+//! Receives frames by `recvmmsg` into memory of this process: each frame is copied once, and each batch needs one call.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -7,14 +7,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use crate::rx::{BATCH, MAX_FRAME, Oddities};
 use crate::vlan::{Tag, VLAN_TAG, reinsert};
 
-/// The distance of receive buffers in bytes. It is not a power of two, so that the first bytes of frames fall into
-/// different cache sets.
+/// The distance in bytes between the starts of two receive buffers. The distance is not a power of two, so that the
+/// first bytes of frames fall into different cache sets.
 const SLOT: usize = 65_664;
 const CONTROL: usize = 64;
 
 const _: () = assert!(SLOT >= VLAN_TAG + MAX_FRAME);
 
-/// The control messages of one frame, aligned as the kernel's headers require it.
+/// The control messages of one frame, with the alignment that the kernel's header structures need.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
@@ -22,7 +22,7 @@ struct Control([u8; CONTROL]);
 /// Buffers for up to [`BATCH`] frames.
 pub struct Calls {
     buffer: Vec<u8>,
-    /// Referenced by `headers`, as are `vectors`.
+    /// Control messages of the buffers. `headers` contains pointers into `control` and into `vectors`.
     control: Vec<Control>,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
@@ -53,7 +53,7 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Receives frames that wait at the socket into the buffers `first..end`; returns the number of frames, which is 0
+    /// Receives waiting frames from the socket into the buffers `first..end`. Returns the number of frames, which is 0
     /// if no frame waits.
     pub fn fetch(&mut self, socket: &OwnedFd, first: usize, end: usize) -> io::Result<usize> {
         debug_assert_eq!(self.vectors.len(), self.control.len());
@@ -62,8 +62,8 @@ impl Calls {
             header.msg_hdr.msg_controllen = CONTROL as _;
             header.msg_hdr.msg_flags = 0;
         }
-        // SAFETY: every header points at a buffer and a control block of this value, of the lengths it states, and
-        // nothing else refers to them during the call.
+        // SAFETY: every header points at a buffer and a control block that `self` owns, and contains their true
+        // lengths. No other code accesses these buffers and control blocks during the call.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -82,8 +82,8 @@ impl Calls {
         })
     }
 
-    /// The frame in buffer `number`, with its VLAN tag reinserted where the kernel removed it. `None` if the frame was
-    /// truncated.
+    /// Returns the frame in buffer `number`, and reinserts the VLAN tag if the kernel removed it. Returns `None` if the
+    /// frame was truncated.
     pub fn frame(&mut self, number: usize, oddities: &mut Oddities) -> Option<&[u8]> {
         let header = &self.headers[number];
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
@@ -102,10 +102,10 @@ impl Calls {
     }
 }
 
-/// The kernel's auxiliary data of a received frame.
+/// Returns the auxiliary data that the kernel attached to a received frame, such as the VLAN tag.
 fn auxiliary(header: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
-    // SAFETY: the kernel filled the control block and set its length; the macros stay within both, and the structure
-    // read is plain data of which any value is valid.
+    // SAFETY: the kernel filled the control block and set its length. The macros stay within this length, and every bit
+    // pattern is a valid value of the structure that is read.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {

@@ -1,4 +1,4 @@
-//! Counts of the frames that an interface has carried and lost, by cause.
+//! Counts, for each interface, the frames received, sent and lost; losses are counted by cause.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -21,7 +21,7 @@ macro_rules! counters {
         }
 
         impl CounterSnapshot {
-            /// Names and values, in order of declaration.
+            /// Returns names and values in the order in which the counters are declared.
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
@@ -32,9 +32,10 @@ macro_rules! counters {
 counters! {
     /// Frames passed to the pipeline.
     rx_packets,
-    /// Bytes of those frames, with VLAN tags, without the frame check sequence.
+    /// Bytes of the frames passed to the pipeline, with VLAN tags, without the frame check sequence.
     rx_bytes,
-    /// Frames that the kernel dropped because the switch did not receive them in time: the switch's own loss.
+    /// Frames that the kernel dropped because the switch did not receive them in time. The switch is the cause of this
+    /// loss.
     rx_kernel_drops,
     /// Frames longer than the receive buffer, which are dropped.
     rx_oversize,
@@ -43,24 +44,24 @@ counters! {
     rx_partial_checksum,
     /// Frames that the kernel accepted for sending.
     tx_packets,
-    /// Bytes of those frames.
+    /// Bytes of the frames that the kernel accepted for sending.
     tx_bytes,
-    /// Frames that the interface's queueing discipline refused (`ENOBUFS`): the link's loss, not the switch's.
+    /// Frames that the interface's queueing discipline refused (`ENOBUFS`). The link is the cause of this loss.
     tx_link_drops,
-    /// Frames for which the kernel had no buffer (`EAGAIN`): the switch's own loss.
+    /// Frames for which the kernel had no buffer (`EAGAIN`). The switch is the cause of this loss.
     tx_backlog_drops,
-    /// Frames for an interface that is down or does not exist.
+    /// Frames that could not be sent because the interface is down or does not exist.
     tx_down_drops,
     /// Frames that the kernel refused for another reason, such as a length above the interface's MTU.
     tx_refused,
 }
 
-/// A counter with one writer.
+/// A counter that one thread writes and any thread may read.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `n`. Only one thread may call this.
+    /// Adds `n`. Only one thread may call this function, because the addition is not atomic.
     pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Relaxed) + n, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A network interface as a port of the switch: it can be opened, vanish, and be opened again.
+//! A network interface as a port of the switch. The port can be opened, lose its interface, and be opened again.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,12 +12,12 @@ use crate::rx::RxBatch;
 use crate::sys;
 use crate::tx::{Sent, TxBatch};
 
-/// The kernel buffer in bytes that is requested for each direction of a socket. It is large enough that no burst is
-/// lost while the switch is not scheduled, and that a shaped link's queueing discipline, not this buffer, limits the
-/// link's queue.
+/// The size in bytes of the kernel buffer that is requested for each direction of a socket. The buffer is so large that
+/// no burst is lost while the switch is not scheduled. A shaped link's queue is then limited by the link's queueing
+/// discipline, and not by this buffer.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
-/// Why an interface could not be opened.
+/// The reason why an interface could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no interface with this name in the network namespace.
@@ -26,7 +26,7 @@ pub enum OpenError {
         /// The interface's name.
         name: String,
     },
-    /// The process may not open packet sockets.
+    /// The process has no permission to open packet sockets.
     #[error("opening interface {name} needs root or CAP_NET_RAW: {error}")]
     Forbidden {
         /// The interface's name.
@@ -51,24 +51,24 @@ pub enum OpenError {
 pub enum Received {
     /// The batch contains the frames that were waiting.
     Frames,
-    /// The interface went down; the batch may contain frames received before. Once the interface is up, frames arrive
-    /// again. The kernel does not report if the interface is removed while it is down, so call [`Interface::check`]
+    /// The interface went down; the batch may contain frames received before. When the interface is up again, frames
+    /// arrive again. The kernel does not report the removal of an interface that is down, so call [`Interface::check`]
     /// from time to time.
     Down,
-    /// The interface was removed, or its name belongs to another interface now. The socket is closed.
+    /// The interface was removed, or another interface has its name now. The socket is closed.
     Lost,
 }
 
-/// Why a frame could not be sent.
+/// The reason why a frame could not be sent.
 #[derive(Debug, Error)]
 pub enum Loss {
     /// The interface is down or does not exist.
     #[error("the interface is down")]
     Down,
-    /// The interface's queueing discipline refused the frame: the link's loss.
+    /// The interface's queueing discipline refused the frame. The link is the cause of this loss.
     #[error("the interface's queueing discipline is full")]
     Link,
-    /// The kernel had no buffer for the frame: the switch's own loss.
+    /// The kernel had no buffer for the frame. The switch is the cause of this loss.
     #[error("the kernel has no buffer")]
     Backlog,
     /// Any other error of the kernel.
@@ -87,23 +87,22 @@ impl From<io::Error> for Loss {
     }
 }
 
-/// How frames get from the kernel into this process.
+/// The method by which frames are transferred from the kernel to this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// Through a ring in memory that kernel and process share: without a copy, and without a system call for each
-    /// batch.
+    /// Through a ring in memory that kernel and process share. Frames are not copied, and a batch needs no system call.
     #[default]
     Ring,
-    /// By the system call `recvmmsg`.
+    /// Through the system call `recvmmsg`, which copies frames into memory of this process.
     Calls,
 }
 
-/// How an interface is used.
+/// Options with which an interface is opened.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Options {
-    /// How frames are received.
+    /// The method by which frames are received.
     pub input: Input,
-    /// Whether frames bypass the interface's queueing discipline. The link is then not shaped.
+    /// Whether sent frames bypass the interface's queueing discipline. If they do, `tc` does not shape the link.
     pub bypass_qdisc: bool,
 }
 
@@ -119,12 +118,13 @@ struct Socket {
     fd: OwnedFd,
     ring: Option<Arc<Ring>>,
     index: libc::c_int,
-    /// Whether the kernel has reported that the interface went down, and no check has found it up since.
+    /// Whether the kernel has reported that the interface went down, and no later check has found the interface up.
     was_down: bool,
 }
 
 impl Socket {
-    /// Whether a frame of this length could be sent now, unless the link's queueing discipline refuses it.
+    /// Returns whether the kernel would accept a frame of this length now, unless the link's queueing discipline
+    /// refuses it.
     fn accepts(&self, name: &str, length: usize) -> bool {
         let full = sys::is_full(&self.fd).unwrap_or(true);
         !full && matches!(sys::frame_limit(&self.fd, name), Ok(Some(limit)) if length <= limit)
@@ -132,18 +132,18 @@ impl Socket {
 }
 
 impl Interface {
-    /// Opens the interface called `name` with the default options; frames that arrive from now on are received.
+    /// Opens the interface called `name` with the default options. The port receives frames that arrive from now on.
     ///
     /// # Errors
-    /// See [`OpenError`].
+    /// The reasons are listed at [`OpenError`].
     pub fn open(name: &str) -> Result<Self, OpenError> {
         Self::open_with(name, Options::default())
     }
 
-    /// Opens the interface called `name`; frames that arrive from now on are received.
+    /// Opens the interface called `name`. The port receives frames that arrive from now on.
     ///
     /// # Errors
-    /// See [`OpenError`].
+    /// The reasons are listed at [`OpenError`].
     pub fn open_with(name: &str, options: Options) -> Result<Self, OpenError> {
         let socket = open_socket(name, options)?;
         Ok(Self { name: name.to_owned(), options, socket: Some(socket), counters: Arc::default() })
@@ -154,7 +154,7 @@ impl Interface {
         &self.name
     }
 
-    /// The interface's counters, which continue when the interface vanishes and comes back.
+    /// The interface's counters. They keep their values when the interface vanishes and is opened again.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -164,17 +164,18 @@ impl Interface {
         self.socket.is_some()
     }
 
-    /// Whether the interface is open and went down. It may be up again, if [`Self::check`] has not noticed that yet.
+    /// Whether the interface is open and went down. The interface may be up again if [`Self::check`] was not called
+    /// since.
     pub fn was_down(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.was_down)
     }
 
-    /// The socket to wait on, while the interface is open.
+    /// The file descriptor of the socket to poll; `None` while the interface is not open.
     pub fn raw_fd(&self) -> Option<RawFd> {
         self.socket.as_ref().map(|socket| socket.fd.as_raw_fd())
     }
 
-    /// The interface's index, while it is open.
+    /// The interface's index; `None` while the interface is not open.
     pub fn index(&self) -> Option<libc::c_int> {
         self.socket.as_ref().map(|socket| socket.index)
     }
@@ -182,7 +183,7 @@ impl Interface {
     /// Tries to open an interface again after it has vanished.
     ///
     /// # Errors
-    /// See [`OpenError`].
+    /// The reasons are listed at [`OpenError`].
     pub fn reopen(&mut self) -> Result<(), OpenError> {
         if self.socket.is_none() {
             self.socket = Some(open_socket(&self.name, self.options)?);
@@ -190,7 +191,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Whether [`Self::receive`] may return frames. With a ring this only reads memory.
+    /// Whether [`Self::receive`] may return frames. With a ring the check only reads memory and needs no system call.
     pub fn may_have_frames(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.ring.as_ref().is_none_or(|ring| ring.is_ready()))
     }
@@ -202,7 +203,7 @@ impl Interface {
             return Received::Lost;
         };
         let result = batch.receive(&socket.fd, socket.ring.as_ref()).and_then(|oddities| {
-            // A ring cannot report that the interface went down; the socket can.
+            // A ring cannot report that the interface went down, so the error is read from the socket.
             if batch.is_empty() && socket.ring.is_some() {
                 sys::take_error(&socket.fd)?
             }
@@ -271,7 +272,7 @@ impl Interface {
         batch.clear();
     }
 
-    /// Adds the frames that the kernel has dropped since the last call to the counters.
+    /// Queries how many frames the kernel has dropped since the last query, and adds this number to the counters.
     pub fn update_kernel_drops(&mut self) {
         if let Some(socket) = &self.socket
             && let Ok(drops) = sys::take_kernel_drops(&socket.fd)
@@ -292,7 +293,7 @@ impl Interface {
         Received::Lost
     }
 
-    /// Closes the socket, as if the interface had vanished, until it is opened again.
+    /// Closes the socket, as if the interface had vanished. [`Self::reopen`] opens the interface again.
     pub fn close(&mut self) {
         self.update_kernel_drops();
         self.socket = None;

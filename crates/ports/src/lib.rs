@@ -1,11 +1,11 @@
 //! Packet input and output on Linux network interfaces.
 //!
-//! Frames are received and sent through `AF_PACKET` raw sockets, in batches. They are received through a ring that the
-//! kernel fills (or by `recvmmsg`). They are sent by `sendmmsg` through the interface's queueing discipline, so that a
-//! link shaped by `tc` drops what a real link would drop. This crate does not interpret frames: the programs that use
-//! it do.
+//! Frames are received and sent in batches through `AF_PACKET` raw sockets. The kernel delivers received frames through
+//! a shared ring (or by `recvmmsg`). Frames are sent by `sendmmsg` through the interface's queueing discipline, so that
+//! a link shaped by `tc` drops what a real link would drop. This crate does not interpret frames; the programs that use
+//! the crate do.
 //!
-//! Each use of `unsafe` stands next to the reason why it is sound.
+//! A comment next to each use of `unsafe` states why the use is sound.
 
 pub mod backlog;
 mod calls;

@@ -1,4 +1,4 @@
-//! Reports whether the links of interfaces are up, and when that changes.
+//! Reports whether the links of interfaces are up, and notifies of changes.
 
 use std::ffi::c_short;
 use std::io;
@@ -6,13 +6,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::sys;
 
-/// Receives a notification for every change of a link in the network namespace in which it was opened.
+/// Receives a notification for every change of a link in the network namespace in which the watch was created.
 pub struct LinkWatch {
     socket: OwnedFd,
 }
 
 impl LinkWatch {
-    /// Subscribes to changes. Query states with [`LinkWatch::is_up`] after this, so that no change is missed.
+    /// Subscribes to changes. Query states with [`LinkWatch::is_up`] after the subscription, so that no change is
+    /// missed.
     ///
     /// # Errors
     /// If the kernel refuses a netlink socket.
@@ -34,21 +35,22 @@ impl LinkWatch {
         Ok(Self { socket })
     }
 
-    /// Discards all notifications received so far. Then query the states with [`LinkWatch::is_up`]: notifications may
-    /// get lost, states do not.
+    /// Discards all notifications received so far. Call [`LinkWatch::is_up`] afterwards to query the current states:
+    /// the socket may lose notifications, whereas the queried states are always current.
     pub fn drain(&self) {
         let mut buffer = [0u8; 4096];
         loop {
             // SAFETY: pointer and length describe `buffer`, which outlives the call.
             let received = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-            // A queue that overflowed reports ENOBUFS once; reading continues after it.
+            // A socket whose queue overflowed reports ENOBUFS once; after this error the remaining notifications can be
+            // read.
             if received < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ENOBUFS) {
                 return;
             }
         }
     }
 
-    /// Whether there is an interface with this name, and both it and its link are up.
+    /// Whether an interface with this name exists, and both the interface and its link are up.
     pub fn is_up(&self, interface: &str) -> bool {
         // SAFETY: all-zero is a valid value of this plain structure.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -58,9 +60,9 @@ impl LinkWatch {
         for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
             *to = from as libc::c_char;
         }
-        // SAFETY: `request` is a whole `ifreq`, as this call requires it, and outlives the call.
+        // SAFETY: `request` is a complete `ifreq`, which this `ioctl` requires, and outlives the call.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request) };
-        // SAFETY: every bit pattern is a valid `c_short`, and the structure was zero at first.
+        // SAFETY: every bit pattern is a valid `c_short`, and the structure was initialized with zeros.
         let flags = unsafe { request.ifr_ifru.ifru_flags };
         let up = (libc::IFF_UP | libc::IFF_RUNNING) as c_short;
         result == 0 && flags & up == up

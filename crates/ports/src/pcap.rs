@@ -10,7 +10,7 @@ const VERSION: (u16, u16) = (2, 4);
 const SNAPSHOT_LENGTH: u32 = 262_144;
 const LINK_TYPE_ETHERNET: u32 = 1;
 
-/// A capture that is being written.
+/// Writes a capture to a file or to another writer.
 pub struct PcapWriter<W: Write> {
     out: W,
 }
@@ -28,7 +28,7 @@ impl<W: Write> PcapWriter<W> {
         out.write_all(&MAGIC_MICROSECONDS.to_ne_bytes())?;
         out.write_all(&VERSION.0.to_ne_bytes())?;
         out.write_all(&VERSION.1.to_ne_bytes())?;
-        // Time zone and accuracy, which are always 0.
+        // The time zone and the accuracy of timestamps, which are always 0.
         out.write_all(&[0; 8])?;
         out.write_all(&SNAPSHOT_LENGTH.to_ne_bytes())?;
         out.write_all(&LINK_TYPE_ETHERNET.to_ne_bytes())?;

@@ -1,4 +1,5 @@
-//! Reads captures in the classic pcap format, of either byte order and either precision, from files and pipes.
+//! Reads captures in the classic pcap format from files and pipes. Captures may have either byte order, and timestamps
+//! in microseconds or nanoseconds.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -7,20 +8,20 @@ const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
-/// The longest record in bytes. No capture tool writes longer ones, so a longer record means a damaged file, for which
-/// no memory should be allocated.
+/// The longest accepted record in bytes. No capture tool writes longer records, so a longer length indicates a damaged
+/// file, for which no memory should be allocated.
 const LONGEST_RECORD: u32 = 1 << 20;
 
 /// A frame from a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// When the frame was captured, since 1970.
+    /// The time of the capture, as the duration since the start of 1970.
     pub time: Duration,
     /// The frame's bytes.
     pub frame: Vec<u8>,
 }
 
-/// A capture that is being read.
+/// Reads the frames of a capture from a file or pipe.
 pub struct PcapReader<R: Read> {
     input: R,
     swapped: bool,
@@ -35,7 +36,7 @@ impl<R: Read> PcapReader<R> {
     /// Reads the file's header.
     ///
     /// # Errors
-    /// If this is not a pcap file, or cannot be read.
+    /// If the input is not a pcap file, or cannot be read.
     pub fn new(mut input: R) -> io::Result<Self> {
         let mut header = [0; HEADER];
         input.read_exact(&mut header).map_err(|error| match error.kind() {

@@ -1,4 +1,5 @@
-//! Waits for frames, for other threads and for the clock, without using the processor.
+//! Waits until sockets have frames, another thread wakes the waiting thread, or a timeout is over, without polling
+//! actively.
 
 use std::io;
 use std::mem::zeroed;
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 use crate::sys::check;
 
-/// The token of the waker's event.
+/// The token by which the kernel reports the waker's event.
 const WAKER: u64 = u64::MAX;
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The socket registered with this token has frames or an error.
@@ -38,7 +39,7 @@ struct WakeupEvent {
 }
 
 impl Poller {
-    /// Creates a poller that waits only for its waker.
+    /// Creates a poller without sockets. Only its waker can end a wait.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no pointers are involved.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -49,12 +50,12 @@ impl Poller {
         Ok(poller)
     }
 
-    /// A handle that ends the wait.
+    /// Returns a handle by which another thread can end the wait.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Adds a socket to wait for. It is removed when the socket is closed.
+    /// Adds a socket to wait for. The kernel removes the socket when it is closed.
     pub fn add(&self, socket: RawFd, token: usize) -> io::Result<()> {
         self.register(socket, token as u64)
     }
@@ -66,11 +67,11 @@ impl Poller {
     }
 
     /// Waits until an event occurs or `timeout` is over (`None`: without a limit), and stores the events in `events`. A
-    /// signal may end the wait early, with no event.
+    /// signal may end the wait early; then `events` is empty.
     pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         const EVENTS: usize = 64;
         events.clear();
-        // Round up, so that a deadline has passed when the wait for it ends.
+        // Round the timeout up to milliseconds, so that the deadline has passed when the wait ends.
         let timeout = timeout.map_or(-1, |timeout| {
             libc::c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
         });
@@ -97,15 +98,15 @@ impl Poller {
 }
 
 impl Waker {
-    /// Ends the current wait, or the next one if no thread waits now.
+    /// Ends the current wait. If no thread is waiting now, the next wait ends immediately.
     pub fn wake(&self) {
         let increment = 1u64.to_ne_bytes();
         // SAFETY: pointer and length describe `increment`. A full counter means that a wake-up is already pending.
         unsafe { libc::write(self.fd(), increment.as_ptr().cast(), increment.len()) };
     }
 
-    /// The number of waits that the waker has ended. After [`Waker::wake`] it increases soon, unless the waiting thread
-    /// is stuck.
+    /// Returns the number of waits that the waker has ended. The number increases soon after [`Waker::wake`], unless
+    /// the waiting thread is blocked elsewhere.
     pub fn wakeups(&self) -> u64 {
         self.0.wakeups.load(Relaxed)
     }
@@ -116,27 +117,28 @@ impl Waker {
 
     fn drain(&self) {
         let mut count = [0u8; 8];
-        // SAFETY: pointer and length describe `count`. An empty counter is not an error here.
+        // SAFETY: pointer and length describe `count`. The read of an empty counter fails, and this failure can be
+        // ignored.
         unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
         self.0.wakeups.fetch_add(1, Relaxed);
     }
 }
 
-/// Checks whether the thread that waits by a [`Poller`] still returns to its next wait.
+/// Checks whether a thread that waits with a [`Poller`] still returns to its next wait, and is not blocked elsewhere.
 pub struct Pulse {
     waker: Waker,
     wakeups: u64,
 }
 
 impl Pulse {
-    /// Starts to check the thread that this waker wakes, by waking it.
+    /// Starts the check of the thread that `waker` wakes, and wakes this thread for the first time.
     pub fn new(waker: Waker) -> Self {
         let wakeups = waker.wakeups();
         waker.wake();
         Self { waker, wakeups }
     }
 
-    /// Whether the thread has ended a wait since the last check. Wakes it for the next check.
+    /// Returns whether the thread has ended a wait since the last check. Wakes the thread for the next check.
     pub fn beats(&mut self) -> bool {
         let before = std::mem::replace(&mut self.wakeups, self.waker.wakeups());
         self.waker.wake();

@@ -1,9 +1,9 @@
-//! A receive ring that the kernel fills (`TPACKET_V2`): frames are read where the kernel put them.
+//! A receive ring that the kernel fills (`TPACKET_V2`). Frames are read in place, without a copy.
 //!
-//! Packet sockets have three versions of rings. In version 3 frames of any length lie back to back, but a frame becomes
-//! visible only when its block is full or a timer of at least a millisecond expires. In version 2 it is visible at
-//! once. The kernel queues a frame that does not fit its slot at the socket too, as a whole and in order; it is
-//! received from there.
+//! Packet sockets have three versions of rings. In version 3 frames of any length lie back to back. However, a frame
+//! becomes visible only when its block is full or a timer of at least a millisecond expires. In version 2 a frame is
+//! visible at once. If a frame does not fit its slot, the kernel also queues the complete frame at the socket, in order
+//! of arrival. Such a frame is received from the socket.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,13 +14,13 @@ use crate::sys;
 use crate::vlan::{Tag, VLAN_TAG, reinsert};
 
 /// The size of a slot in bytes: the kernel's headers, room for a VLAN tag, and an Ethernet frame of the usual 1,514
-/// bytes. It is not a power of two, so that slots fall into different cache sets.
+/// bytes. The size is not a power of two, so that slots fall into different cache sets.
 const SLOT: usize = 1664;
 /// The size in bytes of a block. The kernel allocates the ring in blocks, each contiguous in physical memory.
 const BLOCK: usize = 1 << 16;
 const SLOTS_IN_BLOCK: usize = BLOCK / SLOT;
 const BLOCKS: usize = 128;
-/// The number of slots of a ring: how many frames can wait while the switch is not scheduled.
+/// The number of slots of a ring, which is the number of frames that can wait while the switch is not scheduled.
 pub const SLOTS: usize = BLOCKS * SLOTS_IN_BLOCK;
 
 /// `TPACKET_V2` of `linux/if_packet.h`.
@@ -29,14 +29,14 @@ const VERSION: libc::c_int = 1;
 /// A receive ring, mapped into this process.
 pub struct Ring {
     memory: NonNull<u8>,
-    /// The number of the slot that the kernel fills next, as far as this process has read.
+    /// The number of the slot that this process reads next.
     next: AtomicUsize,
 }
 
-// SAFETY: the value owns the mapping. Memory shared with the kernel is accessed through atomics, and a frame only while
-// this process owns its slot.
+// SAFETY: the value owns the mapping. Memory that is shared with the kernel is accessed through atomics. A frame is
+// accessed only while this process owns its slot.
 unsafe impl Send for Ring {}
-// SAFETY: see `Send`.
+// SAFETY: the reasons for `Send` are valid for `Sync` too.
 unsafe impl Sync for Ring {}
 
 /// A slot that the kernel has filled.
@@ -60,7 +60,8 @@ impl Ring {
         };
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of the socket's own ring; no memory of this process is touched.
+        // SAFETY: the call creates a new mapping of the socket's own ring, and does not access other memory of this
+        // process.
         let memory = unsafe {
             libc::mmap(std::ptr::null_mut(), BLOCK * BLOCKS, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
         };
@@ -79,8 +80,8 @@ impl Ring {
     }
 
     fn status(&self, number: usize) -> &AtomicU32 {
-        // SAFETY: a slot starts with the status word of its header, which both sides access atomically; the mapping
-        // lives as long as the borrow.
+        // SAFETY: a slot starts with the status word of its header. Kernel and process access this word atomically, and
+        // the mapping lives as long as the borrow.
         unsafe { AtomicU32::from_ptr(self.slot(number).cast()) }
     }
 
@@ -90,7 +91,7 @@ impl Ring {
         self.status(next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Takes the next slot, if the kernel has filled it. This process owns the slot until [`Self::give_back`].
+    /// Takes the next slot, if the kernel has filled it. This process owns the slot until it calls [`Self::give_back`].
     pub fn take(&self) -> Option<Slot<'_>> {
         if !self.is_ready() {
             return None;
@@ -98,7 +99,7 @@ impl Ring {
         let number = self.next.load(Ordering::Relaxed);
         self.next.store((number + 1) % SLOTS, Ordering::Relaxed);
         // SAFETY: the slot starts with this header, aligned to 16 bytes. The kernel wrote the header before the status
-        // that `is_ready` has read, and does not touch it until the slot is given back.
+        // that `is_ready` has read, and does not access the header until the slot is returned to the kernel.
         let header = unsafe { &*self.slot(number).cast::<libc::tpacket2_hdr>() };
         Some(Slot { header, number })
     }
@@ -106,7 +107,7 @@ impl Ring {
     /// Returns `count` slots, from number `first` on, to the kernel.
     ///
     /// # Safety
-    /// The slots were taken, and nothing refers to their frames any more.
+    /// The slots must be taken, and nothing may refer to their frames any more.
     pub unsafe fn give_back(&self, first: usize, count: usize) {
         for number in first..first + count {
             self.status(number % SLOTS).store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -116,7 +117,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: pointer and length are those of the mapping, and nothing borrows from it any more.
+        // SAFETY: pointer and length describe the whole mapping, and nothing borrows from the mapping any more.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
     }
 }
@@ -147,13 +148,13 @@ impl Slot<'_> {
         u64::from(self.header.tp_sec) * 1_000_000_000 + u64::from(self.header.tp_nsec)
     }
 
-    /// The frame, with its VLAN tag reinserted, as its address and length.
+    /// Reinserts the frame's VLAN tag, if the kernel removed it. Returns the address and the length of the frame.
     pub fn frame(&mut self, ring: &Ring) -> (*const u8, usize) {
         let (start, length) = (usize::from(self.header.tp_mac), self.header.tp_snaplen as usize);
         assert!(start >= VLAN_TAG && start + length <= SLOT, "the kernel's frame leaves its slot");
         let tag = Tag::of(self.header.tp_status, self.header.tp_vlan_tpid, self.header.tp_vlan_tci);
-        // SAFETY: the range lies within the slot, as just checked, and after the header: the kernel keeps
-        // PACKET_RESERVE bytes free between header and frame. This process owns the slot.
+        // SAFETY: the assertion has checked that the range lies within the slot. The range begins after the header,
+        // because the kernel leaves PACKET_RESERVE bytes free between header and frame. This process owns the slot.
         let room = unsafe {
             let start = ring.slot(self.number).add(start - VLAN_TAG);
             std::slice::from_raw_parts_mut(start, VLAN_TAG + length)

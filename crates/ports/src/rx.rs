@@ -1,4 +1,4 @@
-//! Batches of frames from the kernel to the pipeline.
+//! Batches of frames that are received from the kernel and processed by the pipeline.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,13 +7,14 @@ use std::sync::Arc;
 use crate::calls::Calls;
 use crate::ring::{Ring, SLOTS};
 
-/// The longest frame that is received, in bytes: the largest IP packet with an Ethernet header and two VLAN tags.
+/// The length in bytes of the longest frame that is received: the largest IP packet with an Ethernet header and two
+/// VLAN tags.
 pub const MAX_FRAME: usize = 65_535 + 14 + 8;
 
-/// The most frames that are received or sent together.
+/// The largest number of frames that one call receives or sends.
 pub const BATCH: usize = 64;
 
-/// The place of a received frame in memory, and when it was received.
+/// The address and length of a received frame in memory, and the time when the kernel received the frame.
 #[derive(Clone, Copy)]
 struct Place {
     start: *const u8,
@@ -21,39 +22,40 @@ struct Place {
     time_ns: u64,
 }
 
-/// Counts of frames in a batch that were not delivered, or not as expected.
+/// Counts, for one batch, the frames that were not delivered and the frames whose checksum is incomplete.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Oddities {
     /// Frames longer than [`MAX_FRAME`].
     pub oversize: u64,
     /// Frames whose checksum the sender left to an offload engine.
     pub partial_checksum: u64,
-    /// Long frames for which the kernel had no memory.
+    /// Frames that did not fit their slot and for which the kernel had no memory to queue them at the socket.
     pub dropped: u64,
     /// Whether the socket reported an error before it delivered a long frame, which means that the interface went down.
     pub went_down: bool,
 }
 
-/// Slots of a ring that are to be returned to the kernel.
+/// Slots of a ring that this process will return to the kernel.
 struct TakenSlots {
     ring: Arc<Ring>,
     first: usize,
     count: usize,
 }
 
-/// Up to [`BATCH`] received frames. One batch can serve several interfaces, one after the other.
+/// Up to [`BATCH`] received frames. One batch object can serve several interfaces, one after another.
 ///
-/// Frames in a ring are read in place: their slots are returned to the kernel when the batch is cleared or used again.
+/// Frames in a ring are read in place. Their slots are returned to the kernel when the batch is cleared or used again.
 #[derive(Default)]
 pub struct RxBatch {
-    /// Created when they are first needed.
+    /// The buffers for frames that do not come through a ring. They are created when they are first needed.
     calls: Option<Box<Calls>>,
     slots: Option<TakenSlots>,
-    /// Each place points into `calls` or into a slot of `slots`, both of which stay unchanged until `clear`.
+    /// The frames' places in memory. Each place is in `calls` or in a slot of `slots`; both remain unchanged until
+    /// `clear`.
     places: Vec<Place>,
 }
 
-// SAFETY: the raw pointers point only into memory that the same value owns.
+// SAFETY: the raw pointers point only into memory that the batch itself owns.
 unsafe impl Send for RxBatch {}
 
 impl RxBatch {
@@ -91,9 +93,9 @@ impl RxBatch {
             let time_ns = slot.time_ns();
             if slot.is_at_socket() {
                 let calls = self.calls.get_or_insert_default();
-                // Each slot has a buffer of its own, so that long frames of one batch do not overwrite each other. A
-                // pending error of the socket is reported once and before the frame. The frame must be received now: if
-                // it stayed, it would be mistaken for the next long frame.
+                // Each slot has its own buffer, so that long frames of one batch do not overwrite each other. If the
+                // socket has a pending error, the first call returns the error, and the second call returns the frame.
+                // A frame that stayed at the socket would be mistaken for the next long frame.
                 let fetched = calls.fetch(socket, count - 1, count).or_else(|_| {
                     oddities.went_down = true;
                     calls.fetch(socket, count - 1, count)
@@ -121,33 +123,33 @@ impl RxBatch {
 
     /// The frames, in order of arrival.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        // SAFETY: the memory that a place points at is owned by this value. It is not written or returned before
-        // `clear`, which needs exclusive access.
+        // SAFETY: `self` owns the memory that a place points at. The memory is not written or returned before `clear`,
+        // which needs exclusive access.
         self.places.iter().map(|place| unsafe { std::slice::from_raw_parts(place.start, place.length) })
     }
 
-    /// When the kernel received the frames, in nanoseconds since 1970; 0 for frames that were not received through a
-    /// ring.
+    /// Returns, for each frame, when the kernel received it, in nanoseconds since 1970. The time is 0 for frames that
+    /// were not received through a ring.
     pub fn times_ns(&self) -> impl ExactSizeIterator<Item = u64> {
         self.places.iter().map(|place| place.time_ns)
     }
 
-    /// Discards the frames and returns their memory. Do so before waiting: a ring whose newest slot has not been
-    /// returned counts as readable.
+    /// Discards the frames and returns their memory. Call this function before waiting: a ring whose newest slot has
+    /// not been returned counts as readable.
     pub fn clear(&mut self) {
         self.places.clear();
         if let Some(TakenSlots { ring, first, count }) = self.slots.take() {
-            // SAFETY: this batch took the slots, and the places that pointed at their frames are gone.
+            // SAFETY: this batch took the slots, and `places`, which pointed at their frames, was cleared above.
             unsafe { ring.give_back(first, count) };
         }
     }
 
-    /// The number of frames.
+    /// The number of frames in the batch.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is no frame.
+    /// Whether the batch contains no frame.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The system calls of packet sockets, with errors instead of return codes.
+//! Wraps the system calls of packet sockets in functions that return errors instead of return codes.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -46,7 +46,7 @@ pub fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io
     })
 }
 
-/// Receives frames for all destination addresses as long as the socket is open.
+/// Makes the interface deliver frames for all destination addresses as long as the socket is open.
 pub fn set_promiscuous(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut request: libc::packet_mreq = unsafe { zeroed() };
@@ -55,7 +55,7 @@ pub fn set_promiscuous(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// The number of frames that the kernel has dropped for lack of buffer space since the last call.
+/// Returns the number of frames that the kernel has dropped for lack of buffer space since the last call.
 pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut stats: libc::tpacket_stats = unsafe { zeroed() };
@@ -73,7 +73,8 @@ pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     Ok(u64::from(stats.tp_drops))
 }
 
-/// Whether the socket's send buffer has no room for another frame until the kernel has sent some.
+/// Returns whether the socket's send buffer is full. If it is, the kernel must send frames before it accepts another
+/// frame.
 pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
     let (mut queued, mut room): (libc::c_int, libc::c_int) = (0, 0);
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
@@ -86,10 +87,11 @@ pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
     Ok(queued >= room)
 }
 
-/// The index of the interface called `name`; `None` if there is no such interface.
+/// Returns the index of the interface called `name`; returns `None` if there is no such interface.
 pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_int>> {
     let Some(mut request) = interface_request(name) else { return Ok(None) };
-    // SAFETY: the pointer is to a whole request with a terminated name, and the request fills the field that is read.
+    // SAFETY: the pointer is to a complete `ifreq` with a terminated name, and the request fills the field that is
+    // read.
     unsafe {
         match check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFINDEX as _, &raw mut request)) {
             Ok(()) => Ok(Some(request.ifr_ifru.ifru_ifindex)),
@@ -99,12 +101,12 @@ pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_in
     }
 }
 
-/// The longest frame, in bytes with the Ethernet header, that the interface called `name` can send; `None` while the
-/// interface is down.
+/// Returns the length in bytes of the longest frame that the interface called `name` can send, including the Ethernet
+/// header. Returns `None` while the interface is down.
 pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
     let Some(mut request) = interface_request(name) else { return Ok(None) };
-    // SAFETY: the pointer is to a whole request with a terminated name, and both requests fill the field that is read
-    // after them.
+    // SAFETY: the pointer is to a complete `ifreq` with a terminated name. Each of the two requests fills the field
+    // that is read after it.
     unsafe {
         check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request))?;
         if i32::from(request.ifr_ifru.ifru_flags) & libc::IFF_UP == 0 {
@@ -115,7 +117,7 @@ pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
     }
 }
 
-/// A request about the interface called `name`; `None` if no interface can have this name.
+/// Returns an `ifreq` for the interface called `name`; returns `None` if no interface can have this name.
 fn interface_request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { zeroed() };

@@ -1,4 +1,4 @@
-//! Batches of frames from the pipeline to the kernel.
+//! Batches of frames that the pipeline has produced and that the kernel sends.
 
 use std::io;
 use std::mem::zeroed;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::rx::BATCH;
 
-/// Frames that wait to be sent by one interface, back to back in one buffer.
+/// Frames that wait to be sent through one interface. One buffer contains all frames without gaps.
 #[derive(Default)]
 pub struct TxBatch {
     buffer: Vec<u8>,
@@ -15,10 +15,10 @@ pub struct TxBatch {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the raw pointers in `vectors` and `headers` are only used inside `send`, which sets them first.
+// SAFETY: the raw pointers in `vectors` and `headers` are only used inside `send`, which sets them before their use.
 unsafe impl Send for TxBatch {}
 
-/// The result of sending one frame, or several in a row.
+/// The result of sending one or several frames.
 pub enum Sent {
     /// The kernel accepted frames for sending.
     Taken {
@@ -32,19 +32,19 @@ pub enum Sent {
 }
 
 impl TxBatch {
-    /// Appends a frame given in two parts.
+    /// Appends a frame whose beginning is `head` and whose end is `tail`.
     pub fn push(&mut self, head: &[u8], tail: &[u8]) {
         self.buffer.extend_from_slice(head);
         self.buffer.extend_from_slice(tail);
         self.ends.push(self.buffer.len());
     }
 
-    /// The number of frames that wait.
+    /// The number of frames in the batch.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether no frame waits.
+    /// Whether the batch contains no frame.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -59,18 +59,17 @@ impl TxBatch {
         start..self.ends[number]
     }
 
-    /// Removes the frames; the memory is reused for the next batch.
+    /// Removes the frames from the batch. The memory is reused for the next batch.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.ends.clear();
     }
 
-    /// Sends every frame and reports each result. A frame that is refused does not stop the others.
+    /// Sends every frame and reports each result. If the kernel refuses a frame, the following frames are still sent.
     ///
-    /// If the kernel stops after some frames, it does not report why the next frame failed. The caller's
-    /// `is_lost_at_link` decides by that frame's length. Either the link dropped the frame: then it counts as refused,
-    /// since sending it again would give it a second chance. Or the frame did not get that far: then it is sent again,
-    /// to learn the reason.
+    /// If the kernel stops after some frames, it does not report why the next frame failed. `is_lost_at_link` decides,
+    /// by the length of the failed frame, whether the link dropped the frame. A frame that the link dropped counts as
+    /// refused and must not be sent again. Any other frame is sent again, so that the kernel reports the reason.
     pub fn send(&mut self, socket: &OwnedFd, is_lost_at_link: impl Fn(usize) -> bool, mut report: impl FnMut(Sent)) {
         self.vectors.clear();
         self.headers.clear();
@@ -90,8 +89,8 @@ impl TxBatch {
         while next < self.headers.len() {
             let rest = &mut self.headers[next..];
             let requested = rest.len().min(BATCH);
-            // SAFETY: each header points at one element of `vectors`, which points at one frame in `buffer`; none of
-            // them is touched before the call returns.
+            // SAFETY: each header points at one element of `vectors`, which points at one frame in `buffer`. Headers,
+            // vectors and frames are not changed before the call returns.
             let count = unsafe {
                 libc::sendmmsg(socket.as_raw_fd(), rest.as_mut_ptr(), requested as libc::c_uint, libc::MSG_DONTWAIT)
             };

@@ -1,4 +1,4 @@
-//! VLAN tags, which the kernel removes from received frames and reports separately.
+//! Reinserts VLAN tags into received frames, because the kernel removes the tags and reports them separately.
 
 /// The length of a tag in bytes.
 pub const VLAN_TAG: usize = 4;
@@ -14,7 +14,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// The tag that a frame's status and fields describe, if any.
+    /// Returns the tag that the status and the fields of a received frame describe; `None` if the frame had no tag.
     pub fn of(status: u32, tpid: u16, tci: u16) -> Option<Self> {
         let has_type = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         (status & libc::TP_STATUS_VLAN_VALID != 0)
@@ -22,8 +22,8 @@ impl Tag {
     }
 }
 
-/// The frame in `room`, where it begins after [`VLAN_TAG`] spare bytes; with the tag, if there is one, reinserted after
-/// the MAC addresses.
+/// Returns the frame in `room`, which begins after [`VLAN_TAG`] spare bytes. If there is a tag, it is reinserted after
+/// the MAC addresses, which move into the spare bytes.
 pub fn reinsert(tag: Option<Tag>, room: &mut [u8]) -> &[u8] {
     match tag {
         Some(Tag { tpid, tci }) if room.len() >= VLAN_TAG + MAC_ADDRESSES => {

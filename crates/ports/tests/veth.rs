@@ -1,7 +1,7 @@
-//! Sends real frames through veth pairs, in a network namespace of each test's own.
+//! Sends real frames through veth pairs. Each test runs in its own network namespace.
 //!
-//! Needs root. Without it, each test prints that it is skipped and passes, because a plain user cannot create
-//! interfaces.
+//! The tests need root. Without root, each test prints that it is skipped and passes, because a plain user cannot
+//! create interfaces.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use sluice_ports::{Input, Interface, OpenError, Options, Poller, Received, RxBat
 
 const INPUTS: [Input; 2] = [Input::Ring, Input::Calls];
 
-/// Runs `test` with connected interfaces `left` and `right`, both up, in a fresh namespace.
+/// Runs `test` with the connected interfaces `left` and `right`, which are both up, in a new network namespace.
 fn with_veth(test: impl FnOnce() + Send + 'static) {
     // SAFETY: no pointers are involved.
     if unsafe { libc::geteuid() } != 0 {
@@ -37,7 +37,7 @@ fn add_pair() {
     wait_for_carrier();
 }
 
-/// Waits until the kernel has noticed the carrier of both ends; before that it drops their frames.
+/// Waits until the kernel has detected the carrier of both interfaces. Before that, the kernel drops their frames.
 fn wait_for_carrier() {
     let started = Instant::now();
     while !["left", "right"].iter().all(|end| is_up(end)) {
@@ -57,7 +57,7 @@ fn run(command: &str) {
     assert!(status.success(), "{command}: {status}");
 }
 
-/// Waits until `interface` has delivered `count` frames.
+/// Receives from `interface` until at least `count` frames have arrived, and returns them; panics after a minute.
 fn receive(interface: &mut Interface, count: usize) -> Vec<Vec<u8>> {
     let poller = Poller::new().unwrap();
     poller.add(interface.raw_fd().unwrap(), 0).unwrap();
@@ -66,7 +66,7 @@ fn receive(interface: &mut Interface, count: usize) -> Vec<Vec<u8>> {
     while frames.len() < count {
         let remaining = deadline.checked_duration_since(Instant::now());
         let remaining = remaining.unwrap_or_else(|| panic!("{} frames of {count} after a minute", frames.len()));
-        // An interrupted wait ends early and without events.
+        // A signal may end the wait early and without events.
         poller.wait(&mut events, Some(remaining)).unwrap();
         assert_eq!(interface.receive(&mut batch), Received::Frames);
         frames.extend(batch.frames().map(<[u8]>::to_vec));
@@ -187,12 +187,12 @@ fn frames_that_a_shaped_link_refuses_count_as_the_links_loss() {
         let counters = left.counters().snapshot();
         assert!(counters.tx_link_drops > 50, "{counters:?}");
         assert_eq!(counters.tx_link_drops + counters.tx_packets, 100, "{counters:?}");
-        // A frame that the link lost must not be sent again: it would have a second chance, and could be counted twice.
+        // A frame that the link lost must not be sent again, because it could be counted twice.
         assert_eq!(counters.tx_link_drops, shaper_drops("left"), "{counters:?}");
     });
 }
 
-/// The number of frames that an interface's token bucket filter has dropped.
+/// Returns the number of frames that the token bucket filter of the interface `end` has dropped.
 fn shaper_drops(end: &str) -> u64 {
     let output = Command::new("tc").args(["-s", "qdisc", "show", "dev", end]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

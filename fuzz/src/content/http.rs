@@ -1,5 +1,5 @@
-//! HTTP: any bytes as a request, as a body of XML, JSON or a form (whole or in chunks), and as a response. The result
-//! must not depend on the size of the pieces.
+//! HTTP: the fuzzer's bytes are a request, the body of a request (XML, JSON or a form; in one piece or in chunks), or a
+//! response. The result must not depend on the size of the pieces in which the bytes arrive.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ static RULES: LazyLock<[Rules; 2]> = LazyLock::new(|| {
     [rules("http", body), rules("http", head)]
 });
 
-/// Returns the bytes themselves, or a request with them as its body.
+/// Returns the bytes unchanged, or a request that contains the bytes as its body.
 fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
     let media = match kind % 5 {
         0 => return bytes.to_vec(),
@@ -38,7 +38,7 @@ fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), framing.as_bytes(), bytes].concat()
 }
 
-/// Returns the end of the request, and whether it is complete.
+/// Returns the offset at which the request ends, and whether the request is complete.
 fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     let (mut framer, mut used) = (RequestFramer::new(request), 0);
     for piece in stream.chunks(step) {
@@ -51,7 +51,7 @@ fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     Some((used, false))
 }
 
-/// Returns the end of the response.
+/// Returns whether the response is complete, and the offset at which it ends.
 fn response(method: Method, stream: &[u8], step: usize) -> Response {
     let (mut framer, mut before) = (ResponseFramer::new(method), 0);
     for piece in stream.chunks(step) {
@@ -64,7 +64,7 @@ fn response(method: Method, stream: &[u8], step: usize) -> Response {
     Response::More
 }
 
-/// Runs one input.
+/// Runs one input: a byte that selects the kind of request, a byte for the size of the pieces, then the bytes.
 pub fn run(data: &[u8]) {
     let [kind, step, bytes @ ..] = data else { return };
     let (rules, step) = (&RULES[usize::from(kind / 128)], usize::from(*step) + 1);

@@ -1,5 +1,5 @@
-//! JSON: any bytes as a document. A rule must match each value that `serde_json` parses; a document that `serde_json`
-//! rejects is refused, and so is a duplicate name on the path.
+//! JSON: the fuzzer's bytes as a document. For each value that `serde_json` parses, a rule about this value must match.
+//! Rules must refuse a document that `serde_json` rejects, and a document that has a duplicate name on a rule's path.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
         let path: Vec<_> = steps.iter().filter_map(|name| step(name)).collect();
         match_value("json", &path.join("."), form, document, size)
     };
-    // No value is that long, so the whole document is parsed.
+    // The rule's text is longer than the document and matches no value, so the parser must read the complete document.
     let longer = || json!({"exact": "x".repeat(document.len() + 1)});
     let absent = ["absent".to_owned(), "anyhow".to_owned()];
     let result = match_path(&absent, longer());
@@ -47,13 +47,13 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Returns whether an object on the path contains a name of the path twice.
+/// Returns whether an object on the path `steps` contains a name of the path twice.
 fn is_ambiguous(document: &Document, steps: &[String]) -> bool {
     has_duplicate(document, &BTreeSet::from([0]), steps)
 }
 
-/// Returns whether an object of this subtree contains a name of the path twice. `steps_taken` holds the numbers of path
-/// steps that may have led to the subtree.
+/// Returns whether an object of this subtree contains a name of the path `steps` twice. The subtree can be reached by
+/// different numbers of path steps; `steps_taken` contains all these numbers.
 fn has_duplicate(document: &Document, steps_taken: &BTreeSet<usize>, steps: &[String]) -> bool {
     let further = |names: [&str; 2]| {
         let next = |&steps_taken: &usize| {
@@ -86,8 +86,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Collects all values with the forms that they satisfy. For a number beyond 64 bits the form is only `present`,
-/// because `serde_json` rounds it differently.
+/// Collects the paths of all values, each with a condition that the value satisfies. For a number beyond 64 bits the
+/// condition is only `present`, because `serde_json` rounds such a number differently.
 fn collect(value: &Value, steps: &[String], leaves: &mut Vec<(Vec<String>, Value)>) {
     let below = |name: String| [steps, &[name]].concat();
     let form = match value {

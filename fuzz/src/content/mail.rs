@@ -1,5 +1,6 @@
-//! SMTP, IMAP and POP3: any bytes of a client, and of the server to which they are replayed; a byte of 0xff separates
-//! the two. The result must not depend on the size of the pieces.
+//! SMTP, IMAP and POP3: the fuzzer's bytes contain a client's bytes and, after a byte 0xff, a server's bytes. The
+//! client's commands are replayed to the server. The result must not depend on the size of the pieces in which the
+//! bytes arrive.
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,7 @@ static RULES: LazyLock<[Rules; 3]> = LazyLock::new(|| {
     [rules("smtp", smtp), rules("imap", user), rules("pop3", user)]
 });
 
-/// Returns the commands sent to the server, and the result.
+/// Replays the client's commands to the server. Returns the commands sent, and the status of the replay.
 fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, ReplayStatus) {
     let mut commands = Vec::new();
     for end in (0..server.len()).step_by(step).chain([server.len()]) {
@@ -30,7 +31,8 @@ fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, ReplaySta
     (commands, ReplayStatus::Wait)
 }
 
-/// Removes the replies, whose distribution depends on the pieces.
+/// Removes the replies from a decision. A decision contains only the part of a reply that was not sent before, and this
+/// part depends on the size of the pieces.
 fn without_replies(decision: Option<Decision>) -> Option<Decision> {
     match decision {
         Some(Decision::Route(mut route)) => {
@@ -47,7 +49,7 @@ fn without_replies(decision: Option<Decision>) -> Option<Decision> {
     }
 }
 
-/// Runs one input.
+/// Runs one input: a byte that selects the protocol, a byte for the size of the pieces, then the bytes.
 pub fn run(data: &[u8]) {
     let [kind, step, bytes @ ..] = data else { return };
     let (rules, step) = (&RULES[usize::from(kind % 3)], usize::from(*step) + 1);

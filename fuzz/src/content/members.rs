@@ -1,10 +1,10 @@
-//! JSON documents with all members of their objects; `serde_json` itself keeps only the last of equal names.
+//! Parses JSON documents with all members of their objects. `serde_json` itself drops all but the last of equal names.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A document without the values.
+/// The structure of a document: lists and members, without the leaves' values.
 pub enum Document {
     Leaf,
     List(Vec<Document>),

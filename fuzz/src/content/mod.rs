@@ -1,4 +1,4 @@
-//! Fuzz targets that evaluate a content switch's rules on arbitrary requests.
+//! Fuzz targets in which a content switch's rules are evaluated on arbitrary requests.
 
 pub mod http;
 pub mod json;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet};
 
-/// Compiled rules.
+/// Compiled rules of a content switch.
 pub type Rules = Arc<RuleSet>;
 
-/// Compiles rules of a protocol, with limits so small that inputs reach them.
+/// Compiles rules of a protocol, with limits that are small enough for inputs to reach.
 pub fn rules(protocol: &str, list: &str) -> Rules {
     let limits = r#"{"head": 1024, "body": 256, "depth": 6}"#;
     let content =
@@ -24,7 +24,7 @@ pub fn rules(protocol: &str, list: &str) -> Rules {
     Arc::new(RuleSet::from_json(content.as_bytes()).expect("valid rules"))
 }
 
-/// Returns the decision about a stream that arrives in pieces; none if nothing is decided.
+/// Returns the decision about a stream that arrives in pieces of `step` bytes; `None` if the rules have not decided.
 pub fn outcome(rules: &Rules, stream: &[u8], step: usize) -> Option<Decision> {
     let [source, destination] = ["10.0.1.7", "10.0.0.100"].map(|address| address.parse().expect("an address"));
     let mut decider = Decider::new(rules, ConnectionFacts { source, destination, port: 80 });
@@ -37,10 +37,10 @@ pub fn outcome(rules: &Rules, stream: &[u8], step: usize) -> Option<Decision> {
     None
 }
 
-/// The greatest depth of documents that are compared with another parser's.
+/// The maximum depth of documents that are compared with another parser's result.
 const DEPTH: usize = 32;
 
-/// The result for a document by a rule on one of its values.
+/// The result of a rule that tests one value of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MatchResult {
     Yes,
@@ -48,8 +48,8 @@ enum MatchResult {
     Malformed,
 }
 
-/// Matches the value at a path in a document (`xml` or `json`). Asserts that the result is the same at once, in
-/// pieces, and in chunks.
+/// Matches the value at a path in a document (`xml` or `json`). Asserts that the result is the same whether the
+/// document arrives at once, in pieces, or in chunks.
 fn match_value(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> MatchResult {
     let limits = json!({"body": "1MiB", "depth": DEPTH});
     let rule = json!({"name": "r", "match": {media: {path: form}}, "to": "yes"});
@@ -75,7 +75,7 @@ fn match_value(media: &str, path: &str, form: Value, document: &[u8], step: usiz
     first
 }
 
-/// Returns a name as a step of a path; none where it cannot be one.
+/// Escapes a name as a step of a path; returns `None` if the name is empty, because a step cannot be empty.
 fn step(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.replace('\\', "\\\\").replace('.', "\\."))
 }

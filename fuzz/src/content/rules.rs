@@ -1,5 +1,5 @@
-//! The `content:` block: any bytes as JSON. Accepted rules must decide about requests, and report which rules are
-//! unreachable.
+//! The `content:` block: the fuzzer's bytes are its JSON. Accepted rules must reach a decision about requests, and must
+//! report which rules are unreachable.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const REQUESTS: [&[u8]; 3] = [
     b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n",
 ];
 
-/// Runs one input.
+/// Loads one input of the fuzzer as rules.
 pub fn run(data: &[u8]) {
     let Ok(rules) = RuleSet::from_json(data) else { return };
     let rules = Arc::new(rules);

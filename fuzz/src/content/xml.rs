@@ -1,5 +1,5 @@
-//! XML: any bytes as a document. A rule must match each value that quick-xml's reader parses; a document whose tags
-//! do not nest is refused.
+//! XML: the fuzzer's bytes as a document. For each value that quick-xml parses, a rule about this value must match.
+//! Rules must refuse a document whose tags do not nest.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
@@ -30,15 +30,15 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The class of a document for both parsers.
+/// Classifies a document by whether both parsers (quick-xml and the rules') must accept or refuse it.
 enum Document {
     WellFormed,
     DoesNotNest,
-    /// Only one of the parsers may accept it.
+    /// One parser may accept the document while the other refuses it.
     Other,
 }
 
-/// Collects the elements of a document: their paths, and the text directly in them.
+/// Collects the elements of a document: the path of each element, and the text directly in the element.
 fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     if text.starts_with('\u{feff}') || text.contains('\0') {
         return Document::Other;
@@ -96,7 +96,7 @@ fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     }
 }
 
-/// Returns the path step for an element's name; none where the two parsers read the name differently.
+/// Returns the path step for an element's name; returns `None` if the two parsers read the name differently.
 fn name(name: &str) -> Option<String> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
     let indexed = name.rsplit_once(':').is_some_and(|(_, index)| index.bytes().all(|byte| byte.is_ascii_digit()));

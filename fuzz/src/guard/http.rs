@@ -1,4 +1,4 @@
-//! HTTP/1: messages of a client, and a server that keeps the connection open after every answer.
+//! HTTP/1: the client's messages, and a model of a server that keeps the connection open after every answer.
 
 use super::Script;
 use super::server::Server;
@@ -55,9 +55,9 @@ const ANSWERS: &[&str] = &[
 struct Http {
     received: Vec<u8>,
     state: State,
-    /// Accepts lines that end by LF alone.
+    /// Whether the server accepts lines that end with LF alone.
     is_lenient: bool,
-    /// Expects no body unless it has sent 100 Continue.
+    /// Whether the server expects no body unless it has sent 100 Continue.
     skips_body: bool,
     served: usize,
 }
@@ -66,11 +66,11 @@ enum State {
     Head,
     Body(usize, Vec<u8>),
     Chunks(Vec<u8>),
-    /// A tunnel: its bytes are no HTTP/1 requests.
+    /// A tunnel, whose bytes are not HTTP/1 requests.
     Tunnel,
-    /// A protocol whose requests the rules cannot parse.
+    /// A protocol after an upgrade; the rules cannot parse its requests.
     Upgraded,
-    /// The server reads no more.
+    /// The server has stopped reading.
     Over,
 }
 
@@ -81,7 +81,8 @@ pub fn new(script: &mut Script<'_>) -> Box<dyn Server> {
 }
 
 impl Http {
-    /// Returns a line without its end, and its length with it; none while it is incomplete.
+    /// Returns a line without its line end, and its length with the line end; returns `None` while the line is
+    /// incomplete.
     fn line(&self) -> Option<(String, usize)> {
         let end = if self.is_lenient {
             self.received.iter().position(|&b| b == b'\n')? + 1
@@ -92,7 +93,7 @@ impl Http {
         Some((line.trim_end_matches(['\r', '\n']).to_owned(), end))
     }
 
-    /// Returns the lines of a head, and its length.
+    /// Returns the lines of a message head, and the head's length in bytes.
     fn head(&self) -> Option<(Vec<String>, usize)> {
         let (mut lines, mut rest) = (Vec::new(), Http { received: self.received.clone(), ..new_state(self) });
         let mut at = 0;
@@ -108,7 +109,7 @@ impl Http {
         }
     }
 
-    /// Handles a request's head. Returns the next state, and the bytes that are sent at once.
+    /// Handles a request's head. Returns the server's next state, and the bytes that the server sends at once.
     fn request(&mut self, lines: &[String], script: &mut Script<'_>) -> (State, Vec<u8>) {
         assert!(!is_refused(&lines[0]), "a refused request is answered: {lines:?}");
         self.served += 1;
@@ -119,7 +120,8 @@ impl Http {
         }
         let has_body = field("Content-Length:").or(field("Transfer-Encoding:")).is_some();
         if has_body && answer.starts_with(b"HTTP/1.1 101") {
-            // A server switches the protocol behind the end of the request.
+            // A server switches the protocol only after the end of the request, so a request with a body is not
+            // answered 101.
             answer = ANSWERS[0].into();
         }
         let is_accepted = lines[0].starts_with("CONNECT") && answer[9] == b'2';
@@ -142,7 +144,8 @@ impl Http {
         }
     }
 
-    /// Handles a chunk. Returns whether it was the last one; none while it is incomplete.
+    /// Handles a chunk of a body. Returns whether the chunk was the last one; returns `None` while the chunk is
+    /// incomplete.
     fn chunk(&mut self) -> Option<bool> {
         let (line, length) = self.line()?;
         let Ok(size) = usize::from_str_radix(&line, 16) else {
@@ -158,8 +161,8 @@ impl Http {
     }
 }
 
-/// Returns whether the rules refuse a request line, by its target as a server interprets it: in absolute form, with
-/// percent-encoding, dot segments and repeated slashes.
+/// Returns whether the rules refuse a request line. The target is interpreted like a server interprets it: the function
+/// resolves absolute form, percent-encoding, dot segments and repeated slashes.
 fn is_refused(line: &str) -> bool {
     let target = line.split(' ').nth(1).unwrap_or_default();
     let path = target.strip_prefix("http://").map_or(target, |rest| rest.find('/').map_or("/", |at| &rest[at..]));

@@ -1,4 +1,4 @@
-//! IMAP: a server that randomly accepts or refuses each login and each literal.
+//! IMAP: a model of a server that randomly accepts or refuses each login and each literal.
 
 use super::Script;
 use super::server::Server;
@@ -37,7 +37,7 @@ pub const MESSAGES: &[&str] = &[
 
 struct Imap {
     received: Vec<u8>,
-    /// The bytes of the current command so far, with its literals.
+    /// The bytes of the current command received so far, including its literals.
     command: Vec<u8>,
     state: State,
     served: usize,
@@ -56,7 +56,7 @@ pub fn new(_: &mut Script<'_>) -> Box<dyn Server> {
     Box::new(Imap { received: Vec::new(), command: Vec::new(), state: State::Line, served: 0 })
 }
 
-/// Parses an announced literal: its length, and whether it is non-synchronizing.
+/// Parses the announcement of a literal. Returns the literal's length, and whether the literal is non-synchronizing.
 fn literal(line: &str) -> Option<(usize, bool)> {
     let (_, size) = line.strip_suffix('}')?.rsplit_once('{')?;
     let unasked = size.ends_with('+');

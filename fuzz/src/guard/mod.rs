@@ -1,5 +1,5 @@
-//! A connection to a service whose rules refuse: the client sends anything in any pieces, and the server answers all
-//! that it receives. The server fails when a refused request reaches it.
+//! A connection to a service whose rules refuse some requests. The client sends arbitrary bytes in arbitrary pieces,
+//! and the server answers every request that it receives. The server's model panics if a refused request reaches it.
 
 mod http;
 mod imap;
@@ -21,10 +21,10 @@ use sluice_rules::RuleSet;
 use super::script::Script;
 use server::Server;
 
-/// The first entries of a protocol's messages, which no rule refuses.
+/// The number of messages at the start of each protocol's list that no rule refuses.
 const HARMLESS: usize = 4;
 
-/// A protocol: its rules, the messages of clients, and its server.
+/// A protocol: the `content:` block with its rules, the messages that clients send, and its server's model.
 struct Protocol {
     content: &'static str,
     messages: &'static [&'static str],
@@ -65,13 +65,13 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
     engine
 }
 
-/// A server's connection.
+/// The server's side of the connection.
 struct Peer {
     model: Box<dyn Server>,
-    /// The server's first number, and the client's first number for it.
+    /// The server's initial sequence number, and the client's initial sequence number towards the server.
     first: Seq,
     base: Seq,
-    /// Bytes received in order, and bytes sent.
+    /// The number of bytes that the server has received in order, and the number of bytes that the server has sent.
     received: usize,
     sent: usize,
     answers: Vec<u8>,
@@ -82,10 +82,10 @@ struct World<'s> {
     protocol: &'static Protocol,
     engine: Engine,
     now: u64,
-    /// All bytes that the client sends, and how many were sent.
+    /// All bytes that the client will send, and the number of these bytes that the client has sent so far.
     stream: Vec<u8>,
     client_sent: usize,
-    /// The next number that the client expects; none before the handshake.
+    /// The next sequence number that the client expects; `None` before the handshake.
     client_next: Option<Seq>,
     is_closed: bool,
     peer: Option<Peer>,
@@ -94,19 +94,19 @@ struct World<'s> {
     serial: u32,
 }
 
-/// The result of a conversation.
+/// The result of a simulated connection.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Outcome {
     /// The number of requests and commands that servers have read.
     pub served: usize,
-    /// Whether the data plane took over.
+    /// Whether the data plane took the connection over from the agent.
     pub is_spliced: bool,
     /// Whether the agent ended the connection.
     pub is_closed: bool,
 }
 
 impl World<'_> {
-    /// Gives the engine a frame, and delivers its outputs.
+    /// Passes a frame to the engine, and delivers the engine's outputs to client and server.
     fn give_frame(&mut self, frame: &[u8]) {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
@@ -187,7 +187,7 @@ impl World<'_> {
         }
     }
 
-    /// Sends this many bytes of the server's answers, and acknowledges all that it has received.
+    /// Sends `length` bytes of the server's answers, and acknowledges all bytes that the server has received.
     fn server_sends(&mut self, length: usize) {
         if self.peer.is_none() {
             return;
@@ -201,7 +201,7 @@ impl World<'_> {
         self.give_frame(&frame);
     }
 
-    /// Sends this many bytes of the client, and acknowledges all that it has received.
+    /// Sends `length` bytes of the client, and acknowledges all bytes that the client has received.
     fn client_sends(&mut self, length: usize) {
         let end = (self.client_sent + length).min(self.stream.len());
         let data = self.stream[self.client_sent..end].to_vec();
@@ -236,7 +236,8 @@ impl World<'_> {
         self.deliver(&out);
     }
 
-    /// Lets the data plane take over: from then on the server receives all bytes of the client.
+    /// Splices the connection: the data plane takes it over, and from then on the server receives all bytes of the
+    /// client.
     fn splice(&mut self) {
         let Some(order) = self.order.take() else { return };
         let Some(peer) = &mut self.peer else { return };
@@ -261,14 +262,14 @@ impl World<'_> {
     }
 }
 
-/// Runs one input, which determines first the client's bytes and then the order of events.
+/// Runs one input, which first determines the client's bytes and then the order of events. Returns the result.
 pub fn converse(data: &[u8]) -> Outcome {
     let mut script = Script(data);
     let number = script.below(PROTOCOLS.len());
     let (protocol, rules) = (&PROTOCOLS[number], &RULES[number]);
     let mut stream = Vec::new();
     for _ in 0..1 + script.byte() % 16 {
-        // Half of the messages are harmless, so that conversations get further.
+        // Half of the messages are chosen from the harmless messages, so that connections last longer.
         let choices = if script.byte() & 1 == 0 { HARMLESS } else { protocol.messages.len() };
         stream.extend_from_slice(protocol.messages[script.below(choices)].as_bytes());
     }
@@ -305,7 +306,7 @@ pub fn converse(data: &[u8]) -> Outcome {
     Outcome { is_closed: world.is_closed, ..world.outcome }
 }
 
-/// Runs one input of the fuzzer.
+/// Runs one input of the fuzzer and discards the result.
 pub fn run(data: &[u8]) {
     converse(data);
 }

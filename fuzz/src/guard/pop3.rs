@@ -1,4 +1,4 @@
-//! POP3: a server that randomly accepts or refuses each login.
+//! POP3: a model of a server that randomly accepts or refuses each login.
 
 use super::Script;
 use super::server::Server;

@@ -1,20 +1,20 @@
-//! The interface of the servers of all protocols.
+//! The interface that the server models of all protocols implement.
 
 use super::Script;
 
-/// A model of a server.
+/// A model of a server, which answers the bytes that a client sends.
 pub trait Server {
-    /// The greeting that it sends first.
+    /// Returns the greeting that the server sends first.
     fn greeting(&self) -> &'static str {
         ""
     }
 
-    /// Returns its answer to further bytes. Panics when they contain a request that the rules refuse.
+    /// Returns the server's answer to further bytes. Panics if these bytes contain a request that the rules refuse.
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8>;
 
-    /// Whether later bytes are no longer subject to the rules.
+    /// Whether the rules no longer apply to the bytes that follow.
     fn is_open(&self) -> bool;
 
-    /// The number of requests or commands that it has read.
+    /// The number of requests or commands that the server has read.
     fn served(&self) -> usize;
 }

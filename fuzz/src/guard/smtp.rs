@@ -1,4 +1,4 @@
-//! SMTP: a server that randomly accepts or refuses each command.
+//! SMTP: a model of a server that randomly accepts or refuses each command.
 
 use super::Script;
 use super::server::Server;
@@ -45,7 +45,7 @@ pub const MESSAGES: &[&str] = &[
 struct Smtp {
     received: Vec<u8>,
     state: State,
-    /// Accepts lines that end by LF alone.
+    /// Whether the server accepts lines that end with LF alone.
     is_lenient: bool,
     served: usize,
 }
@@ -114,7 +114,7 @@ impl Server for Smtp {
                 _ => {
                     let Some(end) = self.received.iter().position(|&b| b == b'\n') else { return replies };
                     if !self.is_lenient && (end == 0 || self.received[end - 1] != b'\r') {
-                        // LF alone does not end a line of this server.
+                        // This server requires CR LF, so LF alone does not end a line and becomes part of the text.
                         self.received[end] = b'?';
                         continue;
                     }

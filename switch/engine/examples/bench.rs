@@ -1,14 +1,14 @@
-//! Measures packets per second of the engine alone on sluice's own program: no sockets, one thread.
+//! Measures how many packets per second the engine alone processes with sluice's own program: no sockets, one thread.
 //!
 //! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N |
 //! --packets N] [--interpret] [--spliced | --managed]`
 //!
-//! Sets up a service over `--servers` servers and opens `--connections` connections. Then it measures new connections
-//! (SYNs), the clients' data, the servers' answers, and data and answers alternately. Every frame must leave by the
-//! right port. New connections have the TCP options of Linux.
+//! Configures a service with `--servers` servers and opens `--connections` connections. Then four measurements follow:
+//! new connections (SYNs), the clients' data, the servers' answers, and data and answers alternately. Every frame must
+//! leave through the correct port. SYNs have the TCP options that Linux sends.
 //!
 //! - `--spliced` makes the service a content service, whose connections an agent behind the servers' port has spliced.
-//! - `--managed` caps the receive windows of the service's connections.
+//! - `--managed` makes the switch cap the receive windows of the service's connections.
 //! - `--packets` sets the number of packets of each measurement, rounded up, for profilers that count instructions.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const GROUP: [u8; 4] = [10, 0, 0, 101];
 const AGENT: [u8; 4] = [10, 1, 255, 1];
 const AGENT_ID: [u8; 2] = 1000u16.to_be_bytes();
 
-/// A sink that counts frames by port and keeps the last frame.
+/// A sink that counts frames by port and, if `keep` is set, stores the last frame.
 struct Count {
     ports: [u64; 512],
     last: Vec<u8>,
@@ -93,7 +93,7 @@ fn client_address(i: u32) -> [u8; 4] {
     [10, 2 + (i >> 16 & 0x3f) as u8, (i >> 8) as u8, i as u8]
 }
 
-/// The kind of the connections.
+/// The kind of the measured connections, which the options `--spliced` and `--managed` select.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,
@@ -125,7 +125,7 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         s.add("services", endpoint(&SERVICE), "to_service", &[&[1], &[0]]);
     }
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
-    // The members have weight 1, and there is no group for a second look.
+    // The members have weight 1. No group is added for the second server that the program can choose for a connection.
     let choices: [(&str, &str, &[&[u8]]); 2] =
         [("choose", "choose_server", &[&[1], &[0]]), ("choose_stable", "choose_stable_server", &[])];
     for (table, action, params_tail) in choices {
@@ -162,15 +162,15 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
     s
 }
 
-/// The options of a SYN or SYN-ACK: MSS, SACK permitted, timestamps, a window scale of 7.
+/// The TCP options of a SYN or SYN-ACK: MSS, SACK permitted, timestamps, a window scale of 7.
 const OPTIONS: [u8; 20] = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
 
-/// An Ethernet, IPv4 and TCP frame with right checksums, whose sequence and acknowledgement numbers are 1.
+/// Builds an Ethernet, IPv4 and TCP frame with correct checksums, whose sequence and acknowledgement numbers are 1.
 fn frame(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, length: usize) -> Vec<u8> {
     segment(src, dst, flags, (1, 1), &vec![0x61; length.saturating_sub(54)])
 }
 
-/// A frame with these sequence and acknowledgement numbers. `rest` is the payload, or the options of a SYN.
+/// Builds a frame with the sequence and acknowledgement number in `numbers`. `rest` is the payload, or a SYN's options.
 fn segment(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, numbers: (u32, u32), rest: &[u8]) -> Vec<u8> {
     let payload = rest.len();
     let offset = if flags & 2 != 0 { 5 + payload / 4 } else { 5 };
@@ -205,16 +205,16 @@ fn checksum(data: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// An agent's order to splice the connection of a client.
+/// Builds the frame with which an agent orders the switch to splice a client's connection.
 fn order(client: ([u8; 4], u16)) -> Vec<u8> {
     let mut f = [&ROUTER_MAC[..], &SERVER_MAC, &[0x88, 0xb5, 1, 0]].concat();
     f.extend([&client.0[..], &client.1.to_be_bytes(), &SERVICE, &80u16.to_be_bytes()].concat());
-    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // Delta, shift, remember, generation, turn.
+    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // The fields delta, shift, remember, generation and turn.
     f.resize(60, 0);
     f
 }
 
-/// Runs the frames repeatedly and prints the rate; returns packets per second.
+/// Sends the frames repeatedly and prints the rate. Returns the number of packets per second.
 fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)], seconds: f64, packets: u64) -> f64 {
     let mut count = Count::new(false);
     let start = Instant::now();
@@ -233,16 +233,16 @@ fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)
     pps
 }
 
-/// The address and port of the client of connection `i`.
+/// Returns the address and port of the client of connection `i`.
 fn client(i: u32) -> ([u8; 4], u16) {
     (client_address(i / 4), 1024 + (i % 4) as u16)
 }
 
-/// The initial sequence number of both sides. After `EARLY` bytes the next number is 1.
+/// The initial sequence number of client and server. After `EARLY` bytes of data the next sequence number is 1.
 const FIRST: u32 = (EARLY as u32).wrapping_neg();
 const EARLY: usize = 1000;
 
-/// Completes a handshake, and sends data of both sides.
+/// Completes a handshake, then sends `EARLY` bytes of data in both directions.
 fn complete_handshake(engine: &mut Engine, now: u64, client: ([u8; 4], u16), server: [u8; 4]) {
     let mut out = Count::new(false);
     let (service, server) = ((SERVICE, 80), (server, 8080));
@@ -256,7 +256,7 @@ fn complete_handshake(engine: &mut Engine, now: u64, client: ([u8; 4], u16), ser
 
 type Frames = Vec<(u32, Vec<u8>)>;
 
-/// Opens connections; returns frames with the clients' data and with the servers' answers.
+/// Opens connections. Returns frames with the clients' data and frames with the servers' answers.
 fn open(engine: &mut Engine, now: u64, connections: u32, length: usize, kind: Kind) -> (Frames, Frames) {
     let spliced = kind == Kind::Spliced;
     let (mut data, mut answers) = (Vec::new(), Vec::new());

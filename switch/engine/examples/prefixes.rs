@@ -1,21 +1,21 @@
-//! Measures a large longest-prefix table: bytes of memory for an entry, and time or instructions for a packet.
+//! Measures a large longest-prefix-match table: bytes of memory per entry, and time or instructions per packet.
 //!
 //! `cargo run --release --example prefixes -- tests/p4/tables.json [--entries N] [--packets N] [--mixed]`
 //!
-//! Fills the table `I.lpm_t` of that program with prefixes whose lengths are distributed as in the Internet's routing
-//! table, mostly 24 bits (with `--mixed`: 8 to 32 bits, all lengths equally often), and sends packets with addresses
-//! that match them.
+//! Fills the table `I.lpm_t` of the program in `tables.json` with prefixes, and sends packets with addresses that match
+//! these prefixes. The prefix lengths are distributed as in the Internet's routing table, mostly 24 bits (with
+//! `--mixed`: 8 to 32 bits, all lengths equally often).
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use sluice_engine::{ActionCall, Engine, Entry, EntryAction, KeyField, Options, Program, Sink};
 
-/// The number of prefixes of each length among a thousand, from 8 bits on, as in the global routing table of 2024,
-/// rounded.
+/// For each prefix length, from 8 bits on, the number of prefixes of this length among a thousand prefixes. The numbers
+/// are those of the global routing table of 2024, rounded.
 const SHARES: [u32; 17] = [1, 1, 1, 1, 1, 1, 1, 2, 14, 8, 14, 26, 45, 53, 114, 97, 620];
 
-/// The first byte of a packet for which the program looks this table up.
+/// The value of a packet's first byte with which the program applies the table `I.lpm_t`.
 const KIND: u8 = 2;
 
 struct Count(u64);
@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// The resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
@@ -60,7 +60,7 @@ fn resident() -> u64 {
     1024 * kib.unwrap_or(0)
 }
 
-/// Sends one packet. This is a separate function for profilers that count its instructions.
+/// Sends one packet. The function is not inlined, so that profilers can count the instructions for one packet.
 #[inline(never)]
 fn send(engine: &mut Engine, frame: &[u8], hits: &mut Count) {
     engine.receive(0, 1, frame, hits);

@@ -1,8 +1,9 @@
-//! Runs packet tests in STF, the format of the p4c repository, through the engine alone.
+//! Runs packet tests on the engine alone, without sockets. The tests are written in STF, the test format of the p4c
+//! repository.
 //!
 //! `cargo run --release --example stf -- FOLDER [NAME...]`: runs every `NAME.stf` of the folder with its compiled
-//! `NAME.json`. An expectation without `$` accepts longer packets, `*` stands for any digit, and the number of packets
-//! must be right on every port that the test names.
+//! `NAME.json`. An expected packet without a final `$` also matches longer packets, and `*` matches any digit. On every
+//! port that the test names, the number of packets must be equal to the expected number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -78,7 +79,7 @@ struct Test {
     engine: Engine,
     program: Arc<Program>,
     sent: Vec<(u32, Vec<u8>)>,
-    /// Expected packets by port; `None` accepts any packets.
+    /// Expected packets by port; `None` in place of a packet matches any packet.
     expected: BTreeMap<u32, Vec<Option<String>>>,
     ports: BTreeSet<u32>,
     nodes: Vec<(u16, Vec<u32>)>,
@@ -159,7 +160,7 @@ impl Test {
         }
     }
 
-    /// The table with this name, or with a name that ends with it.
+    /// Returns the table with this name, or else the table whose name ends with this name.
     fn table(&self, name: &str) -> Result<TableId> {
         let full_name = self.program.table(name);
         let by_end = || self.program.tables().find(|t| t.1.name.ends_with(name)).map(|t| t.0);
@@ -283,7 +284,8 @@ fn key_field(k: &KeyInfo, text: &str) -> Result<KeyField> {
                 let (prefix, digits) = text.split_at(2);
                 let mask: String = digits.chars().map(|c| if c == '*' { '0' } else { ones }).collect();
                 let mut mask = wide(&format!("{prefix}{mask}"))?;
-                // A whole number of digits can be wider than the field.
+                // The written hexadecimal digits can have more bits than the field, so the bits above the field's width
+                // are cleared.
                 let bytes = k.width.div_ceil(8) as usize;
                 if mask.len() >= bytes && !k.width.is_multiple_of(8) {
                     let at = mask.len() - bytes;
@@ -304,7 +306,7 @@ fn number(text: &str) -> Result<u64> {
     Ok(bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
 }
 
-/// A number of any size as big-endian bytes.
+/// Parses a number of any size into big-endian bytes.
 fn wide(text: &str) -> Result<Vec<u8>> {
     let bad = |_| format!("'{text}' is not a number");
     if let Some(digits) = text.strip_prefix("0x") {

@@ -15,8 +15,8 @@ pub fn load(data: &[u8], at: usize, bytes: usize) -> u64 {
     data[at..at + bytes].iter().fold(0, |v, &b| v << 8 | u64::from(b))
 }
 
-/// Reads `width` bits, beginning with bit `bit`, into words, least significant word first; further words of `row`
-/// become zero.
+/// Reads `width` bits, beginning with bit `bit`, into the words of `row`, least significant word first. The remaining
+/// words of `row` become zero.
 pub fn read(data: &[u8], bit: usize, width: usize, row: &mut [u64]) {
     row.fill(0);
     let mut remaining = width;
@@ -39,13 +39,14 @@ pub fn read(data: &[u8], bit: usize, width: usize, row: &mut [u64]) {
     }
 }
 
-/// A field's value as `ceil(width / 8)` big-endian bytes, cut to its width.
+/// Returns a field's value, cut to the field's width, as `ceil(width / 8)` big-endian bytes.
 pub fn to_bytes(slots: &Slots, f: FieldRef) -> Vec<u8> {
     let width = if f.varbit { slots[f.slot as usize].min(f.width.into()) as u32 } else { f.width };
     limbs_to_bytes(&slots[usize::from(f.data())..usize::from(f.data()) + f.limbs()], width)
 }
 
-/// The value in `row` (words, least significant first) as `ceil(width / 8)` big-endian bytes, cut to its width.
+/// Returns the value in `row` (words, least significant first), cut to `width` bits, as `ceil(width / 8)` big-endian
+/// bytes.
 pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
     let n = width.div_ceil(8) as usize;
     let mut out: Vec<u8> = (0..n).rev().map(|i| (row[i / 8] >> (8 * (i % 8))) as u8).collect();
@@ -55,7 +56,7 @@ pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
     out
 }
 
-/// The two's complement of `value` modulo 2^width, in words, least significant first.
+/// Returns the two's complement of `value` modulo 2^width as words, least significant word first.
 pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
     let n = limbs(width);
     let (sign, digits) = (value.sign(), value.magnitude().to_u64_digits());
@@ -118,7 +119,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Appends a field's value; a variable-length field has the width that its header was extracted with.
+    /// Appends a field's value. A variable-length field is written with the width that it was extracted with.
     #[inline]
     pub fn field(&mut self, slots: &Slots, f: FieldRef) {
         if f.narrow() {

@@ -1,4 +1,4 @@
-//! Calculations: the inputs of hashes and checksums, and how their results are computed.
+//! Calculations of a P4 program: the inputs of hashes and checksums, and how their results are computed.
 
 use crate::bits::BitWriter;
 use crate::hash::{Hash, fold, sum_words};
@@ -8,7 +8,7 @@ use crate::phv::{Phv, Word, words};
 /// One input of a calculation.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A field, and the slot of its header's validity. The field is left out while that header is not valid.
+    /// A field, and the slot that contains its header's validity. The field is omitted while the header is not valid.
     Field(FieldRef, Option<Slot>),
     /// A constant: its words, least significant first, and its width in bits.
     Constant(Vec<u64>, u32),
@@ -25,18 +25,18 @@ pub struct Calculation {
     plan: Plan,
 }
 
-/// A method to compute a calculation.
+/// The method by which the result of a calculation is computed.
 #[derive(Debug, Clone)]
 enum Plan {
-    /// The inputs are fields that are never left out and that form whole bytes: hash these words.
+    /// For inputs that are never omitted and form complete bytes: the fields' words are hashed directly.
     Words(Vec<Word>),
-    /// An Internet checksum: add up the fields.
+    /// For an Internet checksum: the fields are added up.
     Sum { groups: Vec<Group>, tail: Option<(FieldRef, Option<Slot>)> },
-    /// Any other calculation: collect the inputs bit by bit, then hash them.
+    /// For any other calculation: the inputs are collected bit by bit into bytes, and the bytes are hashed.
     General,
 }
 
-/// Fields that depend on the same validity, and together have a multiple of 16 bits.
+/// Fields whose presence depends on the same header's validity, and whose total width is a multiple of 16 bits.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub valid: Option<Slot>,
@@ -45,7 +45,7 @@ pub struct Group {
     pub narrow: bool,
 }
 
-/// One word of a field, and by how many bits it is shifted to end at a 16-bit boundary.
+/// A word of a field, and the number of bits by which it is shifted left so that it ends at a 16-bit boundary.
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     pub slot: Slot,
@@ -53,11 +53,11 @@ pub struct Term {
     pub shift: u8,
 }
 
-/// The method of a calculation, for machine code that computes it itself.
+/// The steps of a calculation, for generated machine code that performs the steps itself.
 pub enum Steps<'a> {
-    /// Hash these words.
+    /// Hash the words in the slice.
     Words(Hash, &'a [Word]),
-    /// Add these up, and with `payload` the rest of the packet.
+    /// Add up the groups and the tail. If `payload` is true, also add the packet's bytes after the parsed headers.
     Sum {
         groups: &'a [Group],
         tail: Option<(FieldRef, Option<Slot>)>,
@@ -75,7 +75,7 @@ impl Calculation {
         Calculation { hash, inputs, payload, plan: plan.unwrap_or(Plan::General) }
     }
 
-    /// The slots that the calculation reads. `headers` gives the slots of each header.
+    /// Returns the slots that the calculation reads. `headers` contains the slots of each header.
     pub fn slots(&self, headers: &[Vec<Slot>]) -> Vec<Slot> {
         let mut slots = Vec::new();
         for input in &self.inputs {
@@ -99,7 +99,7 @@ impl Calculation {
         }
     }
 
-    /// Computes the result. The contents of `scratch` are overwritten.
+    /// Computes the result. The function uses `scratch` as a buffer and overwrites its contents.
     #[inline]
     pub fn output(&self, slots: &Slots, phv: &Phv, payload: &[u8], scratch: &mut Vec<u8>) -> u64 {
         match &self.plan {
@@ -173,7 +173,8 @@ impl Calculation {
     }
 }
 
-/// The one's complement sum, not yet folded to 16 bits, of a variable-length field that begins at a 16-bit boundary.
+/// Returns the one's complement sum of a variable-length field that begins at a 16-bit boundary. The sum is not yet
+/// folded to 16 bits.
 pub fn sum_varbit(slots: &Slots, f: FieldRef) -> u128 {
     let bits = slots[usize::from(f.slot)] as usize;
     let shift = if bits.is_multiple_of(16) { 0 } else { 8 };
@@ -181,7 +182,7 @@ pub fn sum_varbit(slots: &Slots, f: FieldRef) -> u128 {
     slots[first..first + bits.div_ceil(64).min(f.limbs())].iter().map(|&v| u128::from(v) << shift).sum()
 }
 
-/// The most bytes of a calculation by [`Plan::Words`].
+/// The maximum number of bytes that [`Plan::Words`] hashes.
 const MAX_BYTES: usize = 128;
 
 fn word_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
@@ -221,7 +222,7 @@ fn sum_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
                 g.terms.push(Term { slot: f.slot + limb as Slot, m, shift });
             }
         }
-        // Fewer than 256 terms of up to 56 bits have a sum of at most 64 bits.
+        // A sum of fewer than 256 terms, each of up to 56 bits, has at most 64 bits.
         g.narrow = g.terms.len() < 256 && g.terms.iter().all(|t| 64 - t.m + t.shift <= 56);
         bits.is_multiple_of(16).then_some(g)
     };
@@ -241,7 +242,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the fast methods with the general one.
+        /// Compares the results of the fast plans (`Words`, `Sum`) with the result of the general plan.
         #[test]
         fn plans_agree_with_the_general_way(
             widths in proptest::collection::vec((1u32..=130, 0u16..3), 1..12),

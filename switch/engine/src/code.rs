@@ -1,8 +1,8 @@
 //! The instructions that a program is compiled into.
 //!
-//! One flat array of small instructions serves parser, actions, conditions and control flow. Operands are slots
+//! One flat array of small instructions contains parser, actions, conditions and control flow. Operands are slots
 //! ([`crate::layout`]). Arithmetic is modulo 2^64; the code generator (`crate::codegen`) proves from the operands'
-//! widths where that is exact. Operations that are rare, or need more than one machine word, are in [`Ext`].
+//! widths where this arithmetic is exact. Operations that are rare, or need more than one machine word, are in [`Ext`].
 
 use crate::layout::{FieldRef, Slot};
 use crate::wide::Wide;
@@ -10,12 +10,12 @@ use crate::wide::Wide;
 /// An index into [`Code::ops`].
 pub type Pc = u32;
 
-/// A [`Pc`] in three bytes, so that a comparison and a jump fit into one instruction.
+/// A [`Pc`] stored in three bytes, so that an instruction can contain both a comparison and a jump target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Near([u8; 3]);
 
 impl Near {
-    /// The target of the jump.
+    /// Returns the index of the instruction.
     #[inline]
     pub fn pc(self) -> usize {
         usize::from(self.0[0]) | usize::from(self.0[1]) << 8 | usize::from(self.0[2]) << 16
@@ -40,7 +40,7 @@ pub enum Op {
     Or { d: Slot, a: Slot, b: Slot },
     Xor { d: Slot, a: Slot, b: Slot },
     Not { m: u8, d: Slot, a: Slot },
-    /// Shifts by the value of a slot. An amount of 64 or more gives 0 (for `Sar`, all sign bits).
+    /// Shifts by the value in slot `b`. A shift by 64 or more gives 0 (for `Sar`, copies of the sign bit).
     Shl { m: u8, d: Slot, a: Slot, b: Slot },
     Shr { d: Slot, a: Slot, b: Slot },
     Sar { d: Slot, a: Slot, b: Slot },
@@ -48,14 +48,15 @@ pub enum Op {
     ShlI { m: u8, k: u8, d: Slot, a: Slot },
     ShrI { m: u8, k: u8, d: Slot, a: Slot },
     SarI { k: u8, d: Slot, a: Slot },
-    /// The 64 bits from bit `k` (1 to 63) of the two words at `a`.
+    /// The 64 bits that start at bit `k` (1 to 63) of the 128-bit value in the slots `a` and `a + 1`.
     Funnel { m: u8, k: u8, d: Slot, a: Slot },
     /// Unsigned division; a division by zero gives 0.
     Div { d: Slot, a: Slot, b: Slot },
     Rem { d: Slot, a: Slot, b: Slot },
     /// Sign extension of the low 64 - m bits.
     Sext { m: u8, d: Slot, a: Slot },
-    /// Clamp the value to 64 - m bits: a signed value to an unsigned range, unsigned to unsigned, and signed to signed.
+    /// Saturates the value to 64 - m bits. `SU` converts a signed value to an unsigned range, `UU` an unsigned value to
+    /// an unsigned range, and `SS` a signed value to a signed range.
     ClampSU { m: u8, d: Slot, a: Slot },
     ClampUU { m: u8, d: Slot, a: Slot },
     ClampSS { m: u8, d: Slot, a: Slot },
@@ -66,7 +67,7 @@ pub enum Op {
     LtS { d: Slot, a: Slot, b: Slot },
     LeS { d: Slot, a: Slot, b: Slot },
     Jump { to: Pc },
-    /// A jump backwards. It uses up fuel, so that every packet's run ends.
+    /// Jumps backwards. Each such jump consumes fuel of the packet, so that processing of every packet ends.
     JumpBack { to: Pc },
     JumpIfZero { a: Slot, to: Pc },
     JumpIfNotZero { a: Slot, to: Pc },
@@ -76,15 +77,16 @@ pub enum Op {
     JumpLeU { to: Near, a: Slot, b: Slot },
     JumpLtS { to: Near, a: Slot, b: Slot },
     JumpLeS { to: Near, a: Slot, b: Slot },
-    /// Copies or clears `n` slots.
+    /// Copies `n` slots (`Copy`), or sets `n` slots to zero (`Zero`).
     Copy { d: Slot, a: Slot, n: u16 },
     Zero { d: Slot, n: u16 },
-    /// Looks the table up, runs the action and continues at the next node.
+    /// Looks up the packet's key in the table, runs the selected action, and continues at the next node of the control
+    /// flow.
     Apply { table: u16 },
-    /// Ends the pipeline if `exit` was called.
+    /// Ends the pipeline if the packet has executed `exit`.
     EndIfExit,
     Exit,
-    /// The end of an action, of a pipeline or of the parser (accept).
+    /// Ends an action, a pipeline or the parser (accept).
     Return,
     SetValid { header: u16 },
     SetInvalid { header: u16 },
@@ -94,52 +96,53 @@ pub enum Op {
     Meter { meter: u16, d: Slot, index: Slot },
     /// Parser: extracts one header of fixed length.
     Extract { header: u16 },
-    /// Parser: continues at the state that [`Code::selects`] gives for the transition key.
+    /// Parser: continues at the state that the entry `index` of [`Code::selects`] selects by the transition key.
     Select { index: u32 },
     Ext { index: u32 },
-    /// Trace: records an event of [`Code::notes`].
+    /// Trace: records the event `index` of [`Code::notes`].
     Note { index: u32 },
 }
 
-/// A header whose index in a stack may be computed at run time.
+/// A header, or an element of a header stack whose index may be computed at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderAt {
     Fixed(u16),
-    /// Stack, and slot of the index.
+    /// The stack, and the slot that contains the element's index.
     Indexed(u16, Slot),
 }
 
-/// An element of a stack.
+/// Selects an element of a header stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     Last,
-    /// The slot of the element's index.
+    /// The slot that contains the element's index.
     Index(Slot),
 }
 
-/// The target of an extraction.
+/// The header that an extraction fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Header(u16),
-    /// The stack's next element.
+    /// The next element of this stack.
     Stack(u16),
-    /// Stack of unions, and member: the header in the stack's next element.
+    /// A stack of unions, and the number of a union's member: the extraction fills this member in the stack's next
+    /// element.
     UnionStack(u16, u16),
 }
 
-/// Rare or large operations.
+/// Operations that are rare, or that need more than one machine word.
 #[derive(Debug, Clone)]
 pub enum Ext {
-    /// Arithmetic of any width.
+    /// Arithmetic on values of any width.
     Wide(Wide),
-    /// Compares the rows of `n` slots at `a` and `b`.
+    /// Compares the `n` slots from `a` on with the `n` slots from `b` on.
     RowEq {
         d: Slot,
         a: Slot,
         b: Slot,
         n: u16,
     },
-    /// Copies a variable-length field and its width.
+    /// Copies a variable-length field with its current width.
     CopyVarbit {
         d: FieldRef,
         a: FieldRef,
@@ -208,7 +211,7 @@ pub enum Ext {
         index: Slot,
         a: FieldRef,
     },
-    /// `d = base + hash % max`, all modulo 2^64.
+    /// `d = base + hash % max`. The hash, the sum and the remainder are computed modulo 2^64.
     Hash {
         calculation: u16,
         d: Slot,
@@ -247,19 +250,19 @@ pub enum Ext {
         format: String,
         args: Vec<(FieldRef, bool)>,
     },
-    /// Parser: extracts into `target`. `length` is the slot of the variable-length field's width in bits, if the header
-    /// has such a field.
+    /// Parser: extracts a header into `target`. If the header has a variable-length field, the slot `length` contains
+    /// the field's width in bits.
     ExtractTo {
         target: Target,
         length: Option<Slot>,
     },
-    /// Parser: reads `width` bits, `offset` bits ahead of the current position.
+    /// Parser: reads `width` bits that start `offset` bits after the current position, without extracting them.
     Lookahead {
         offset: u32,
         width: u32,
         d: FieldRef,
     },
-    /// Parser: skips the number of bits in this slot.
+    /// Parser: skips as many bits as the slot `bits` states.
     Advance {
         bits: Slot,
     },
@@ -273,7 +276,7 @@ pub enum Ext {
     },
 }
 
-/// A field of a parser's transition key.
+/// A component of a parser's transition key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPart {
     Field(FieldRef),
@@ -293,7 +296,7 @@ impl KeyPart {
     }
 }
 
-/// A case of a parser's transition. Its value and mask are the words of all key fields, in order.
+/// A case of a parser's transition. Value and mask contain the words of all key components, in order.
 #[derive(Debug, Clone)]
 pub enum Case {
     Value { value: Vec<u64>, mask: Vec<u64>, to: Pc },
@@ -303,7 +306,8 @@ pub enum Case {
 #[derive(Debug, Clone)]
 pub struct Select {
     pub parts: Vec<KeyPart>,
-    /// If the whole key is one field of up to 64 bits and no case is a value set: value, mask and target of each case.
+    /// The value, mask and target of each case. Set only if the key is a single field of up to 64 bits and no case is a
+    /// value set.
     pub small: Option<Vec<(u64, u64, Pc)>>,
     pub cases: Vec<Case>,
     pub default: Pc,
@@ -318,7 +322,7 @@ pub enum Note {
     Action(u32),
 }
 
-/// One compiled variant of the program: the optimized or the traced one.
+/// One compiled variant of the program: either the optimized variant or the variant that records a trace.
 #[derive(Default)]
 pub struct Code {
     pub ops: Vec<Op>,
@@ -328,15 +332,15 @@ pub struct Code {
     pub parser: Pc,
     pub ingress: Pc,
     pub egress: Pc,
-    /// The start of each node of the control flow, by the node's number.
+    /// The index of each control-flow node's first instruction, by the node's number.
     pub nodes: Vec<Pc>,
-    /// The start of each action.
+    /// The index of each action's first instruction.
     pub actions: Vec<Pc>,
-    /// For each checksum, the start of the code that computes its condition, if there is any, and the slot that then
-    /// has the condition's value.
+    /// For each checksum, the start of the code that computes its condition (`None` without a condition), and the slot
+    /// in which the code stores the condition's value.
     pub conditions: Vec<(Option<Pc>, Slot)>,
-    /// The start of the deparser's primitives, which run between the checksums and the headers; `None` if there are
-    /// none.
+    /// The start of the deparser's primitives, which run after the checksums are computed and before the headers are
+    /// written. `None` if there are no primitives.
     pub deparser: Option<Pc>,
 }
 

@@ -1,19 +1,20 @@
-//! What a program reads and writes outside of its instructions: constants, headers, tables, calculations, and the
-//! fields that the architecture reads. The optimizer and the compiler to machine code use it.
+//! The slots that a program reads and writes outside of its instructions: constants, headers, tables, calculations, and
+//! fields that the architecture reads. The optimizer and the compiler to machine code use these facts.
 
 use std::collections::HashMap;
 
 use crate::layout::Slot;
 
-/// The slots that a table reads and writes besides its actions, and the places that it may continue at.
+/// The effects of applying a table, without the effects of its actions: the slots read and written, and the possible
+/// next nodes.
 pub struct TableEffects {
-    /// The slots of the key, and those that a selector hashes.
+    /// The slots of the key and the slots that the table's selector hashes.
     pub reads: Vec<Slot>,
-    /// The slots of action parameters, and the target of a direct meter.
+    /// The slots of action parameters, and the slot in which a direct meter stores the colour.
     pub writes: Vec<Slot>,
-    /// Indices in [`Code::actions`](crate::code::Code::actions).
+    /// The actions that the table may run, as indices into [`Code::actions`](crate::code::Code::actions).
     pub actions: Vec<usize>,
-    /// Indices in [`Code::nodes`](crate::code::Code::nodes).
+    /// The nodes that may follow the table, as indices into [`Code::nodes`](crate::code::Code::nodes).
     pub next: Vec<usize>,
 }
 
@@ -23,24 +24,25 @@ pub struct World {
     pub used: usize,
     /// Slots that never change, with their values.
     pub constants: HashMap<Slot, u64>,
-    /// For each constant value, the first slot that has it.
+    /// For each constant value, the first slot that contains the value.
     pub values: HashMap<u64, Slot>,
-    /// The first slot of the statements' temporaries; the slots before it belong to headers.
+    /// The first slot of the statements' temporaries. All slots before it belong to headers.
     pub first_temporary: Slot,
-    /// For each slot, how many bits its value can have; 64 where no smaller number is certain.
+    /// For each slot, the maximum number of bits of its value; 64 if no smaller number is proven.
     pub bits: Vec<u8>,
-    /// Slots that only instructions, tables and calculations read. A write to such a slot can be removed if none of
-    /// them reads it.
+    /// Slots that only instructions, tables and calculations read. A write to such a slot can be removed if no
+    /// instruction, table or calculation reads the written value.
     pub private: Slots,
     pub tables: Vec<TableEffects>,
-    /// For each header, the slots that it occupies (with the validity of headers that it excludes in a union).
+    /// For each header, the slots that it occupies. The slots of a union's member include the validity slots of the
+    /// other members.
     pub headers: Vec<Vec<Slot>>,
-    /// For each calculation, the slots that it reads.
+    /// For each calculation, the slots that the calculation reads.
     pub calculations: Vec<Vec<Slot>>,
 }
 
 impl World {
-    /// A slot that always has this value, if there is one.
+    /// Returns a slot that always contains this value, or `None` if there is no such slot.
     pub fn constant(&self, value: u64) -> Option<Slot> {
         self.values.get(&value).copied()
     }

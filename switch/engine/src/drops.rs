@@ -1,26 +1,26 @@
-//! Counts of packets: received, emitted, and dropped by cause.
+//! Counts packets that the engine received, emitted and dropped; drops are counted by cause.
 
-/// Totals of packets, and of packets that ended inside the engine, by cause. All counts are cumulative.
+/// The number of packets received, emitted, and dropped inside the engine by cause. The counts are never reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// Frames passed to `receive`.
+    /// Frames passed to [`Engine::receive`](crate::Engine::receive).
     pub received: u64,
-    /// Frames passed to the sink.
+    /// Frames passed to the sink for sending.
     pub emitted: u64,
     /// Packets whose `egress_spec` was the drop port at the end of ingress.
     pub ingress: u64,
     /// Packets whose `egress_spec` was the drop port at the end of egress.
     pub egress: u64,
-    /// Packets sent to a multicast group that has no replicas or does not exist.
+    /// Packets that were sent to a multicast group that does not exist or has no replicas.
     pub empty_multicast: u64,
-    /// Clones to a session that does not exist.
+    /// Clones that were requested for a clone session that does not exist.
     pub unknown_clone_session: u64,
-    /// Packets that were resubmitted or recirculated more often than `Options::max_passes`.
+    /// Packets dropped because they needed more than `Options::max_passes` further passes.
     pub too_many_passes: u64,
-    /// Digest messages lost because the queue to the control plane was full; their packets continue.
+    /// Digest messages lost because the queue to the control plane was full. The packets themselves are not dropped.
     pub digests_lost: u64,
-    /// Packets dropped because an `assert` or `assume` did not hold (BMv2 aborts).
+    /// Packets dropped because the condition of an `assert` or `assume` was false (BMv2 aborts).
     pub assertions: u64,
-    /// Packets dropped because a loop in the parser or in an action would not have ended.
+    /// Packets dropped because a loop in the parser or in an action exceeded the limit of iterations.
     pub endless_loops: u64,
 }

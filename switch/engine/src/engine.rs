@@ -1,4 +1,4 @@
-//! The engine: a program and all its state.
+//! The engine, which contains a program and all its state.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::program::Program;
 use crate::sink::Sink;
 use crate::trace::TraceEvent;
 
-/// A program and all its state.
+/// A program with all its state: tables, registers, counters, meters and queues of messages.
 pub struct Engine {
     pub(crate) program: Arc<Program>,
     slots: Box<Slots>,
     pub(crate) machine: Machine,
-    /// The bytes of the deparsed headers of the packet in hand.
+    /// The bytes of the deparsed headers of the packet that is being processed.
     head: Head,
 }
 
 impl Engine {
-    /// Creates an engine whose tables have the program's const entries; everything else is empty or zero.
+    /// Creates an engine whose tables contain the program's constant entries. All other state is empty or zero.
     #[must_use]
     pub fn new(program: Arc<Program>, options: Options) -> Engine {
         let mut slots = fresh_slots();
@@ -34,7 +34,7 @@ impl Engine {
         let machine = Machine::new(&program, options);
         let head = Head::new(program.most_head_bytes());
         if compile {
-            // Compile before the first packet, so that no packet has to wait for the compiler.
+            // Compile to machine code before the first packet, so that no packet has to wait for the compiler.
             let _ = program.native();
         }
         let mut engine = Engine { program, slots, machine, head };
@@ -42,14 +42,15 @@ impl Engine {
         engine
     }
 
-    /// The program that the engine runs.
+    /// Returns the program that the engine runs.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Runs one frame, received at `port`, through all its passes. `now` is the time in nanoseconds since the caller's
-    /// origin; it never decreases. `ingress_global_timestamp` is `now / 1000`.
+    /// Processes one frame, received at `port`, to its end, including resubmissions, recirculations and clones. `now`
+    /// is the time in nanoseconds since the caller's origin and must never decrease. `ingress_global_timestamp` is `now
+    /// / 1000`.
     pub fn receive(&mut self, now: u64, port: u32, frame: &[u8], out: &mut impl Sink) {
         self.machine.now = now;
         self.machine.drops.received += 1;
@@ -69,7 +70,7 @@ impl Engine {
         pass.frame(frame, out);
     }
 
-    /// Whether packets run as machine code. Traced packets are interpreted even then.
+    /// Whether packets are processed by machine code. Traced packets are interpreted in any case.
     ///
     /// # Errors
     /// The reason why all packets are interpreted.
@@ -80,13 +81,13 @@ impl Engine {
         self.program.native().map(|_| ())
     }
 
-    /// Totals of packets, and drops by cause, since the engine started.
+    /// Returns the numbers of packets received, emitted and dropped (by cause) since the engine was created.
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.machine.drops
     }
 
-    /// Turns the trace of packets on or off. It is off at first, and costs nothing while it is off.
+    /// Turns the trace of packets on or off. The trace is initially off, and has no cost while it is off.
     pub fn set_trace(&mut self, on: bool) {
         self.machine.trace = on.then(Vec::new);
     }
@@ -97,9 +98,9 @@ impl Engine {
     }
 }
 
-/// An array of zeros, allocated on the heap because it is too large to be built on the stack.
+/// Returns an array of zeros. It is allocated on the heap, because it is too large for the stack.
 fn fresh_slots() -> Box<Slots> {
     let zeros: Box<[u64]> = vec![0; std::mem::size_of::<Slots>() / 8].into_boxed_slice();
-    // The vector's length is that of the array by construction.
+    // The vector was created with the length of the array.
     zeros.try_into().unwrap_or_else(|_| unreachable!("the length is the array's"))
 }

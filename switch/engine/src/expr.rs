@@ -1,4 +1,4 @@
-//! Expressions of the program, with every name resolved, before they are compiled to instructions.
+//! Expressions of the program before they are compiled to instructions. Names in expressions are already resolved.
 
 #[cfg(test)]
 pub mod random;
@@ -36,7 +36,7 @@ pub enum CmpOp {
 }
 
 impl CmpOp {
-    /// Whether the comparison holds for two values in this order.
+    /// Returns whether the comparison is true for two values that have this order.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             CmpOp::Eq => order.is_eq(),
@@ -49,27 +49,29 @@ impl CmpOp {
     }
 }
 
-/// A header; of a stack's element, the index may be computed at run time.
+/// Refers to a header, or to an element of a header stack whose index may be computed at run time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HeaderRef {
     Fixed(usize),
-    /// Stack and index.
+    /// The stack, and the index of the element.
     Indexed(usize, Box<Expr>),
 }
 
-/// An expression. Its values are integers without bounds, as in BMv2; an assignment cuts the value to the destination's
-/// width. Booleans are 0 and 1.
+/// An expression. Its values are integers without bounds, like those of BMv2; an assignment cuts the value to the
+/// destination's width. Booleans are 0 and 1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Expr {
     Const(BigInt),
     Bool(bool),
     /// A field or an action parameter.
     Field(FieldRef),
-    /// A field of a stack's last valid element: the stack, and the field relative to its header.
+    /// A field of a stack's last valid element: the stack, and the field, whose slot is relative to the element's first
+    /// slot.
     StackLast(usize, FieldRef),
-    /// A field of a stack's element: the stack, the index, and the field relative to its header.
+    /// A field of a stack's element: the stack, the index, and the field, whose slot is relative to the element's first
+    /// slot.
     StackIndexed(usize, Box<Expr>, FieldRef),
-    /// The index of a stack's last valid element. The field is the stack's next index.
+    /// The index of a stack's last valid element. The operand is the field that contains the stack's next free index.
     LastIndex(FieldRef),
     Bin(BinOp, Box<Expr>, Box<Expr>),
     BitNot(Box<Expr>),
@@ -77,21 +79,21 @@ pub enum Expr {
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
     Not(Box<Expr>),
-    /// Whether the value is not zero.
+    /// True if the value is not zero.
     ToBool(Box<Expr>),
-    /// The condition, the value if it holds, and the value otherwise.
+    /// A choice. The operands are the condition, the value if the condition is true, and the value if it is false.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// The value modulo 2^n as a signed number in two's complement of n bits, where n is the second operand.
+    /// The value modulo 2^n, read as a signed number in two's complement of n bits. The second operand is n.
     Wrap(Box<Expr>, u32),
-    /// The value, clamped to a signed integer of this many bits.
+    /// The value, clamped to the range of a signed integer. The second operand is the integer's width in bits.
     SatSigned(Box<Expr>, u32),
-    /// The value, clamped to an unsigned integer of this many bits.
+    /// The value, clamped to the range of an unsigned integer. The second operand is the integer's width in bits.
     SatUnsigned(Box<Expr>, u32),
-    /// Whether both headers are valid and equal in all fields.
+    /// True if both headers are valid and all their fields are equal.
     HeaderEq(HeaderRef, HeaderRef),
-    /// Whether the same member of both unions is valid and equal in all fields.
+    /// True if the same member is valid in both unions and all its fields are equal.
     UnionEq(usize, usize),
-    /// Whether a header of the union is valid.
+    /// True if any header of the union is valid.
     UnionValid(usize),
 }
 
@@ -104,7 +106,7 @@ pub enum Place {
 }
 
 impl Expr {
-    /// Whether the value is always 0 or 1, so that the expression can stand as a condition.
+    /// Whether the value is always 0 or 1, so that the expression can be used as a condition.
     pub fn is_bool(&self) -> bool {
         match self {
             Expr::Bool(_)

@@ -1,23 +1,22 @@
-//! Handles of an action profile's members. They determine the order in which a group selects members, which is the same
-//! as BMv2's.
+//! Assigns handles to the members of an action profile. A handle is a number, and a group selects its members in
+//! ascending order of their handles. The order is equal to that of BMv2.
 //!
-//! BMv2 gives a member the smallest free number as its handle (`bm_sim`'s `HandleMgr`). PI, the P4Runtime library in
-//! front of it, represents a member with weight W in a group as W members of BMv2 (`ActionProfAccessManual`): it
-//! creates the copies when a group first needs them, and deletes them when no group needs them any more. A hash selects
-//! among a group's members in ascending order of their handles, so copies come after all members that existed before
-//! them.
+//! BMv2 gives a member the smallest free number as its handle (`bm_sim`'s `HandleMgr`). PI, BMv2's P4Runtime library,
+//! represents a member with weight W in a group as W members of BMv2 (`ActionProfAccessManual`). PI creates the
+//! additional members (copies) when a group first needs them, and deletes them when no group needs them any more.
+//! Copies therefore follow all members that existed before them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::control::GroupMember;
 use crate::profile::ProfileState;
 
-/// The allocator of one profile's handles.
+/// Allocates the handles of one action profile.
 #[derive(Default)]
 pub struct Handles {
-    /// This handle and all larger ones are free.
+    /// The smallest handle from which on all handles are free.
     next: u32,
-    /// The free handles smaller than `next`.
+    /// The free handles that are smaller than `next`.
     free: BTreeSet<u32>,
 }
 
@@ -30,7 +29,7 @@ impl Handles {
         })
     }
 
-    /// Allocates this handle, which must be free.
+    /// Allocates the given handle, which must be free.
     fn claim(&mut self, handle: u32) {
         if !self.free.remove(&handle) {
             self.free.extend(self.next..handle);
@@ -47,24 +46,24 @@ impl Handles {
 /// The handles of a member and of its copies.
 #[derive(Debug, Clone)]
 pub struct Copies {
-    /// The member's own handle, followed by those of its copies.
+    /// The handle of the member itself, followed by the handles of its copies.
     pub handles: Vec<u32>,
-    /// For each weight, how many groups give it to the member.
+    /// For each weight, the number of groups in which the member has this weight.
     weights: BTreeMap<u32, u32>,
 }
 
 impl Copies {
-    /// The handles of a member that is in no group: only its own.
+    /// Returns the handles of a member that is in no group: only the member's own handle.
     pub fn new(handle: u32) -> Self {
         Self { handles: vec![handle], weights: BTreeMap::new() }
     }
 
-    /// Records that one more group gives the member this weight.
+    /// Records that the member has this weight in one more group.
     fn gain(&mut self, weight: u32) {
         *self.weights.entry(weight).or_default() += 1;
     }
 
-    /// Records that one group less gives the member this weight.
+    /// Records that the member no longer has this weight in one of its groups.
     fn lose(&mut self, weight: u32) {
         if let Some(groups) = self.weights.get_mut(&weight) {
             *groups -= 1;
@@ -74,15 +73,15 @@ impl Copies {
         }
     }
 
-    /// The number of handles that the member needs: the largest of its weights, and at least 1.
+    /// Returns the number of handles that the member needs: its largest weight in any group, and at least 1.
     fn needed(&self) -> usize {
         self.weights.last_key_value().map_or(1, |(&most, _)| most as usize)
     }
 }
 
 impl ProfileState {
-    /// Updates the handles when a group's members change from `old` to `new`. First it creates missing copies, member
-    /// by member in the order of their ids; then it deletes copies that no group needs.
+    /// Updates the handles when a group's members change from `old` to `new`. First the missing copies are created,
+    /// member by member in the order of their ids. Then the copies that no group needs are deleted.
     pub fn regroup(&mut self, old: &[GroupMember], new: &[GroupMember]) {
         let mut weights: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
         old.iter().for_each(|m| weights.entry(m.member).or_default().0 = m.weight);
@@ -113,13 +112,13 @@ impl ProfileState {
         }
     }
 
-    /// The handles of the members with these ids; ids without a member are left out.
+    /// Returns the handles of the members with these ids. Ids without a member are skipped.
     pub fn handles_of(&self, ids: impl Iterator<Item = u32>) -> Vec<(u32, Vec<u32>)> {
         let handles = |id| Some((id, self.member(*self.member_at.get(&id)?)?.copies.handles.clone()));
         ids.filter_map(handles).collect()
     }
 
-    /// Replaces the handles of these members by handles that they had at an earlier time.
+    /// Replaces the members' current handles by the given handles, which the members had at an earlier time.
     pub fn set_handles(&mut self, members: Vec<(u32, Vec<u32>)>) {
         for (id, _) in &members {
             if let Some(member) = self.member_at.get(id).and_then(|&at| self.members[at as usize].as_mut()) {

@@ -1,12 +1,12 @@
-//! The hash algorithms of v1model, as BMv2 computes them.
+//! Computes the hash algorithms of v1model with the results that BMv2 computes.
 
 use crc::{Algorithm, Crc, Table};
 
 static CRC16: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&crc::CRC_16_ARC);
 static CCITT: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&crc::CRC_16_IBM_3740);
 static CRC8: Crc<u8, Table<16>> = Crc::<u8, Table<16>>::new(&crc::CRC_8_SMBUS);
-/// Tables for eight bytes at a time: `CRC32[n][b]` is the CRC-32/ISO-HDLC of byte `b` followed by `n` zero bytes. Hash
-/// keys are short, and the crate `crc` processes 16 bytes at a time.
+/// Tables that process eight bytes at a time: `CRC32[n][b]` is the CRC-32/ISO-HDLC of byte `b` followed by `n` zero
+/// bytes. The crate `crc` processes 16 bytes at a time, which is slower for the short keys of hashes.
 static CRC32: [[u32; 256]; 8] = crc32_tables();
 
 const fn crc32_tables() -> [[u32; 256]; 8] {
@@ -35,7 +35,7 @@ const fn crc32_tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// The CRC-32/ISO-HDLC of `data`, eight bytes at a time.
+/// Computes the CRC-32/ISO-HDLC of `data`, eight bytes at a time.
 fn crc32(data: &[u8]) -> u32 {
     let (words, tail) = data.as_chunks::<8>();
     let mut crc = u32::MAX;
@@ -50,9 +50,10 @@ fn crc32(data: &[u8]) -> u32 {
     !crc
 }
 
-/// The exclusive or of two CRC-32s: that of a 128-bit number's bytes, most significant first, and that of as many zero
-/// bytes. CRCs are linear, and leading zero bytes contribute nothing; so this gives the CRC-32 of any message of up to
-/// 16 bytes.
+/// Returns the exclusive or of two CRC-32 values: the CRC of the 16 bytes of a 128-bit number, most significant byte
+/// first, and the CRC of 16 zero bytes. CRCs are linear, and leading zero bytes do not change this exclusive or.
+/// Therefore the function can be used for messages of up to 16 bytes. The CRC-32 of a message is the exclusive or of
+/// this result and the CRC-32 of equally many zero bytes.
 pub fn crc32_of_number(high: u64, low: u64) -> u32 {
     [high, low].into_iter().fold(0, |crc, word| {
         let v = word.swap_bytes() ^ u64::from(crc);
@@ -60,23 +61,23 @@ pub fn crc32_of_number(high: u64, low: u64) -> u32 {
     })
 }
 
-/// CRC-32 by carry-less multiplication.
+/// Computes CRC-32 by carry-less multiplication.
 #[cfg(target_arch = "x86_64")]
 pub mod clmul {
     use std::arch::x86_64::{
         _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128,
     };
 
-    /// The same as [`super::crc32_of_number`]. It uses the folding and Barrett reduction of Gopal and others, "Fast CRC
-    /// computation for generic polynomials using PCLMULQDQ instruction" (Intel, 2009), with the constants for this
-    /// polynomial, reflected.
+    /// Returns the result of [`super::crc32_of_number`]. The method is the folding and Barrett reduction of Gopal and
+    /// others, "Fast CRC computation for generic polynomials using PCLMULQDQ instruction" (Intel, 2009), with the
+    /// constants of the bit-reflected CRC-32 polynomial.
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     pub fn crc32_of_number(high: u64, low: u64) -> u32 {
         let fold = _mm_set_epi64x(0x1_63cd_6124, 0xccaa_009e);
         let reduce = _mm_set_epi64x(0x1_f701_1641, 0x1_db71_0641);
         let low_half = _mm_set_epi64x(0, 0xffff_ffff);
         let v = _mm_set_epi64x(low.swap_bytes() as i64, high.swap_bytes() as i64);
-        // Fold 128 bits to 96, to 64, to 32.
+        // Fold 128 bits to 96 bits, then to 64 bits, then reduce them to 32 bits.
         let v = _mm_xor_si128(_mm_srli_si128(v, 8), _mm_clmulepi64_si128(v, fold, 0x00));
         let low = _mm_and_si128(v, low_half);
         let v = _mm_xor_si128(_mm_srli_si128(v, 4), _mm_clmulepi64_si128(low, fold, 0x10));
@@ -86,7 +87,7 @@ pub mod clmul {
     }
 }
 
-/// The parameters that BMv2's `crc64_custom` has until they are changed.
+/// The initial parameters of BMv2's `crc64_custom`.
 static CRC64_CUSTOM: Algorithm<u64> = Algorithm {
     width: 64,
     poly: 0x1b,
@@ -102,20 +103,20 @@ static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC64_CUSTOM);
 /// A hash algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hash {
-    /// CRC-16/ARC. `crc16_custom` starts with the same parameters.
+    /// CRC-16/ARC. These are also the initial parameters of BMv2's `crc16_custom`.
     Crc16,
-    /// CRC-32/ISO-HDLC. `crc32_custom` starts with the same parameters.
+    /// CRC-32/ISO-HDLC. These are also the initial parameters of BMv2's `crc32_custom`.
     Crc32,
-    /// CRC-16/IBM-3740, "CCITT false".
+    /// CRC-16/IBM-3740, which is also called "CCITT false".
     CrcCcitt,
     Crc8Custom,
     Crc64Custom,
     /// The Internet checksum (RFC 1071).
     Csum16,
-    /// Exclusive or of 16-bit or 32-bit words, the last word padded with zeros.
+    /// The exclusive or of the input's 16-bit or 32-bit words. The last word is padded with zeros.
     Xor16,
     Xor32,
-    /// The first eight bytes of the input.
+    /// The first eight bytes of the input, as a number.
     Identity,
 }
 
@@ -150,13 +151,13 @@ impl Hash {
     }
 }
 
-/// The Internet checksum (RFC 1071): the complement of the one's complement sum of 16-bit words, the last byte padded
-/// with zeros.
+/// Returns the Internet checksum (RFC 1071): the complement of the one's complement sum of the 16-bit words. If the
+/// length is odd, the last byte is padded with a zero byte.
 pub fn internet_checksum(data: &[u8]) -> u16 {
     !fold(sum_words(data).into())
 }
 
-/// The one's complement sum of 16-bit words, not yet folded to 16 bits.
+/// Returns the one's complement sum of the 16-bit words, which is not yet folded to 16 bits.
 pub fn sum_words(data: &[u8]) -> u64 {
     let (words, tail) = data.as_chunks::<8>();
     let mut last = [0; 8];
@@ -167,7 +168,7 @@ pub fn sum_words(data: &[u8]) -> u64 {
     })
 }
 
-/// Folds a sum to 16 bits. The result is zero only if the sum is.
+/// Folds a one's complement sum to 16 bits. The result is zero only if `sum` is zero.
 pub fn fold(sum: u128) -> u16 {
     let sum = (sum >> 64) + (sum & u128::from(u64::MAX));
     let mut sum = (sum >> 32) as u64 + (sum as u64 & 0xffff_ffff);
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(Hash::by_name("random"), None);
     }
 
-    /// The reflected CRC-64 with polynomial 0x1b, bit by bit.
+    /// Computes the reflected CRC-64 with polynomial 0x1b, bit by bit.
     fn naive_crc64(data: &[u8]) -> u64 {
         let poly = 0x1bu64.reverse_bits();
         data.iter().fold(0u64, |crc, &b| {
@@ -238,7 +239,7 @@ mod tests {
             prop_assert_eq!(crc32_of_number(high, low), expected);
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1") {
-                // SAFETY: the processor has the required instructions.
+                // SAFETY: the condition above has checked that the processor has the required instructions.
                 prop_assert_eq!(unsafe { clmul::crc32_of_number(high, low) }, expected);
             }
         }

@@ -1,13 +1,14 @@
-//! The layout of a packet's fields in an array of 64-bit slots.
+//! Lays out a packet's fields in an array of 64-bit slots.
 //!
-//! A field of up to 64 bits is one slot. A wider field is a row of slots, least significant first. A variable-length
-//! field is a slot with its current width in bits, followed by such a row. Unsigned values are zero-extended; signed
-//! ones of up to 64 bits are sign-extended.
+//! A field of up to 64 bits occupies one slot. A wider field occupies consecutive slots, least significant word first.
+//! A variable-length field occupies a slot for its current width in bits, followed by the slots of its value. Unsigned
+//! values are zero-extended. Signed values of up to 64 bits are sign-extended.
 //!
-//! The fields of a header are adjacent, and its validity (0 or 1) follows them, so that a header is copied as one run
-//! of slots. After the headers come each stack's next index and the words of headers as received ([`crate::native`]).
-//! Then come slots that no further pass needs (temporaries, action parameters), and then constants. A slot number has
-//! 16 bits and the array has 65,536 slots, so an access needs no bounds check. The last slot is [`NOWHERE`].
+//! The fields of a header are adjacent, and the header's validity (0 or 1) follows the fields. Therefore a header is
+//! copied by one copy of consecutive slots. After the headers, the array contains each stack's next index, and the
+//! words of headers as received ([`crate::native`]). Slots that are not kept between passes of a packet (temporaries,
+//! action parameters) and constants follow. A slot number has 16 bits and the array has 65,536 slots, so an access
+//! needs no bounds check. The last slot is [`NOWHERE`].
 
 use std::collections::HashMap;
 
@@ -15,43 +16,43 @@ use num_bigint::{BigInt, Sign};
 
 /// An index into [`Slots`].
 pub type Slot = u16;
-/// All values of one packet.
+/// All values of one packet, by slot number.
 pub type Slots = [u64; 65_536];
 
-/// The slot of a field that the program does not have: it may be written, and is never read.
+/// The slot that replaces a field that the program does not have. The slot may be written, and is never read.
 pub const NOWHERE: Slot = Slot::MAX;
 
-/// A field: the place and type of a value.
+/// The place and the type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldRef {
-    /// The first slot.
+    /// The first slot of the field.
     pub slot: Slot,
-    /// The width in bits; for a variable-length field, the largest.
+    /// The width in bits; for a variable-length field, the maximum width.
     pub width: u32,
     /// Whether the value is a signed number in two's complement.
     pub signed: bool,
-    /// Whether the field has variable length. Its first slot is then its current width in bits.
+    /// Whether the field has variable length. If so, its first slot contains the current width in bits.
     pub varbit: bool,
 }
 
 impl FieldRef {
-    /// Whether the field takes a single slot.
+    /// Whether the field occupies a single slot.
     pub fn narrow(self) -> bool {
         self.width <= 64 && !self.varbit
     }
-    /// The number of slots of the value itself.
+    /// Returns the number of slots that the value occupies.
     pub fn limbs(self) -> usize {
         limbs(self.width)
     }
-    /// The number of slots, including that of a variable-length field's width.
+    /// Returns the number of slots of the field, including the slot for a variable-length field's width.
     pub fn slots(self) -> usize {
         self.limbs() + usize::from(self.varbit)
     }
-    /// The first slot of the value itself.
+    /// Returns the first slot of the value.
     pub fn data(self) -> Slot {
         self.slot + u16::from(self.varbit)
     }
-    /// The value as a big integer; slow. For a variable-length field, all bits up to its largest width.
+    /// Returns the value as a big integer, which is slow. A variable-length field is read with its maximum width.
     pub fn exact(self, slots: &Slots) -> BigInt {
         let first = usize::from(self.data());
         let words = slots[first..first + self.limbs()].iter();
@@ -60,7 +61,7 @@ impl FieldRef {
         let n = n & ((BigInt::from(1) << self.width) - 1);
         if negative { n - (BigInt::from(1) << self.width) } else { n }
     }
-    /// The same field of a header whose first slot is `slots` further on.
+    /// Returns the field with its slot number increased by `slots`, for a header whose first slot is larger by `slots`.
     pub fn offset(self, slots: Slot) -> FieldRef {
         FieldRef { slot: self.slot + slots, ..self }
     }
@@ -74,40 +75,41 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// `None` stands for a field that the program does not have; its writes go to [`NOWHERE`].
+    /// Creates the cell of a field. `None` means that the program does not have the field; writes then go to
+    /// [`NOWHERE`].
     pub fn new(f: Option<FieldRef>) -> Cell {
         f.map_or(Cell { slot: NOWHERE, mask: 0 }, |f| Cell { slot: f.slot, mask: mask64(f.width) })
     }
 
-    /// A mask of the field's bits.
+    /// Returns a mask of the field's bits.
     pub fn mask(self) -> u64 {
         self.mask
     }
 
-    /// The value, cut to the field's width.
+    /// Returns the value, cut to the field's width.
     #[inline]
     pub fn cut(self, v: u64) -> u64 {
         v & self.mask
     }
 
-    /// Sets the field to the value, cut to its width.
+    /// Sets the field to the value, cut to the field's width.
     #[inline]
     pub fn set(self, slots: &mut Slots, v: u64) {
         slots[usize::from(self.slot)] = self.cut(v);
     }
 }
 
-/// The number of slots for a value of `width` bits; at least one.
+/// Returns the number of slots for a value of `width` bits, which is at least one.
 pub fn limbs(width: u32) -> usize {
     (width as usize).div_ceil(64).max(1)
 }
 
-/// A mask with the low `width` bits set.
+/// Returns a mask with the low `width` bits set.
 pub fn mask64(width: u32) -> u64 {
     if width >= 64 { u64::MAX } else { (1 << width) - 1 }
 }
 
-/// The low `width` (1 to 64) bits as a signed number.
+/// Returns the low `width` (1 to 64) bits as a signed number, sign-extended to 64 bits.
 pub fn sign_extend(v: u64, width: u32) -> u64 {
     let m = 64 - width;
     (((v << m) as i64) >> m) as u64
@@ -122,15 +124,16 @@ pub struct HeaderType {
     pub name: String,
     pub fields: Vec<FieldType>,
     pub by_name: HashMap<String, usize>,
-    /// The number of slots of a header, validity included.
+    /// The number of slots of a header, including the slot of its validity.
     pub slots: usize,
-    /// The slot of the validity, relative to the header's first slot.
+    /// The slot of the header's validity, relative to the header's first slot.
     pub valid: Slot,
-    /// The width in bits without the variable-length field.
+    /// The header's width in bits, without the variable-length field.
     pub fixed_bits: u32,
-    /// The index of the variable-length field.
+    /// The index of the variable-length field in `fields`; `None` if the header has no such field.
     pub varbit: Option<usize>,
-    /// The most bytes of a header with a variable-length field, if the JSON states it; 0 otherwise.
+    /// The maximum number of bytes of a header with a variable-length field, if the JSON contains this limit; otherwise
+    /// 0.
     pub max_bytes: u32,
 }
 
@@ -138,13 +141,13 @@ pub struct HeaderType {
 pub struct Header {
     pub header_type: usize,
     pub metadata: bool,
-    /// The first slot.
+    /// The first slot of the header.
     pub base: Slot,
-    /// The slot of the validity.
+    /// The slot of the header's validity.
     pub valid: Slot,
-    /// The other headers of the same union, of which at most one is valid.
+    /// The other headers of the header's union, if it belongs to a union. At most one header of a union is valid.
     pub union_others: Vec<usize>,
-    /// The first of the slots in which machine code stores the header's words as received.
+    /// The first of the slots in which machine code stores the header's words as they were received.
     pub raw: Option<Slot>,
 }
 
@@ -152,7 +155,7 @@ pub struct Header {
 pub struct Stack {
     pub header_type: usize,
     pub headers: Vec<usize>,
-    /// The slot that contains the index of the first free element.
+    /// The slot that contains the index of the stack's first free element.
     pub next: Slot,
 }
 
@@ -177,28 +180,28 @@ pub struct Layout {
     pub header_by_name: HashMap<String, usize>,
     pub stacks: Vec<Stack>,
     pub stack_by_name: HashMap<String, usize>,
-    /// For each union type, the names and header types of its members, in order.
+    /// For each union type, the names and header types of its members, in order of declaration.
     pub union_types: HashMap<String, Vec<(String, usize)>>,
     pub unions: Vec<Union>,
     pub union_by_name: HashMap<String, usize>,
     pub union_stacks: Vec<UnionStack>,
     pub union_stack_by_name: HashMap<String, usize>,
-    /// The values that a new packet's slots start with: zero, and 1 for the validity of metadata.
+    /// The initial values of a new packet's slots: 1 for the validity of metadata, and 0 for all other slots.
     pub fresh: Vec<u64>,
-    /// The number of slots in use, of any kind.
+    /// The number of slots in use, including temporaries and constants.
     pub used: usize,
-    /// The program's fields for names that BMv2 gives to fields of the standard metadata.
+    /// Maps a name that BMv2 uses for a field of the standard metadata to the program's header and field.
     pub aliases: HashMap<String, (String, String)>,
 }
 
 impl Layout {
-    /// The field `name` of a header. `$valid$` names its validity.
+    /// Returns the field `name` of a header. The name `$valid$` denotes the header's validity.
     pub fn field(&self, header: usize, name: &str) -> Option<FieldRef> {
         let h = &self.headers[header];
         self.type_field(h.header_type, name).map(|f| f.offset(h.base))
     }
 
-    /// A field of a header type, relative to its header's first slot.
+    /// Returns a field of a header type. The field's slot is relative to the header's first slot.
     pub fn type_field(&self, header_type: usize, name: &str) -> Option<FieldRef> {
         let t = &self.types[header_type];
         if name == "$valid$" {
@@ -207,7 +210,7 @@ impl Layout {
         t.by_name.get(name).map(|&i| t.fields[i].field)
     }
 
-    /// The field that BMv2 calls `header.field`, which may be an alias.
+    /// Returns the field that BMv2 calls `header.field`. This name may be an alias.
     pub fn target_field(&self, header: &str, field: &str) -> Option<FieldRef> {
         let (header, field) = match self.aliases.get(&format!("{header}.{field}")) {
             Some((h, f)) => (h.as_str(), f.as_str()),

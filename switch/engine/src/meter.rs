@@ -1,25 +1,27 @@
 //! BMv2's two-rate three-colour meter (RFC 2698) in its colour-blind mode.
 //!
-//! A packet first takes its tokens from the peak bucket; if that has too few, the packet is red. It then takes them
-//! from the committed bucket; if that has too few, the packet is yellow, although it has paid the peak bucket. Tokens
-//! are whole numbers computed from one origin in time, so rounding errors do not add up. BMv2 counts in floating point;
-//! here a token arrives in the microsecond in which it is due. And unlike on BMv2, writing a meter's unchanged
-//! configuration leaves its buckets alone.
+//! A packet first takes its tokens from the peak bucket. If this bucket has too few tokens, the packet is red.
+//! Otherwise the packet takes its tokens from the committed bucket. If the committed bucket has too few tokens, the
+//! packet is yellow, and its tokens from the peak bucket remain consumed.
+//!
+//! Tokens are whole numbers that are computed from one origin in time, so rounding errors do not add up. BMv2 counts in
+//! floating point, whereas here a token arrives exactly in the microsecond in which it is due. Unlike on BMv2, writing
+//! a meter's unchanged configuration does not change its buckets.
 
 use crate::control::{CounterData, MeterConfig, MeterView};
 
-/// The colours, as v1model numbers them.
+/// The colours, with the numbers that v1model assigns.
 pub const GREEN: u64 = 0;
 pub const YELLOW: u64 = 1;
 pub const RED: u64 = 2;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Bucket {
-    /// Tokens per second.
+    /// The number of tokens added per second.
     rate: u64,
     burst: u64,
     tokens: u64,
-    /// Tokens added since the origin.
+    /// The number of tokens added since the origin.
     added: u128,
 }
 
@@ -44,17 +46,17 @@ impl Bucket {
 #[derive(Debug, Clone, Copy)]
 struct Configured {
     config: MeterConfig,
-    /// The time, in microseconds, at which the buckets were full.
+    /// The time in microseconds when the buckets were full.
     origin: u64,
     peak: Bucket,
     committed: Bucket,
 }
 
-/// One meter. Without a configuration, every packet is green.
+/// A two-rate three-colour meter. Without a configuration, the meter colours every packet green.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Meter {
     configured: Option<Configured>,
-    /// Packets and bytes of each colour, indexed by [`GREEN`], [`YELLOW`] and [`RED`].
+    /// Packets and bytes of each colour. The index is [`GREEN`], [`YELLOW`] or [`RED`].
     counts: [CounterData; 3],
 }
 
@@ -63,8 +65,8 @@ impl Meter {
         self.configured.map(|c| c.config)
     }
 
-    /// Sets the configuration; `now` is the time in nanoseconds. A new configuration fills the buckets, an unchanged
-    /// one does not.
+    /// Sets the configuration. A changed configuration fills the buckets; an unchanged configuration has no effect.
+    /// `now` is the time in nanoseconds.
     pub fn configure(&mut self, now: u64, config: Option<MeterConfig>) {
         if self.config() != config {
             self.configured = config.map(|config| Configured {
@@ -76,12 +78,12 @@ impl Meter {
         }
     }
 
-    /// The configuration, and packets and bytes by colour.
+    /// Returns the configuration, and the packets and bytes of each colour.
     pub fn view(&self) -> MeterView {
         MeterView { config: self.config(), counts: self.counts }
     }
 
-    /// Sets the counts by colour to zero.
+    /// Sets the packets and bytes of each colour to zero.
     pub fn clear_counts(&mut self) {
         self.counts = <[CounterData; 3]>::default();
     }
@@ -93,8 +95,8 @@ impl Meter {
         }
     }
 
-    /// The colour of a packet of `bytes` bytes at time `now` (nanoseconds). The packet costs as many tokens as it has
-    /// bytes, or one token if `by_bytes` is not set.
+    /// Returns the colour of a packet of `bytes` bytes at the time `now` in nanoseconds. The packet consumes one token
+    /// for each byte, or a single token if `by_bytes` is not set.
     pub fn execute(&mut self, now: u64, bytes: u64, by_bytes: bool) -> u64 {
         let colour = self.colour(now, if by_bytes { bytes } else { 1 });
         self.counts[colour as usize].count(bytes);
@@ -128,10 +130,10 @@ mod tests {
         m.configure(0, Some(config));
         let colours: Vec<_> = (0..6).map(|_| m.execute(0, 1, false)).collect();
         assert_eq!(colours, [GREEN, GREEN, YELLOW, YELLOW, RED, RED]);
-        // After one second there are two new tokens in the peak bucket and one in the committed bucket.
+        // After one second, two new tokens are in the peak bucket and one new token is in the committed bucket.
         let colours: Vec<_> = (0..3).map(|_| m.execute(SECOND, 1, false)).collect();
         assert_eq!(colours, [GREEN, YELLOW, RED]);
-        // The same configuration does not refill the buckets; another one does.
+        // An unchanged configuration does not refill the buckets, but a changed configuration does.
         m.configure(SECOND, Some(config));
         assert_eq!(m.execute(SECOND, 1, false), RED);
         m.configure(SECOND, Some(MeterConfig { cir: 2, ..config }));
@@ -148,7 +150,8 @@ mod tests {
         assert_eq!(green, 3);
     }
 
-    /// In floating point, 139,000 times 0.049 is less than 6,811, so the last token would be missing.
+    /// A token arrives in the microsecond in which it is due. In floating point, 139,000 times 0.049 is less than
+    /// 6,811, so the last token would be missing.
     #[test]
     fn a_token_arrives_in_the_microsecond_it_is_due() {
         let mut m = Meter::default();

@@ -1,15 +1,16 @@
-//! The options of an engine.
+//! The options with which an engine is created.
 
-/// Settings that are fixed when an engine starts.
+/// Settings that cannot change after an engine is created.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The value of `egress_spec` that drops a packet (BMv2's default: 511).
+    /// The value of `egress_spec` that drops a packet. BMv2's default is 511.
     pub drop_port: u32,
-    /// Seed of `random()`.
+    /// The seed of `random()`.
     pub seed: u64,
-    /// The most passes of a packet: one that is resubmitted or recirculated more often is dropped and counted.
+    /// The maximum number of further passes of a packet. A packet that is resubmitted, recirculated or cloned more
+    /// often is dropped and counted.
     pub max_passes: u32,
-    /// The most digest messages that wait for the control plane; further ones are dropped and counted.
+    /// The maximum number of digest messages that wait for the control plane. Further messages are dropped and counted.
     pub max_digests: usize,
     /// Whether instructions are interpreted instead of compiled to machine code.
     pub interpret: bool,

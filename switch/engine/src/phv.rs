@@ -1,12 +1,12 @@
-//! The packet header vector at run time: how headers are read from and written to a packet's bytes, and header stacks.
+//! The packet header vector at run time: header stacks, and the conversion of headers from and to a packet's bytes.
 
 use crate::bits::{self, BitWriter};
 use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64, sign_extend};
 
-/// A field's place inside a word of up to eight bytes of the packet.
+/// The position of a field inside a word of up to eight bytes of the packet.
 #[derive(Debug, Clone, Copy)]
 pub struct WordField {
-    /// The low `width` bits set.
+    /// A mask with the low `width` bits set.
     mask: u64,
     pub slot: Slot,
     pub shift: u8,
@@ -15,7 +15,7 @@ pub struct WordField {
     pub signed: bool,
 }
 
-/// A number of whole bytes of a header that contain whole fields only.
+/// Up to eight consecutive bytes of a header that contain complete fields only.
 #[derive(Debug, Clone)]
 pub struct Word {
     pub bytes: u8,
@@ -27,7 +27,7 @@ impl Word {
         &self.fields
     }
 
-    /// The word's bytes as a number, put together from the fields of the header whose first slot is `base`.
+    /// Combines the fields of the header whose first slot is `base`, and returns the word's bytes as a number.
     #[inline]
     pub fn value(&self, slots: &Slots, base: Slot) -> u64 {
         let shifted = |p: &WordField| (slots[usize::from(base.wrapping_add(p.slot))] & p.mask) << p.shift;
@@ -35,16 +35,16 @@ impl Word {
     }
 }
 
-/// The buffer that headers are deparsed into. It has room for the program's longest headers.
+/// The buffer into which headers are deparsed. It has room for the program's maximum header length.
 pub struct Head {
     bytes: Box<[u8]>,
     length: usize,
-    /// A reusable buffer for a header that is written bit by bit.
+    /// A reused buffer for a header that is written bit by bit.
     bits: Vec<u8>,
 }
 
 impl Head {
-    /// Allocates a buffer for `most` bytes.
+    /// Allocates a buffer for up to `most` bytes of headers.
     pub fn new(most: usize) -> Head {
         Head { bytes: vec![0; most + 8].into_boxed_slice(), length: 0, bits: Vec::new() }
     }
@@ -57,12 +57,12 @@ impl Head {
         &self.bytes[..self.length]
     }
 
-    /// The address of the first byte, for machine code, which never writes more than `most` bytes.
+    /// Returns the address of the first byte for machine code, which never writes more than `most` bytes.
     pub fn start(&mut self) -> *mut u8 {
         self.bytes.as_mut_ptr()
     }
 
-    /// Sets the length to the number of bytes written.
+    /// Sets the length of the headers to the number of bytes written.
     pub fn cut(&mut self, length: usize) {
         self.length = length.min(self.bytes.len());
     }
@@ -75,7 +75,7 @@ impl Head {
         self.length += n;
     }
 
-    /// Appends the low `n` bytes of a value in words, least significant word first.
+    /// Appends the low `n` bytes of a value whose words are in `row`, least significant word first.
     pub fn put_row(&mut self, row: &[u64], n: usize) {
         if !n.is_multiple_of(8) {
             self.put(row[n / 8], n % 8);
@@ -91,23 +91,23 @@ impl Head {
     }
 }
 
-/// How headers of one type are read from and written to a packet.
+/// The procedure by which headers of one type are read from a packet and written to a packet.
 #[derive(Debug, Clone)]
 pub struct HeaderPlan {
-    /// The header's bytes without the variable-length field.
+    /// The length of the header in bytes, without the variable-length field.
     pub fixed_bytes: usize,
-    /// The most bytes with the variable-length field; 0 if the program states no limit.
+    /// The maximum length in bytes, with the variable-length field; 0 if the program defines no limit.
     pub max_bytes: usize,
     pub varbit: Option<Slot>,
-    /// All fields except a variable-length one at the end, grouped into words; `None` if the header has to be read and
+    /// All fields except a variable-length field at the end, grouped into words. `None` if the header must be read and
     /// written bit by bit.
     words: Option<Vec<Word>>,
-    /// The fields of `words` whose sign is to be extended.
+    /// The fields of `words` that must be sign-extended.
     signed: Vec<WordField>,
     fields: Vec<FieldRef>,
 }
 
-/// A header instance at run time.
+/// A header of the program at run time.
 #[derive(Debug, Clone)]
 pub struct HeaderAtRun {
     pub base: Slot,
@@ -115,11 +115,11 @@ pub struct HeaderAtRun {
     pub slots: u16,
     pub plan: u16,
     pub union_others: Vec<Slot>,
-    /// See [`Header::raw`].
+    /// The first slot of the header's received words, as in [`Header::raw`].
     pub raw: Option<Slot>,
 }
 
-/// A header stack: the first slots of its headers.
+/// A header stack, with the first slot of each of its headers.
 #[derive(Debug, Clone)]
 pub struct StackAt {
     pub next: Slot,
@@ -128,32 +128,32 @@ pub struct StackAt {
 }
 
 impl StackAt {
-    /// The first slot of the last valid element; `None` if the stack is empty.
+    /// Returns the first slot of the last valid element, or `None` if the stack is empty.
     pub fn last(&self, slots: &Slots) -> Option<Slot> {
         self.element(slots[self.next as usize].wrapping_sub(1))
     }
-    /// The first slot of an element; `None` if there is no element with this index.
+    /// Returns the first slot of the element with this index, or `None` if there is no such element.
     pub fn element(&self, index: u64) -> Option<Slot> {
         self.bases.get(usize::try_from(index).ok()?).copied()
     }
 }
 
-/// A stack of header unions, each with the headers that it consists of.
+/// A stack of header unions. Each union is the list of its headers.
 #[derive(Debug, Clone)]
 pub struct UnionStackAt {
     pub next: Slot,
     pub unions: Vec<Vec<u16>>,
 }
 
-/// The program's header types, headers and stacks.
+/// The header types, headers and stacks of a program at run time.
 pub struct Phv {
     pub plans: Vec<HeaderPlan>,
     pub headers: Vec<HeaderAtRun>,
     pub stacks: Vec<StackAt>,
     pub union_stacks: Vec<UnionStackAt>,
-    /// The values that a new packet's slots start with.
+    /// The initial values of a new packet's slots.
     pub fresh: Vec<u64>,
-    /// First slot and length of each run of slots that belongs to metadata.
+    /// The first slot and the length of each run of slots that belongs to metadata.
     pub metadata: Vec<(Slot, u16)>,
 }
 
@@ -201,7 +201,7 @@ impl Phv {
         }
     }
 
-    /// The number of bytes that the header occupies in a packet.
+    /// Returns the number of bytes that the header occupies in a packet.
     pub fn header_bytes(&self, slots: &Slots, header: usize) -> usize {
         let h = &self.headers[header];
         let plan = &self.plans[h.plan as usize];
@@ -220,18 +220,18 @@ impl Phv {
         }
     }
 
-    /// Sets all fields to zero and empties a variable-length one.
+    /// Sets all fields of a header to zero, and makes a variable-length field empty.
     pub fn zero(&self, slots: &mut Slots, header: usize) {
         let h = &self.headers[header];
         slots[h.base as usize..h.valid as usize].fill(0);
     }
 
-    /// Sets all slots of headers to their start values.
+    /// Sets all slots of headers to their initial values.
     pub fn start(&self, slots: &mut Slots) {
         slots[..self.fresh.len()].copy_from_slice(&self.fresh);
     }
 
-    /// Sets all metadata to zero; it stays valid.
+    /// Sets all metadata fields to zero. The metadata remains valid.
     pub fn reset_metadata(&self, slots: &mut Slots) {
         for &(base, n) in &self.metadata {
             let run = base as usize..base as usize + n as usize;
@@ -239,7 +239,7 @@ impl Phv {
         }
     }
 
-    /// Copies the fields, but not the validity, of a header of the same type.
+    /// Copies the fields from a header of the same type. The validity is not copied.
     pub fn copy(&self, slots: &mut Slots, to: usize, from: usize) {
         let (d, s) = (self.headers[to].base as usize, self.headers[from].base as usize);
         let n = usize::from(self.headers[from].slots) - 1;
@@ -265,7 +265,7 @@ impl HeaderPlan {
         }
     }
 
-    /// Reads the fields from `data`, which contains at least `fixed_bytes` and the variable-length field's bytes.
+    /// Reads the fields from `data`, which must contain `fixed_bytes` bytes and the bytes of the variable-length field.
     #[inline]
     pub fn extract(&self, slots: &mut Slots, base: Slot, data: &[u8], varbit_bits: usize) {
         let Some(words) = &self.words else {
@@ -308,7 +308,7 @@ impl HeaderPlan {
         }
     }
 
-    /// Appends the header's bytes.
+    /// Appends the header's bytes to `out`.
     #[inline]
     pub fn deparse(&self, slots: &Slots, base: Slot, out: &mut Head) {
         let Some(words) = &self.words else {
@@ -336,30 +336,31 @@ impl HeaderPlan {
         out.bits = bytes;
     }
 
-    /// Writes the header bit by bit.
+    /// Writes the header's fields bit by bit.
     pub fn write(&self, slots: &Slots, base: Slot, out: &mut BitWriter) {
         for f in &self.fields {
             out.field(slots, f.offset(base));
         }
     }
 
-    /// All fields except a variable-length one, grouped into words of the packet; `None` if they cannot be grouped.
+    /// Returns all fields except a variable-length field, grouped into words of the packet. Returns `None` if the
+    /// fields cannot be grouped.
     pub fn words(&self) -> Option<&[Word]> {
         self.words.as_deref()
     }
 
-    /// The number of slots of the variable-length field's value.
+    /// Returns the number of slots that the variable-length field's value occupies.
     pub fn varbit_limbs(&self) -> usize {
         self.fields.last().filter(|f| f.varbit).map_or(0, |f| f.limbs())
     }
 
-    /// The most bytes that a header of this type occupies.
+    /// Returns the maximum number of bytes of a header of this type.
     pub fn most_bytes(&self) -> usize {
         self.fixed_bytes + self.fields.iter().filter(|f| f.varbit).map(|f| f.width.div_ceil(8) as usize).sum::<usize>()
     }
 }
 
-/// Groups fields into words that begin and end at byte boundaries; `None` if that is not possible.
+/// Groups fields into words that begin and end at byte boundaries. Returns `None` if the fields cannot be grouped.
 pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     let mut group: Vec<FieldRef> = Vec::new();
@@ -377,7 +378,7 @@ pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
         }
         group.push(f);
         width += f.width;
-        // Take as many fields as fit into 64 bits, so that there are few words.
+        // Add as many fields to the word as fit into 64 bits, so that the number of words is small.
         let mut next_widths = fields[i + 1..].iter().take_while(|f| f.narrow()).scan(width, |w, f| {
             *w += f.width;
             Some(*w)
@@ -399,7 +400,8 @@ pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
     (width == 0).then_some(words)
 }
 
-/// Adds the words of a field wider than 64 bits, most significant word first. Its width is a multiple of 8.
+/// Adds the words of a field wider than 64 bits, most significant word first. The field's width must be a multiple of
+/// 8.
 fn wide_field(f: FieldRef, words: &mut Vec<Word>) {
     for limb in (0..f.limbs()).rev() {
         let bits = (f.width as usize - 64 * limb).min(64);
@@ -409,7 +411,7 @@ fn wide_field(f: FieldRef, words: &mut Vec<Word>) {
     }
 }
 
-/// The low `width` bits of a slot.
+/// Returns the low `width` bits of a slot.
 pub fn low(slots: &Slots, slot: Slot, width: u32) -> u64 {
     slots[usize::from(slot)] & mask64(width)
 }

@@ -1,8 +1,7 @@
-//! A frame's way through parser, ingress, the traffic manager, egress and deparser, in the order of BMv2's
-//! `simple_switch`.
+//! Processes a frame by parser, ingress, traffic manager, egress and deparser, in the order of BMv2's `simple_switch`.
 //!
-//! Each pass runs to its end at once. The engine has no queues: the queueing metadata describes the caller's queues
-//! behind its ports.
+//! Each pass runs to its end without waiting. The engine has no queues: the queueing metadata describes the queues of
+//! the caller's ports.
 
 use crate::bits::to_bytes;
 use crate::code::Code;
@@ -17,7 +16,7 @@ use crate::queue::{Start, Work};
 use crate::sink::{Backlog, Sink};
 use crate::trace::TraceEvent;
 
-/// Values of `standard_metadata.instance_type`, numbered as in BMv2.
+/// Values of `standard_metadata.instance_type`, with the numbers that BMv2 assigns.
 mod instance {
     pub const NORMAL: u64 = 0;
     pub const INGRESS_CLONE: u64 = 1;
@@ -27,10 +26,10 @@ mod instance {
     pub const RESUBMITTED: u64 = 6;
 }
 
-/// The passes of one frame, and the engine's state that they use.
+/// Runs all passes of one frame, and contains references to the engine's state that the passes use.
 pub struct Pass<'a> {
     pub p: &'a Program,
-    /// The machine code of `p`; if `None`, `code` is interpreted.
+    /// The machine code of `p`. If it is `None`, `code` is interpreted.
     pub native: Option<&'a MachineCode>,
     pub code: &'a Code,
     pub s: &'a mut Slots,
@@ -38,14 +37,14 @@ pub struct Pass<'a> {
     pub head: &'a mut Head,
     /// The frame's ingress port.
     pub port: u32,
-    /// The number of passes made beyond the first.
+    /// The number of passes that have been made after the first pass.
     pub budget: u32,
 }
 
 impl Pass<'_> {
-    /// Runs the frame, its clones, and its further passes.
+    /// Processes the frame, its clones, and its further passes.
     pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
-        // One buffer more than passes are allowed, for the pass that is refused.
+        // `max_passes` further passes are allowed, and one more buffer is needed for a pass that is refused.
         self.m.queue.begin((self.m.options.max_passes as usize).saturating_add(1));
         self.ingress(frame, instance::NORMAL, (&[], &[]), out);
         while let Some(work) = self.m.queue.take() {
@@ -62,7 +61,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Runs one further pass.
+    /// Runs one of the passes that follow the frame's first pass.
     #[cold]
     fn further_pass(&mut self, work: &Work, out: &mut impl Sink) {
         match work.start {
@@ -79,7 +78,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Sets the slots to the values that a packet starts with.
+    /// Sets the slots to the initial values of a packet.
     fn fresh(&mut self) {
         match self.native {
             Some(native) => native.fresh(self.p, self.s),
@@ -87,7 +86,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Runs one pass from the parser. `carried` are the fields that survive from the pass before, and their words.
+    /// Runs one pass, beginning with the parser. `carried` contains the fields that keep their values from the previous
+    /// pass, and the words of these fields.
     fn ingress(&mut self, frame: &[u8], kind: u64, carried: (&[FieldRef], &[u64]), out: &mut impl Sink) {
         self.m.packet_length = frame.len() as u64;
         self.m.frame_length = frame.len() as u64;
@@ -115,7 +115,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Runs machine code from parser to deparser as far as it gets; Rust does the rest.
+    /// Runs the fast path of machine code. Rust performs the steps that the fast path did not reach.
     fn fast_path(&mut self, native: &MachineCode, frame: &[u8], out: &mut impl Sink) {
         match native.fast_path(self.p, self.m, self.s, self.head, frame, self.port) {
             Progress::Deparsed { port, parsed } => self.emit(port, &frame[parsed..], None, out),
@@ -138,7 +138,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Runs the parser and verifies the checksums; writes the results to the metadata.
+    /// Runs the parser, verifies the checksums, and writes the results to the metadata.
     fn parse(&mut self, frame: &[u8]) -> Result<(), ()> {
         self.m.position = 0;
         self.m.refuel();
@@ -146,7 +146,8 @@ impl Pass<'_> {
         self.parsed(ran, frame)
     }
 
-    /// Completes the parser's work: writes its error, if any, to the metadata and verifies the checksums.
+    /// Performs the steps after the parser: writes the parser's error, if any, to the metadata and verifies the
+    /// checksums.
     fn parsed(&mut self, ran: Result<(), Stop>, frame: &[u8]) -> Result<(), ()> {
         let error = match ran {
             Ok(()) => self.p.errors.no_error,
@@ -165,7 +166,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Whether any checksum is wrong.
+    /// Returns whether any checksum is wrong.
     fn verify(&mut self, frame: &[u8]) -> bool {
         if let Some(native) = self.native {
             if !native.is_nonempty(Stage::Verify) {
@@ -191,14 +192,14 @@ impl Pass<'_> {
         wrong
     }
 
-    /// Whether a checksum's condition holds.
+    /// Returns whether a checksum's condition is true.
     fn condition(&mut self, checksum: usize) -> bool {
         let (start, slot) = self.code.conditions[checksum];
         let ran = start.is_none_or(|start| self.m.run(self.p, self.code, self.s, start, &[]).is_ok());
         ran && self.s[usize::from(slot)] != 0
     }
 
-    /// Runs the instructions of the parser, ingress or egress.
+    /// Runs the instructions of the parser, of ingress or of egress.
     fn run(&mut self, stage: Stage, data: &[u8]) -> Result<(), Stop> {
         if let Some(native) = self.native {
             return native.run(stage, self.p, self.m, self.s, self.head, data).map(|_| ());
@@ -256,15 +257,16 @@ impl Pass<'_> {
             return;
         }
         st.instance_type.set(self.s, instance::NORMAL);
-        // As on BMv2, a recirculation that ingress requested applies to the packet, not to its copies.
+        // A recirculation that ingress requested applies to the packet, but not to its copies. BMv2 behaves in this way
+        // too.
         if recirculate.is_some() {
             self.m.request(|r| r.recirculate = recirculate);
         }
         self.egress(spec as u32, &frame[self.m.position..], out);
     }
 
-    /// Carries out the requests of ingress, except recirculation. Returns true if the packet is resubmitted, so that
-    /// this pass ends.
+    /// Performs the requests of ingress, except recirculation. Returns true if the packet is resubmitted, which ends
+    /// this pass.
     #[cold]
     fn carry_out(&mut self, requests: Requests, frame: &[u8], out: &mut impl Sink) -> bool {
         if let Some((session, fields)) = requests.clone {
@@ -289,8 +291,8 @@ impl Pass<'_> {
         };
         let (replicas, limit) = (config.replicas.len(), limit(config.packet_length_bytes));
         let fields = &self.p.objects.field_lists[usize::from(fields)];
-        // `values` has three sections: all values of the packet, the words of the field list, and all values of a
-        // clone.
+        // `values` has three sections: all values of the packet, the words of the field list's fields, and all values
+        // of a clone.
         let mut values = std::mem::take(&mut self.m.values);
         let size = self.p.phv.fresh.len();
         values.clear();
@@ -378,7 +380,7 @@ impl Pass<'_> {
         st.egress_spec.set(self.s, u64::from(self.m.options.drop_port) + 1);
         st.packet_length.set(self.s, self.m.packet_length);
         self.m.note_start(|| TraceEvent::Egress { port });
-        // From here on `payload` is all that is left of the frame: nothing more is parsed.
+        // From here on the machine parses no more bytes, and `payload` contains all remaining bytes of the frame.
         self.m.position = 0;
         if self.pipeline(Stage::Egress, payload).is_ok() {
             self.after_egress(port, payload, out);
@@ -406,7 +408,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Queues clones of the packet as it is at the end of egress.
+    /// Queues clones of the packet in the state that it has at the end of egress.
     #[cold]
     fn egress_clones(&mut self, session: u32, fields: u16, payload: &[u8]) {
         let Some(config) = self.m.clones.get(&session) else {
@@ -435,7 +437,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The number of bytes that the valid headers would occupy if they were written now.
+    /// Returns the number of bytes that the valid headers would occupy if they were written now.
     fn head_length(&self) -> usize {
         let phv = &self.p.phv;
         self.p
@@ -459,7 +461,7 @@ impl Pass<'_> {
         self.emit(port, payload, recirculate, out);
     }
 
-    /// Sends the headers and the payload to the sink, or queues them for recirculation.
+    /// Passes the headers and the payload to the sink, or queues them for recirculation.
     fn emit(&mut self, port: u32, payload: &[u8], recirculate: Option<u16>, out: &mut impl Sink) {
         let head_length = self.head.bytes().len().min(self.m.limit);
         let head = &self.head.bytes()[..head_length];
@@ -476,7 +478,7 @@ impl Pass<'_> {
         out.emit(port, head, payload);
     }
 
-    /// Updates checksums, runs the deparser's primitives and writes the valid headers.
+    /// Updates checksums, runs the deparser's primitives and writes the valid headers into the header buffer.
     fn write_head(&mut self, payload: &[u8]) -> Result<(), Stop> {
         let p = self.p;
         for &i in &p.update {
@@ -500,7 +502,7 @@ impl Pass<'_> {
     }
 }
 
-/// Appends the words of the fields to `words`.
+/// Appends the current words of the fields to `words`.
 fn save_fields(s: &Slots, fields: &[FieldRef], words: &mut Vec<u64>) {
     for f in fields {
         let at = usize::from(f.slot);
@@ -508,7 +510,7 @@ fn save_fields(s: &Slots, fields: &[FieldRef], words: &mut Vec<u64>) {
     }
 }
 
-/// Writes the words that [`save_fields`] appended back to the fields.
+/// Writes the words that [`save_fields`] saved back to the fields.
 fn restore_fields(s: &mut Slots, fields: &[FieldRef], words: &[u64]) {
     let mut from = 0;
     for f in fields {
@@ -518,7 +520,8 @@ fn restore_fields(s: &mut Slots, fields: &[FieldRef], words: &[u64]) {
     }
 }
 
-/// The limit in bytes that a clone session's packet length stands for; 0 means none.
+/// Converts the packet length of a clone session to a limit in bytes. A packet length of 0 means that there is no
+/// limit.
 fn limit(bytes: u32) -> usize {
     if bytes == 0 { usize::MAX } else { bytes as usize }
 }

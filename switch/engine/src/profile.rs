@@ -1,4 +1,5 @@
-//! Action profiles at run time: their members and groups, and the actions, members or groups that entries refer to.
+//! Action profiles at run time: their members and groups, and the references from entries to actions, members and
+//! groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,26 +8,27 @@ use crate::handles::{Copies, Handles};
 use crate::program::ActionId;
 use crate::rng::Rng;
 
-/// An action and its parameters, as 64-bit words.
+/// An action with the values of its parameters, as 64-bit words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub action: ActionId,
     pub params: Box<[u64]>,
 }
 
-/// What an entry or a default entry refers to.
+/// The action, member or group to which an entry or a default entry refers.
 #[derive(Debug, Clone)]
 pub enum Bound {
     Call(Call),
-    /// An index in [`ProfileState::members`].
+    /// A member, as an index in [`ProfileState::members`].
     Member(u32),
-    /// An index in [`ProfileState::groups`].
+    /// A group, as an index in [`ProfileState::groups`].
     Group(u32),
     OneShot(Box<OneShot>),
 }
 
 impl Bound {
-    /// How many groups and members this adds to the action profile: only a one-shot group adds any.
+    /// Returns the size that the entry adds to the groups of the action profile. Only a one-shot group adds to this
+    /// size.
     pub fn size(&self) -> ProfileSize {
         match self {
             Bound::OneShot(group) => ProfileSize::of_one_shot(&group.written.members),
@@ -35,17 +37,19 @@ impl Bound {
     }
 }
 
-/// A one-shot group: a group that belongs to a single entry.
+/// A one-shot group, which is a group that belongs to a single entry.
 #[derive(Debug, Clone)]
 pub struct OneShot {
     pub written: OneShotGroup,
     pub calls: Vec<Call>,
-    /// Indices in `calls`, each repeated by its member's weight; members whose watch port is down are left out.
+    /// Indices in `calls`, from which a packet's action is selected. Each index is repeated according to its member's
+    /// weight. Members whose watch port is down are omitted.
     pub wheel: Vec<u32>,
 }
 
 impl OneShot {
-    /// Rebuilds the list of eligible members after a port went up or down.
+    /// Rebuilds `wheel` with the eligible members after a port has changed its state. `down` contains the ports that
+    /// are down.
     pub fn rebuild_wheel(&mut self, down: &BTreeSet<u32>) {
         let members = (0..).zip(&self.written.members).filter(|(_, m)| is_up(m.watch_port, down));
         self.wheel = members.flat_map(|(i, m)| std::iter::repeat_n(i, m.weight as usize)).collect();
@@ -56,7 +60,7 @@ impl OneShot {
 pub struct MemberState {
     pub id: u32,
     pub call: Call,
-    /// How many groups and entries refer to the member.
+    /// The number of groups and entries that refer to the member.
     pub users: u32,
     pub copies: Copies,
 }
@@ -64,14 +68,14 @@ pub struct MemberState {
 #[derive(Debug, Clone)]
 pub struct GroupState {
     pub written: Group,
-    /// Indices of members, each repeated by its weight, ordered by handle; members whose watch port is down are left
-    /// out.
+    /// Indices of members, ordered by handle. Each index is repeated according to the member's weight. Members whose
+    /// watch port is down are omitted.
     pub wheel: Vec<u32>,
-    /// How many entries refer to the group.
+    /// The number of entries that refer to the group.
     pub users: u32,
 }
 
-/// The members and groups of one profile. Places freed by deletions are reused.
+/// The members and groups of one action profile. Indices of deleted members and groups are reused.
 #[derive(Default)]
 pub struct ProfileState {
     pub members: Vec<Option<MemberState>>,
@@ -81,12 +85,12 @@ pub struct ProfileState {
     pub free_groups: Vec<u32>,
     pub group_at: BTreeMap<u32, u32>,
     pub handles: Handles,
-    /// How many groups and members there are, one-shot groups included.
+    /// The size of all groups, including one-shot groups.
     pub size: ProfileSize,
     pub limit: Option<ProfileLimit>,
 }
 
-/// Puts a value into a free place of the list, or appends it; returns its index.
+/// Stores a value at a free index of the list, or appends it. Returns the index.
 pub fn place<T>(list: &mut Vec<Option<T>>, free: &mut Vec<u32>, value: T) -> u32 {
     match free.pop() {
         Some(at) => {
@@ -108,7 +112,8 @@ impl ProfileState {
         self.groups.get(at as usize)?.as_ref()
     }
 
-    /// The eligible members of a group, as indices of members, each repeated by its weight, ordered by handle.
+    /// Returns the indices of a group's eligible members, ordered by handle. Each index is repeated according to the
+    /// member's weight.
     pub fn wheel(&self, group: &Group, down: &BTreeSet<u32>) -> Vec<u32> {
         let mut order = Vec::new();
         for m in group.members.iter().filter(|m| is_up(m.watch_port, down)) {
@@ -121,7 +126,7 @@ impl ProfileState {
         order.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Rebuilds the lists of eligible members of the groups that `which` selects.
+    /// Rebuilds the lists of eligible members of all groups for which `which` returns true.
     pub fn rebuild_wheels(&mut self, down: &BTreeSet<u32>, which: impl Fn(&Group) -> bool) {
         for at in 0..self.groups.len() {
             let wheel = self.groups[at].as_ref().filter(|g| which(&g.written)).map(|g| self.wheel(&g.written, down));
@@ -131,11 +136,11 @@ impl ProfileState {
         }
     }
 
-    /// The action that runs for an entry. `hash` or `rng` is used only if there is a choice between members; an empty
-    /// group gives `None`.
+    /// Returns the action that an entry runs, or `None` if its group is empty. `hash` or `rng` is used only for a
+    /// choice between several members.
     #[inline]
     pub fn resolve<'a>(&'a self, bound: &'a Bound, rng: &mut Rng, hash: impl FnOnce() -> u64) -> Option<&'a Call> {
-        // BMv2 uses 32 bits of the hash.
+        // BMv2 uses only 32 bits of the hash.
         let pick = |wheel: &[u32], hash: u64| match wheel.len() {
             0 => None,
             n => Some(wheel[hash as u32 as usize % n]),
@@ -158,7 +163,7 @@ impl ProfileState {
     }
 }
 
-/// Whether the port that a member watches is up; true for a member that watches none.
+/// Returns whether the port that a member watches is up. The result is true for a member without a watch port.
 fn is_up(watch_port: Option<u32>, down: &BTreeSet<u32>) -> bool {
     watch_port.is_none_or(|port| !down.contains(&port))
 }

@@ -1,50 +1,50 @@
-//! The queue of a packet's further passes through the pipeline. Its buffers are reused by the next packet.
+//! A queue for the further passes of a packet through the pipeline. The next packet reuses the queue's buffers.
 
-/// Where in the pipeline a pass begins.
+/// The stage of the pipeline with which a pass begins.
 #[derive(Clone, Copy)]
 pub enum Start {
-    /// A pass that begins with the parser. `kind` is the packet's `instance_type`; `fields` is the field list whose
-    /// values survive from the pass before.
+    /// A pass that begins with the parser. `kind` is the packet's `instance_type`. `fields` is the field list whose
+    /// fields keep their values from the previous pass.
     Ingress { kind: u64, fields: u16 },
-    /// A pass of an egress clone, which begins with egress.
+    /// A pass of an egress clone, which begins with egress. The lengths are in bytes.
     Egress { port: u32, length: u64, frame_length: u64 },
 }
 
 /// A pass that waits in the queue.
 pub struct Work {
     pub start: Start,
-    /// The values of the field list, field after field, as 64-bit words; for an egress clone, the values of all fields.
+    /// The values of the field list's fields, in order, as 64-bit words. For an egress clone, the values of all fields.
     pub words: Vec<u64>,
-    /// The whole frame; for an egress clone, the bytes after the headers.
+    /// The complete frame. For an egress clone, the bytes after the headers.
     pub bytes: Vec<u8>,
 }
 
 const EMPTY: Work = Work { start: Start::Ingress { kind: 0, fields: 0 }, words: Vec::new(), bytes: Vec::new() };
 
-/// The further passes of one packet, in order. The n-th pass of every packet uses the same buffers, which therefore
-/// need not grow once packets of that kind have passed.
+/// The further passes of one packet, in order. The n-th pass of a packet reuses the buffers of the n-th pass of earlier
+/// packets. Therefore buffers do not grow any more once similar packets have been processed.
 #[derive(Default)]
 pub struct Queue {
     passes: Vec<Work>,
-    /// The number of passes taken.
+    /// The number of passes that were taken from the queue.
     taken: usize,
-    /// The number of passes added. Elements behind it are buffers of earlier packets.
+    /// The number of passes that were added to the queue. Further elements of `passes` are buffers of earlier packets.
     added: usize,
 }
 
 impl Queue {
-    /// Empties the queue for another packet, and frees the buffers of all passes beyond the first `most`.
+    /// Empties the queue for another packet, and frees the buffers of all passes after the first `most` passes.
     pub fn begin(&mut self, most: usize) {
         (self.taken, self.added) = (0, 0);
         self.passes.truncate(most);
     }
 
-    /// The number of passes that wait.
+    /// Returns the number of passes in the queue.
     pub fn len(&self) -> usize {
         self.added - self.taken
     }
 
-    /// Appends a pass and returns it; the caller fills in its words and bytes.
+    /// Appends a pass and returns it. The caller must fill in the pass's words and bytes.
     pub fn add(&mut self, start: Start) -> &mut Work {
         if self.added == self.passes.len() {
             self.passes.push(EMPTY);
@@ -57,7 +57,7 @@ impl Queue {
         work
     }
 
-    /// Takes the next pass, which the caller gives back when it is done.
+    /// Takes the next pass from the queue. After the pass, the caller must return its buffers by [`Queue::give_back`].
     pub fn take(&mut self) -> Option<Work> {
         if self.taken == self.added {
             return None;
@@ -66,7 +66,7 @@ impl Queue {
         Some(std::mem::replace(&mut self.passes[self.taken - 1], EMPTY))
     }
 
-    /// Returns the buffers of the pass taken last.
+    /// Returns the buffers of the last taken pass to the queue.
     pub fn give_back(&mut self, work: Work) {
         self.passes[self.taken - 1] = work;
     }

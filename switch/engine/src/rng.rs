@@ -1,6 +1,7 @@
-//! The generator behind `random()`. We wrote our own, because a seed must give the same packets in every later version.
+//! The random number generator of `random()`. It is not taken from a library, because a seed must produce the same
+//! packets in every later version.
 
-/// The generator SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// A SplitMix64 generator (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Clone)]
 pub struct Rng(u64);
 
@@ -16,13 +17,13 @@ impl Rng {
         z ^ z >> 31
     }
 
-    /// A number uniform over `low..=high`, where `low <= high`.
+    /// Returns a random number that is uniformly distributed over `low..=high`. `low` must not be larger than `high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high - low;
         if span == u64::MAX {
             return self.next();
         }
-        // Reject the incomplete last interval, so that no value is more likely than another.
+        // Reject values in the incomplete last interval, so that all results are equally likely.
         let n = span + 1;
         let limit = u64::MAX - (u64::MAX % n + 1) % n;
         loop {

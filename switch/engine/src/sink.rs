@@ -1,21 +1,21 @@
-//! The interface to the caller's ports, by which frames leave.
+//! The interface through which the engine passes frames to the caller's ports.
 
-/// The frames that wait to leave by a port.
+/// The frames that wait to be sent by a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// The number of frames, which `enq_qdepth` and `deq_qdepth` report.
+    /// The number of waiting frames, which `enq_qdepth` and `deq_qdepth` report.
     pub packets: u32,
-    /// The estimated wait, in microseconds, of a frame sent now; `deq_timedelta` reports it.
+    /// The estimated waiting time, in microseconds, of a frame that is sent now. `deq_timedelta` reports this time.
     pub wait_us: u32,
 }
 
-/// Receives the frames that leave the engine.
+/// Receives the frames that the engine sends.
 pub trait Sink {
-    /// Sends a frame by `port`. The frame is `head` followed by `payload`; both are valid only during the call.
+    /// Sends a frame by `port`. The frame is `head` followed by `payload`. Both slices are valid only during the call.
     fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]);
 
-    /// The frames that wait to leave by `port`; none if the sink has no queue. The engine calls this when a packet's
-    /// egress begins, if the program reads a queue's depth or delay.
+    /// Returns the frames that wait to be sent by `port`, or an empty backlog if the sink has no queue. If the program
+    /// reads a queue's depth or delay, the engine calls this method when a packet's egress begins.
     fn backlog(&mut self, port: u32) -> Backlog {
         let _ = port;
         Backlog::default()

@@ -1,18 +1,18 @@
-//! The state that packets share, except tables and profiles: arrays of registers, counters and meters.
+//! The state that all packets share, except tables and profiles: arrays of registers, counters and meters.
 
 use crate::control::CounterData;
 use crate::layout::limbs;
 use crate::meter::Meter;
 use crate::program::RegisterInfo;
 
-/// A register array's values, each in the smallest integer that fits its width. Packets access the cells at random, so
-/// a small array stays in the cache.
+/// The values of a register array. Each value is stored in the smallest integer type that has at least its width.
+/// Packets access cells in random order, so an array that fits into the processor's cache is faster.
 enum Cells {
     Bytes(Box<[u8]>),
     Halves(Box<[u16]>),
     Words(Box<[u32]>),
     Longs(Box<[u64]>),
-    /// Cells wider than 64 bits, each of several words.
+    /// Cells wider than 64 bits. Each cell consists of several words.
     Rows(Box<[u64]>),
 }
 
@@ -24,7 +24,7 @@ pub struct Register {
     cells: Cells,
 }
 
-/// The base-2 logarithm of the number of bytes that a cell of up to 64 bits takes.
+/// Returns the base-2 logarithm of the number of bytes that a cell of up to 64 bits occupies.
 pub fn cell_shift(width: u32) -> u32 {
     match width {
         0..=8 => 0,
@@ -34,7 +34,7 @@ pub fn cell_shift(width: u32) -> u32 {
     }
 }
 
-/// The number of bytes that a cell takes.
+/// Returns the number of bytes that a cell occupies.
 pub fn cell_bytes(width: u32) -> usize {
     if width <= 64 { 1 << cell_shift(width) } else { 8 * limbs(width) }
 }
@@ -52,7 +52,7 @@ impl Register {
         Register { width: info.width, limbs, size: info.size, cells }
     }
 
-    /// The value of a cell of up to 64 bits; `None` if the index is outside of the array.
+    /// Returns the value of a cell of up to 64 bits, or `None` if the index is outside of the array.
     pub fn get(&self, index: u64) -> Option<u64> {
         let i = usize::try_from(index).ok()?;
         match &self.cells {
@@ -64,7 +64,7 @@ impl Register {
         }
     }
 
-    /// Sets a cell of up to 64 bits; does nothing if the index is outside of the array.
+    /// Sets the value of a cell of up to 64 bits. Has no effect if the index is outside of the array.
     pub fn put(&mut self, index: u64, v: u64) {
         fn set<T>(cells: &mut [T], i: usize, v: T) {
             if let Some(cell) = cells.get_mut(i) {
@@ -81,7 +81,7 @@ impl Register {
         }
     }
 
-    /// The words of a cell wider than 64 bits; `None` if the index is outside of the array.
+    /// Returns the words of a cell wider than 64 bits, or `None` if the index is outside of the array.
     pub fn row(&self, index: u64) -> Option<&[u64]> {
         let Cells::Rows(rows) = &self.cells else { return None };
         let at = usize::try_from(index).ok().filter(|_| index < self.size)? * self.limbs;
@@ -94,7 +94,7 @@ impl Register {
         rows.get_mut(at..at + self.limbs)
     }
 
-    /// Sets a cell of any width; returns false if the index is outside of the array.
+    /// Sets the value of a cell of any width. Returns false if the index is outside of the array.
     pub fn write(&mut self, index: u64, value: &[u64]) -> bool {
         if index >= self.size {
             return false;
@@ -110,7 +110,7 @@ impl Register {
         true
     }
 
-    /// The address of the first cell.
+    /// Returns the address of the first cell.
     fn address(&mut self) -> usize {
         match &mut self.cells {
             Cells::Bytes(c) => c.as_mut_ptr().expose_provenance(),
@@ -129,7 +129,7 @@ pub struct State {
 }
 
 impl State {
-    /// The addresses of the first cells of all register arrays, then of all counter arrays.
+    /// Returns the addresses of the first cells of all register arrays, followed by those of all counter arrays.
     pub fn addresses(&mut self) -> Vec<usize> {
         let registers = self.registers.iter_mut().map(Register::address);
         let counters = self.counters.iter_mut().map(|c| c.as_mut_ptr().expose_provenance());
@@ -138,14 +138,14 @@ impl State {
 }
 
 impl CounterData {
-    /// Counts one packet of `bytes` bytes.
+    /// Adds one packet of `bytes` bytes to the counter.
     #[inline]
     pub fn count(&mut self, bytes: u64) {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
 
-    /// Adds the counts of another counter.
+    /// Adds the packets and bytes of another counter.
     pub(crate) fn add(&mut self, other: CounterData) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);

@@ -1,6 +1,6 @@
-//! The trace of a packet: its events on the way through the pipeline.
+//! The trace of a packet, which contains the events of its processing in the pipeline.
 
-/// One event. The events of a trace are in the order of execution.
+/// An event in the trace of a packet. The events of a trace are in the order of execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceEvent {
@@ -8,26 +8,27 @@ pub enum TraceEvent {
     Ingress {
         /// The packet's ingress port.
         port: u32,
-        /// `standard_metadata.instance_type`: 0 normal, 1 ingress clone, 2 egress clone, 3 coalesced, 4 recirculated, 5 replicated, 6 resubmitted.
+        /// `standard_metadata.instance_type`: 0 normal, 1 ingress clone, 2 egress clone, 3 coalesced, 4 recirculated, 5
+        /// replicated, 6 resubmitted.
         instance_type: u32,
         /// Length in bytes.
         length: usize,
     },
-    /// A parser state was entered.
+    /// The parser entered the state with this name.
     ParserState(String),
-    /// A header was extracted.
+    /// The parser extracted the header with this name.
     Extract(String),
     /// The parser stopped with this error.
     ParserError(String),
-    /// A checksum that the parser verifies did not match.
+    /// The checksum with this name, which the parser verifies, did not match.
     ChecksumError(String),
-    /// A table was looked up.
+    /// A key was looked up in a table.
     Table {
         /// The table's name.
         table: String,
         /// The key's fields, each as name and hexadecimal value.
         key: Vec<(String, String)>,
-        /// The matching entry; `None` if none matches and the default action runs.
+        /// The matching entry; `None` if no entry matches and the default action runs.
         entry: Option<String>,
     },
     /// An action runs.
@@ -39,7 +40,7 @@ pub enum TraceEvent {
     },
     /// A condition was evaluated.
     Condition {
-        /// Source text where the JSON has it, otherwise the name of the control flow node.
+        /// The P4 source text if the JSON contains it, otherwise the name of the control flow node.
         condition: String,
         /// The condition's value.
         value: bool,
@@ -53,11 +54,11 @@ pub enum TraceEvent {
     },
     /// A frame is passed to the sink.
     Emit {
-        /// The port that the frame leaves by.
+        /// The port by which the frame is sent.
         port: u32,
         /// Length in bytes.
         length: usize,
     },
-    /// The packet, a copy of it or a message about it to the control plane is lost; the text states why.
+    /// The packet, a copy of the packet, or a digest message is lost. The text states the reason.
     Drop(String),
 }

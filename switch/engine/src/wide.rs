@@ -1,10 +1,10 @@
-//! Compiled arithmetic on integers wider than 64 bits: for the few expressions on wide fields, and for exact results of
-//! narrow ones.
+//! Compiled arithmetic on integers wider than 64 bits. It is used for expressions on wide fields, and for narrow
+//! expressions whose exact intermediate values exceed 64 bits.
 //!
-//! An expression becomes a sequence of steps without branches: a choice computes both of its arms, which is correct
-//! because no step can fail or has side effects. Each step writes a row of scratch words whose length is fixed when the
-//! program is loaded ([`compile`]), so a packet needs no allocation. A row is an integer in two's complement, least
-//! significant word first.
+//! An expression becomes a sequence of steps without branches. A choice computes both of its alternatives, which is
+//! correct because no step can fail or has side effects. Each step writes a row of scratch words whose length is fixed
+//! when the program is loaded ([`compile`]), so a packet needs no allocation. A row is an integer in two's complement,
+//! least significant word first.
 
 mod compile;
 mod divide;
@@ -20,10 +20,10 @@ use self::words::Words;
 use crate::expr::{BinOp, CmpOp};
 use crate::layout::{FieldRef, Slots, mask64, sign_extend};
 
-/// The largest distance of a shift, in bits. Every value that can be assigned is narrower.
+/// The maximum distance of a shift in bits. All values that can be assigned to a field have fewer bits.
 const MAX_SHIFT: u32 = 1 << 17;
 
-/// A step of the computation. `d` is the destination, which overlaps no operand; `a` and `b` are the operands.
+/// A step of the computation. `d` is the destination, which does not overlap any operand; `a` and `b` are the operands.
 #[derive(Debug, Clone)]
 enum Step {
     Constant {
@@ -34,14 +34,14 @@ enum Step {
         d: Row,
         f: FieldRef,
     },
-    /// Arithmetic except division.
+    /// Any arithmetic operation except division.
     Bin {
         op: BinOp,
         d: Row,
         a: Row,
         b: Row,
     },
-    /// A division. `work` is a row of one word more than both operands together.
+    /// A division. `work` is a scratch row with one word more than both operands together.
     Divide {
         which_result: DivisionResult,
         d: Row,
@@ -53,7 +53,7 @@ enum Step {
         d: Row,
         a: Row,
     },
-    /// The value as a signed number in two's complement of `width` bits.
+    /// The value, read as a signed number in two's complement of `width` bits.
     Wrap {
         d: Row,
         a: Row,
@@ -71,7 +71,7 @@ enum Step {
         a: Row,
         b: Row,
     },
-    /// `a` if `c` is not zero, else `b`.
+    /// A choice: the result is `a` if `c` is not zero, and `b` otherwise.
     Select {
         d: Row,
         c: Row,
@@ -80,14 +80,14 @@ enum Step {
     },
 }
 
-/// Which result of a division is computed.
+/// Selects which result of a division is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DivisionResult {
     Quotient,
     Remainder,
 }
 
-/// A compiled assignment.
+/// A compiled assignment: the steps that compute a value, and the field that receives the value.
 #[derive(Debug, Clone)]
 pub struct Wide {
     steps: Vec<Step>,
@@ -98,7 +98,7 @@ pub struct Wide {
 }
 
 impl Wide {
-    /// Carries out the assignment. `scratch` has at least [`Wide::scratch`] words, whose contents do not matter.
+    /// Executes the assignment. `scratch` must have at least [`Wide::scratch`] words, whose contents are ignored.
     pub fn run(&self, s: &mut Slots, scratch: &mut [u64]) {
         let mut w = Words(scratch);
         for step in &self.steps {
@@ -148,7 +148,7 @@ impl Wide {
         store(s, self.d, &w, self.result);
     }
 
-    /// The fields that the assignment reads, followed by the one that it writes.
+    /// Returns the fields that the assignment reads, followed by the field that it writes.
     pub fn fields(&self) -> impl Iterator<Item = &FieldRef> {
         let read = self.steps.iter().filter_map(|step| match step {
             Step::Field { f, .. } => Some(f),
@@ -158,7 +158,7 @@ impl Wide {
     }
 }
 
-/// Writes a number to a field, cut to the field's width.
+/// Writes a number to a field. The number is cut to the field's width.
 fn store(s: &mut Slots, f: FieldRef, w: &Words, value: Row) {
     let first = usize::from(f.data());
     let last = first + f.limbs() - 1;

@@ -1,4 +1,4 @@
-//! Frames of numbered connections, made from one frame, with correct checksums.
+//! Builds the frames of numbered connections from one template frame, with correct checksums.
 
 use std::error::Error;
 
@@ -10,22 +10,22 @@ pub const ACK: u8 = 0x10;
 const IP_CHECKSUM: usize = 24;
 const SOURCE: usize = 26;
 const SOURCE_PORT: usize = 34;
-/// The offset of the sequence number and the acknowledgement number, which follows it.
+/// The offset of the TCP sequence number. The acknowledgement number follows the sequence number directly.
 const NUMBERS: usize = 38;
 const FLAGS: usize = 47;
 const TCP_CHECKSUM: usize = 50;
 
-/// The addressing of connections: they come from addresses in 10.128.0.0/9, `PORTS` of them from each address, with
-/// ports from `FIRST_PORT` on.
+/// Connections are numbered. `PORTS` connections share a source address, from `FIRST_ADDRESS` on (in 10.128.0.0/9), and
+/// their source ports start at `FIRST_PORT`.
 const PORTS: u32 = 50_000;
 const FIRST_PORT: u32 = 10_000;
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 128, 0, 1]);
 
-/// A frame with the connection's addresses, numbers and checksums still to be filled in.
+/// A frame whose source address, source port, TCP numbers and checksums [`Template::fill`] sets for each connection.
 #[derive(Clone)]
 pub struct Template {
     frame: Vec<u8>,
-    /// The checksums' sums over the bytes that do not change.
+    /// The checksum sums of the IPv4 header and of the TCP segment, over the bytes that are equal for all connections.
     ip_sum: u32,
     tcp_sum: u32,
 }
@@ -45,7 +45,8 @@ impl Template {
         Ok(Self { frame, ip_sum, tcp_sum })
     }
 
-    /// The frame of a connection. The eight bytes of `numbers` are its sequence and acknowledgement number.
+    /// Returns the frame of a connection. The eight bytes of `numbers` become the TCP sequence number and
+    /// acknowledgement number.
     pub fn fill(&mut self, connection: u32, numbers: u64) -> &[u8] {
         let address = (FIRST_ADDRESS + connection / PORTS).to_be_bytes();
         let port = (FIRST_PORT + connection % PORTS) as u16;
@@ -61,7 +62,7 @@ impl Template {
     }
 }
 
-/// The TCP flags of a frame with these headers; `None` for any other frame.
+/// Returns the TCP flags if the frame has exactly the headers of [`HEADERS`]; returns `None` for any other frame.
 pub fn flags(frame: &[u8]) -> Option<u8> {
     (frame.len() >= HEADERS && frame[12..15] == [0x08, 0x00, 0x45] && frame[23] == 6).then(|| frame[FLAGS])
 }
@@ -73,7 +74,8 @@ pub fn numbers(frame: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Writes the answer to a frame: back to the frame's source, with these flags, acknowledging one byte.
+/// Writes the server's answer to a client's frame: addresses and ports are swapped, the TCP flags are set to `flags`,
+/// and one byte is acknowledged.
 pub fn answer(frame: &[u8], flags: u8, answer: &mut [u8; HEADERS]) {
     answer.copy_from_slice(&frame[..HEADERS]);
     for (to, from, length) in [(0, 6, 6), (6, 0, 6), (26, 30, 4), (30, 26, 4), (34, 36, 2), (36, 34, 2)] {

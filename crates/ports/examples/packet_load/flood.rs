@@ -1,4 +1,4 @@
-//! Sends frames at a steady rate; the receiver counts them.
+//! Sends frames at a steady rate. The receiver of the frames counts them.
 
 use std::error::Error;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub fn run(
         let count = match (rate == 0.0, over) {
             (true, true) => 0,
             (true, false) => BATCH,
-            // Frames that are due are sent in whole batches, except the last ones.
+            // Frames that are due are sent in batches of `BATCH` frames, except the last frames of the run.
             (false, _) => due - pushed,
         };
         if count == 0 && over {

@@ -1,4 +1,4 @@
-//! Opens connections by SYN, SYN-ACK and ACK; this program plays both client and server.
+//! Opens connections by SYN, SYN-ACK and ACK. The program acts both as the client and as the server.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use sluice_ports::{Interface, RxBatch, TxBatch};
 
 use crate::connections::{ACK, HEADERS, SYN, Template, answer, flags};
 
-/// If no connection was opened for this time, the frames of the window are lost, and other connections are started.
+/// If no connection was opened for this time, the window's frames count as lost, and new connections are started.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 pub fn run(
@@ -29,7 +29,7 @@ pub fn run(
             pending = 0;
             last_progress = Instant::now();
         }
-        // Each SYN-ACK received is acknowledged, and another SYN follows it.
+        // The client acknowledges each SYN-ACK and starts the next connection with another SYN.
         if client.may_have_frames() {
             client.receive(&mut rx);
             for frame in rx.frames().filter(|frame| flags(frame) == Some(SYN | ACK)) {

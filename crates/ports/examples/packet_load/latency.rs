@@ -1,4 +1,4 @@
-//! Sends frames one at a time, each with the time of its sending in it.
+//! Sends frames one at a time. Each frame contains its send time, so that the receiver can compute the latency.
 
 use std::error::Error;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use sluice_ports::{Interface, RxBatch, TxBatch};
 
 use crate::connections::{Template, flags, numbers};
 
-/// The time, after the end of sending, in which the last frames may arrive.
+/// After the last frame is sent, the program receives for this time, so that delayed frames are counted too.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded to whole frames")]
@@ -43,8 +43,8 @@ pub fn run(
         }
         into.receive(&mut rx);
         for (frame, time) in rx.frames().zip(rx.times_ns()) {
-            // The kernel stamps frames when they arrive here. Other frames on this link contain no time of this
-            // program.
+            // The kernel timestamps frames when they arrive at this interface. Frames of other programs on the link
+            // contain no send time.
             let sent = if flags(frame).is_some() { numbers(frame) } else { 0 };
             if (earliest..=time).contains(&sent) {
                 latencies.push(time - sent);

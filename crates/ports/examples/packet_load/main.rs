@@ -1,18 +1,20 @@
-//! The packet generator of `make bench`. It sends frames of many TCP connections, made from one frame.
+//! The packet generator of `make bench`. It sends frames of many TCP connections, which it builds from one frame.
 //!
-//! `packet_load flood OUT FRAME FIRST COUNT RATE SECONDS`: sends frames of connections FIRST, FIRST + 1, ... (COUNT of
-//! them, repeatedly) at RATE a second, or as many as the interface accepts if RATE is 0. Prints the number of frames
-//! sent and the seconds it took.
+//! `packet_load flood OUT FRAME FIRST COUNT RATE SECONDS`: sends frames of the connections FIRST to FIRST + COUNT - 1,
+//! repeatedly, at RATE frames/s, or as many as the interface accepts if RATE is 0. Prints the number of frames sent and
+//! the seconds that sending took.
 //!
-//! `packet_load latency OUT IN FRAME FIRST COUNT RATE SECONDS`: does the same, one frame at a time, each with the time
-//! of its sending in it. Prints the number of frames sent, the number received at IN, and the latter's latencies in
-//! microseconds: p50, p99, maximum.
+//! `packet_load latency OUT IN FRAME FIRST COUNT RATE SECONDS`: sends the frames of `flood`, one frame at a time, each
+//! with its send time. Prints the number of frames sent, the number of frames received at IN, and the latencies of the
+//! received frames in microseconds: p50, p99, maximum.
 //!
-//! `packet_load handshakes CLIENT SERVER FRAME FIRST WINDOW SECONDS`: opens connections, WINDOW at a time, and answers
-//! as their server. Prints the number of connections opened, the number given up, and the seconds it took.
+//! `packet_load handshakes CLIENT SERVER FRAME FIRST WINDOW SECONDS`: opens connections from interface CLIENT, WINDOW
+//! at a time, and answers them as the server at interface SERVER. Prints the number of connections opened, the number
+//! of connections given up, and the duration of the run in seconds.
 //!
-//! FRAME is a file with an untagged Ethernet frame of IPv4 and TCP without options. Its source address and port are
-//! replaced by those of the connection. The program waits actively, so it occupies a core while it runs.
+//! FRAME is a file with an untagged Ethernet frame of IPv4 and TCP without options. The program replaces the frame's
+//! source address and port by the connection's address and port. It polls without sleeping, so it occupies a core while
+//! it runs.
 
 mod connections;
 mod flood;

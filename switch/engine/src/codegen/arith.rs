@@ -1,4 +1,4 @@
-//! Compiles values and conditions.
+//! Compiles arithmetic expressions and conditions to instructions.
 
 use num_bigint::{BigInt, Sign};
 
@@ -8,7 +8,7 @@ use crate::expr::{BinOp, CmpOp, Expr, HeaderRef};
 use crate::layout::{FieldRef, Slot};
 
 const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
-/// Bounds with a larger absolute value count as unknown.
+/// Bounds whose absolute value is larger are treated as unknown bounds.
 const LARGE: i128 = 1 << 120;
 
 pub fn bounded(low: Option<i128>, high: Option<i128>) -> Bounds {
@@ -22,7 +22,7 @@ fn constant_bounds(n: &BigInt) -> Bounds {
     i128::try_from(n).ok().and_then(|n| bounded(Some(n), Some(n)))
 }
 
-/// The smallest 2^k - 1 that is at least `h`.
+/// Returns the smallest number of the form 2^k - 1 that is at least `h`.
 fn ones_above(h: i128) -> i128 {
     if h <= 0 { 0 } else { (1i128 << (128 - h.leading_zeros()).min(126)) - 1 }
 }
@@ -38,12 +38,12 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// The destination, or a temporary if there is none.
+    /// Returns the destination `d`, or a new temporary if `d` is `None`.
     pub fn or_temp(&mut self, d: Option<Slot>) -> Result<Slot> {
         d.map_or_else(|| self.temp(), Ok)
     }
 
-    /// Computes `e` modulo 2^64, into `d` if given. `d` is written last, after all operands are read.
+    /// Computes `e` modulo 2^64, into `d` if `d` is given. `d` is written last, after all operands are read.
     pub fn value(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let again =
             matches!(e, Expr::Bin(..) | Expr::BitNot(_) | Expr::Wrap(..) | Expr::SatSigned(..) | Expr::SatUnsigned(..));
@@ -70,7 +70,7 @@ impl Gen<'_, '_> {
                 let slot = self.constant(u64::from(*b))?;
                 self.leaf(slot, Some((i128::from(*b), i128::from(*b))), d)
             }
-            // The first word of a wide field is its value modulo 2^64.
+            // The first word of a wide field is equal to the field's value modulo 2^64.
             Expr::Field(f) => self.leaf(f.data(), Self::field_bounds(*f), d),
             Expr::StackLast(stack, f) => self.element(*stack, Element::Last, *f, d),
             Expr::StackIndexed(stack, index, f) => {
@@ -120,12 +120,12 @@ impl Gen<'_, '_> {
         self.leaf(row.data(), bounds, d)
     }
 
-    /// Computes a binary operation. With `width`, the result is cut to that many bits.
+    /// Computes a binary operation. If `width` is given, the result is cut to this number of bits.
     fn binary(&mut self, e: &Expr, op: BinOp, a: &Expr, b: &Expr, d: Option<Slot>, width: Option<u32>) -> Result<Val> {
         let m = width.map_or(0, |w| (64 - w) as u8);
         let cut = |bounds: Bounds| width.map_or(bounds, |w| Some((0, (1i128 << w) - 1)));
         match op {
-            // p4c cuts every result to its width by a mask of ones: one instruction computes and cuts.
+            // p4c cuts every result to its width by an AND with a mask of ones. One instruction can compute and cut.
             BinOp::And => {
                 return match under_ones(e) {
                     Some((inner, ones)) => self.masked(inner, ones, d),
@@ -197,7 +197,7 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds })
     }
 
-    /// Computes the low `width` (1 to 64) bits of an expression.
+    /// Computes an expression and cuts the value to its low `width` (1 to 64) bits.
     pub fn masked(&mut self, e: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
         if let Some((inner, ones)) = under_ones(e) {
             return self.masked(inner, width.min(ones), d);
@@ -240,7 +240,7 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds: Some((0, (1i128 << width) - 1)) })
     }
 
-    /// Computes `width` bits of an unsigned field from bit `k` on.
+    /// Computes the `width` bits of an unsigned field that start at bit `k`.
     pub fn slice(&mut self, f: FieldRef, k: u32, width: u32, d: Option<Slot>) -> Result<Val> {
         let m = (64 - width) as u8;
         let bounds = Some((0, (1i128 << width) - 1));
@@ -284,7 +284,7 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds })
     }
 
-    /// Computes a condition, as 0 or 1.
+    /// Computes a condition; the result is 0 or 1.
     pub fn boolean(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let bounds = Some((0, 1));
         let slot = match e {
@@ -389,8 +389,8 @@ impl Gen<'_, '_> {
         Ok(d)
     }
 
-    /// The rows of two wide fields, or of a wide field and a constant, if they have the same length: both slots and the
-    /// length.
+    /// Compares the layout of two wide fields, or of a wide field and a constant. If both occupy equally many slots,
+    /// returns the first slot of each and the number of slots. Otherwise returns `None`.
     fn rows(&mut self, a: &Expr, b: &Expr) -> Result<Option<(Slot, Slot, u16)>> {
         let wide = |f: &FieldRef| !f.narrow() && !f.varbit;
         Ok(match (a, b) {
@@ -414,7 +414,7 @@ impl Gen<'_, '_> {
     }
 }
 
-/// For `x & (2^n - 1)` with n up to 64: x and n.
+/// If `e` is `x & (2^n - 1)` with n up to 64, returns x and n.
 fn under_ones(e: &Expr) -> Option<(&Expr, u32)> {
     let ones = |e: &Expr| match e {
         Expr::Const(n) => u64::try_from(n).ok().filter(|n| *n > 0 && n & n.wrapping_add(1) == 0).map(u64::count_ones),

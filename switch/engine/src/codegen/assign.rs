@@ -1,4 +1,4 @@
-//! Compiles assignments.
+//! Compiles assignments to fields and to fields of stack elements.
 
 use super::shift::moved_left;
 use super::{Gen, Result};
@@ -7,7 +7,7 @@ use crate::expr::{Expr, Place};
 use crate::layout::FieldRef;
 
 impl Gen<'_, '_> {
-    /// Compiles `place = expr`, cut to the place's width.
+    /// Compiles `place = expr`. The value is cut to the width of `place`.
     pub fn assign(&mut self, place: &Place, expr: &Expr) -> Result<()> {
         match place {
             Place::Field(f) => self.assign_field(*f, expr),
@@ -26,7 +26,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Compiles `f = expr`, cut to the field's width.
+    /// Compiles `f = expr`. The value is cut to the width of the field `f`.
     pub fn assign_field(&mut self, f: FieldRef, expr: &Expr) -> Result<()> {
         if f.varbit {
             return match expr {
@@ -64,7 +64,7 @@ impl Gen<'_, '_> {
                 self.emit(Op::Zero { d: f.slot + 1, n: n - 1 });
             }
             Expr::StackLast(..) | Expr::StackIndexed(..) => {
-                // Fetch the element first, then treat it as a field.
+                // Copy the stack's element to a temporary field first, then assign this field.
                 let fetched = self.without_headers(expr)?;
                 return self.assign_wide(f, &fetched);
             }
@@ -76,7 +76,8 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// The value as a field of this type: the field itself if the expression is such a field, otherwise a temporary.
+    /// Returns a field that contains the value and has the type of `like`. If the expression is already such a field,
+    /// returns this field; otherwise, returns a temporary.
     pub fn as_field(&mut self, expr: &Expr, like: FieldRef) -> Result<FieldRef> {
         if let Expr::Field(a) = expr
             && a.width == like.width

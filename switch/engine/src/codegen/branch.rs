@@ -1,20 +1,21 @@
-//! Compiles conditions of branches: comparison and jump become one instruction, and operands that cannot change the
-//! result are not evaluated.
+//! Compiles the conditions of branches. A comparison and its jump become one instruction, and operands that cannot
+//! change the result are not evaluated.
 
 use super::{Gen, Result, Val};
 use crate::code::{Near, Op, Pc};
 use crate::expr::{CmpOp, Expr};
 
-/// Indices of jumps whose targets are set later.
+/// Indices of jump instructions whose targets are set later.
 pub type Jumps = Vec<usize>;
 
 impl Gen<'_, '_> {
-    /// Falls through if the value of the condition is `when`, and jumps otherwise.
+    /// Emits code that falls through if the condition's value is `when`, and jumps otherwise. Returns the emitted
+    /// jumps.
     pub fn branch_unless(&mut self, e: &Expr, when: bool) -> Result<Jumps> {
         match e {
             Expr::Not(a) => self.branch_unless(a, !when),
             Expr::Bool(b) => Ok(if *b == when { Vec::new() } else { vec![self.jump()] }),
-            // The condition fails as soon as one operand does.
+            // The code may jump as soon as one operand is not `when`, because the condition is then not `when` either.
             Expr::And(a, b) if when => self.both(a, b, true),
             Expr::Or(a, b) if !when => self.both(a, b, false),
             Expr::And(a, b) => self.either(a, b, false),
@@ -60,8 +61,8 @@ impl Gen<'_, '_> {
     }
 }
 
-/// The instruction that jumps if the truth value of `x op y` is `holds`; `None` if 64 bits do not suffice for the
-/// comparison.
+/// Returns the instruction that jumps if the truth value of `x op y` is `holds`. Returns `None` if 64-bit arithmetic
+/// cannot compare `x` and `y` exactly.
 fn fused(op: CmpOp, x: Val, y: Val, holds: bool) -> Option<Op> {
     let unsigned = x.is_u64() && y.is_u64();
     let signed = x.is_i64() && y.is_i64();

@@ -1,10 +1,10 @@
 //! Compiles expressions and assignments to instructions.
 //!
-//! BMv2 computes with integers of any size. Here every value is computed modulo 2^64, together with proven bounds of
-//! the exact value. Sums, products, bit operations and left shifts need nothing more, because their results are cut to
-//! a width anyway. Comparisons, right shifts, divisions and clamps need exact operands, which they have if the bounds
-//! fit 64 bits. Where they do not fit, and for destinations wider than 64 bits, the expression is compiled to
-//! arithmetic on several words ([`crate::wide`]).
+//! BMv2 computes with integers of any size. This code generator computes every value modulo 2^64 and proves bounds of
+//! the exact value. Sums, products, bit operations and left shifts are correct modulo 2^64, because their results are
+//! cut to a width anyway. Comparisons, right shifts, divisions and clamps need exact operands; the operands are exact
+//! if their bounds fit into 64 bits. If the bounds do not fit, or if the destination is wider than 64 bits, the
+//! expression is compiled to arithmetic on several words ([`crate::wide`]).
 
 mod arith;
 mod assign;
@@ -26,10 +26,10 @@ use crate::layout::{FieldRef, Layout, Slot};
 use crate::load::json::J;
 use crate::load::slots::take;
 
-/// Proven bounds of an exact value; `None` if it may be too large.
+/// Proven lower and upper bound of an exact value; `None` if the value may be too large for bounds.
 pub type Bounds = Option<(i128, i128)>;
 
-/// A slot, and the bounds of the exact value that the slot contains modulo 2^64.
+/// A slot, which contains a value modulo 2^64, and the bounds of the exact value.
 #[derive(Debug, Clone, Copy)]
 pub struct Val {
     pub slot: Slot,
@@ -40,11 +40,11 @@ impl Val {
     fn within(self, low: i128, high: i128) -> bool {
         self.bounds.is_some_and(|(l, h)| l >= low && h <= high)
     }
-    /// Whether the slot as `u64` is the exact value.
+    /// Whether the slot, read as `u64`, is equal to the exact value.
     pub fn is_u64(self) -> bool {
         self.within(0, u64::MAX.into())
     }
-    /// Whether the slot as `i64` is the exact value.
+    /// Whether the slot, read as `i64`, is equal to the exact value.
     pub fn is_i64(self) -> bool {
         self.within(i64::MIN.into(), i64::MAX.into())
     }
@@ -56,33 +56,34 @@ impl Val {
     }
 }
 
-/// The code generator of one variant of the code.
+/// The code generator for one variant of the code (optimized or traced).
 pub struct Gen<'a, 'j> {
     pub layout: &'a mut Layout,
     pub pool: &'a mut Pool,
     pub code: Code,
-    /// Whether to generate notes for the trace.
+    /// Whether to generate instructions that record events for the trace.
     pub traced: bool,
-    /// The place in the JSON that errors report.
+    /// The place in the program's JSON that error messages name.
     pub at: J<'j>,
-    /// Whether there are more instructions than a jump can cross.
+    /// Whether the code has more instructions than a jump's three-byte target can address.
     pub too_long: bool,
     temps: usize,
-    /// Values that this statement has computed already (cut to a width), and their slots: p4c writes out `x + (x >>
-    /// 16)` in full.
+    /// Values that the current statement has already computed (cut to a width, if given), and their slots. p4c repeats
+    /// a common subexpression in full, as in `x + (x >> 16)`.
     known: HashMap<(Expr, Option<u32>), Val>,
-    /// The keys of `known`, in order, so that values computed only under a condition can be forgotten.
+    /// The keys of `known` in the order of insertion. Values that are computed only under a condition are removed
+    /// again.
     recorded: Vec<(Expr, Option<u32>)>,
 }
 
-/// Slots that are shared by all statements: constants and temporaries.
+/// Slots that all statements of the code share: constants and temporaries.
 #[derive(Default)]
 pub struct Pool {
     rows: HashMap<Vec<u64>, Slot>,
-    /// The constants' slots and values.
+    /// The slots of the constants, with their values.
     pub init: Vec<(Slot, u64)>,
     pub temps: Vec<Slot>,
-    /// The number of scratch words that arithmetic on several words needs.
+    /// The number of scratch words that arithmetic on several words needs at most.
     pub wide: usize,
 }
 
@@ -117,7 +118,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.emit(Op::Ext { index });
     }
 
-    /// Emits a jump whose target is set later by [`Gen::patch`]; returns its index.
+    /// Emits a jump whose target is set later by [`Gen::patch`]. Returns the index of the jump.
     pub fn jump_if_zero(&mut self, a: Slot) -> usize {
         self.emit(Op::JumpIfZero { a, to: 0 });
         self.code.ops.len() - 1
@@ -128,7 +129,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.code.ops.len() - 1
     }
 
-    /// Sets the target of a jump.
+    /// Sets the target of the jump at index `at`.
     pub fn patch(&mut self, at: usize, target: Pc) {
         let Some(near) = Near::new(target) else {
             self.too_long = true;
@@ -159,13 +160,13 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.forget(0);
     }
 
-    /// Records that a value is in a temporary.
+    /// Records that `v` contains the value of `e`, cut to `width` if given.
     fn record(&mut self, e: &Expr, width: Option<u32>, v: Val) {
         self.known.insert((e.clone(), width), v);
         self.recorded.push((e.clone(), width));
     }
 
-    /// Forgets all recorded values but the first `mark`.
+    /// Removes all recorded values except the first `mark`.
     fn forget(&mut self, mark: usize) {
         for key in self.recorded.drain(mark..) {
             self.known.remove(&key);
@@ -181,7 +182,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         Ok(self.pool.temps[self.temps - 1])
     }
 
-    /// Allocates a row of temporaries for a wide or variable-length value. The row is not reused.
+    /// Allocates consecutive temporaries for a wide or variable-length value. These temporaries are not reused.
     pub fn temp_row(&mut self, like: FieldRef) -> Result<FieldRef> {
         let slot = take(self.layout, like.slots(), &self.at)?;
         Ok(FieldRef { slot, ..like })
@@ -197,18 +198,18 @@ impl<'a, 'j> Gen<'a, 'j> {
         Ok(slot)
     }
 
-    /// A slot that always has this value.
+    /// Returns a slot that always contains `value`.
     pub fn constant(&mut self, value: u64) -> Result<Slot> {
         self.constant_row(vec![value])
     }
 
-    /// Slots that always have `value` modulo 2^width.
+    /// Returns the first of the slots that always contain `value` modulo 2^width.
     fn constant_wide(&mut self, value: &BigInt, width: u32) -> Result<Slot> {
         self.constant_row(to_limbs(value, width))
     }
 
-    /// A slot with the value as an exact index: as `u64`, or, if it is negative or larger, its low 64 bits (which are
-    /// out of every range).
+    /// Returns a slot with the value of `expr` as an index, read as `u64`. A value that is negative or too large is cut
+    /// to its low 64 bits.
     pub fn index(&mut self, expr: &Expr) -> Result<Slot> {
         Ok(self.value(expr, None)?.slot)
     }

@@ -1,4 +1,4 @@
-//! Compiles shifts, wrapping and clamping.
+//! Compiles shifts, and the wrapping and clamping of values to a width.
 
 use super::arith::{bounded, small_constant};
 use super::{Bounds, Gen, Result, Val};
@@ -8,8 +8,8 @@ use crate::code::Op;
 use crate::expr::{BinOp, Expr};
 use crate::layout::{FieldRef, Slot};
 
-/// If `e`, cut to `width` bits, is just an unsigned field shifted left: the field and the distance in bits. p4c masks
-/// what it shifts, and appends zeros with an OR.
+/// If `e`, cut to `width` bits, is an unsigned field shifted left, returns the field and the distance in bits. Such
+/// shifts occur in two forms in p4c's JSON: as a shift of a masked field, and as an OR of a shifted field with zeros.
 pub fn moved_left(e: &Expr, width: u32) -> Option<(FieldRef, u32)> {
     let ones = |n: &BigInt, width: u32| n.clone() & ((BigInt::from(1) << width) - 1) == (BigInt::from(1) << width) - 1;
     match e {
@@ -31,8 +31,8 @@ pub fn moved_left(e: &Expr, width: u32) -> Option<(FieldRef, u32)> {
 }
 
 impl Gen<'_, '_> {
-    /// Compiles `d = a << k` for a field of several words, cut to the width of `d`. Proceeds from the last word down,
-    /// because `a` may be `d`.
+    /// Compiles `d = a << k` for a field of several words, cut to the width of `d`. The code proceeds from the last
+    /// word to the first, because `a` may be the same field as `d`.
     pub fn shift_words(&mut self, d: FieldRef, a: FieldRef, k: u32) {
         let (words, k) = ((k / 64) as usize, (k % 64) as u8);
         let word = |i: Option<usize>| i.filter(|&i| i < a.limbs()).map(|i| a.slot + i as Slot);
@@ -78,8 +78,8 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds: cut(bounds) })
     }
 
-    /// The value of a shift amount. An amount that does not fit into 64 bits is clamped, which shifts out all bits as
-    /// well.
+    /// Computes a shift amount exactly. An amount that may not fit into 64 bits is clamped to 2^32 - 1. A shift by this
+    /// amount shifts out all bits, too.
     fn exact_amount(&mut self, b: &Expr) -> Result<Val> {
         let y = self.value(b, None)?;
         if y.is_u64() {
@@ -92,7 +92,7 @@ impl Gen<'_, '_> {
 
     pub fn shift_right(&mut self, e: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
         if let (Expr::Field(f), Some(k)) = (a, small_constant(b)) {
-            // The high bits of a wide field, if they fit into a word.
+            // If the bits that remain of a wide field fit into one word, they are read as a slice of the field.
             if !f.narrow() && !f.varbit && !f.signed && f.width.saturating_sub(k) <= 64 && k < f.width {
                 return self.slice(*f, k, f.width - k, d);
             }

@@ -1,4 +1,4 @@
-//! Tests of compiled expressions against their reference evaluation.
+//! Compares the results of compiled expressions with those of a reference evaluation.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::program::Program;
 use crate::wide::exact::{eval, write};
 
-/// Fields that expressions read: narrow and wide, signed and unsigned.
+/// Width and signedness of the fields that the expressions read: narrow and wide, signed and unsigned.
 const FIELDS: [(u32, bool); 10] = [
     (1, false),
     (8, false),
@@ -61,13 +61,13 @@ fn slots() -> Box<Slots> {
     row.try_into().unwrap()
 }
 
-/// A program that the machine needs and that these expressions do not use.
+/// Returns a program for the machine. The tested expressions do not use the program.
 fn program() -> &'static Program {
     static PROGRAM: OnceLock<Program> = OnceLock::new();
     PROGRAM.get_or_init(|| Program::load(include_bytes!("../../tests/p4/selector.json")).unwrap())
 }
 
-/// Runs the code that `make` generates, with these values in the first slots.
+/// Runs the code that `make` generates, with `values` in the first slots.
 fn run(values: &[u64], make: impl FnOnce(&mut Gen)) -> Box<Slots> {
     let mut layout = Layout { used: 100, ..Layout::default() };
     let mut pool = Pool::default();
@@ -88,7 +88,7 @@ fn run(values: &[u64], make: impl FnOnce(&mut Gen)) -> Box<Slots> {
     s
 }
 
-/// Random values, cut to the widths of the fields.
+/// Cuts random values to the widths of the fields.
 fn fit(raw: &[u64]) -> Vec<u64> {
     let mut out = vec![0; 12];
     for (i, &(width, signed)) in FIELDS.iter().enumerate() {
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(&s[..30], &expected[..30]);
     }
 
-    /// The destination is also an operand.
+    /// Assigns an expression to a field that the expression also reads.
     #[test]
     fn a_field_can_be_assigned_from_itself(
         e in expr(),
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(&s[..12], &expected[..12]);
     }
 
-    /// Assignments as p4c writes `left = left << k` and `left = word ++ zeros`.
+    /// Compiles assignments in p4c's form of `left = left << k` and of `left = word ++ zeros`.
     #[test]
     fn wide_fields_move_word_by_word(
         raw in proptest::collection::vec(any::<u64>(), 6),

@@ -7,14 +7,14 @@ use crate::layout::{FieldRef, Slot};
 use crate::wide::Wide;
 
 impl Gen<'_, '_> {
-    /// Computes the value modulo 2^64 by exact arithmetic.
+    /// Computes the exact value by arithmetic on several words, and stores the value modulo 2^64.
     pub fn general(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let d = self.or_temp(d)?;
         self.wide(e, FieldRef { slot: d, width: 64, signed: false, varbit: false })?;
         Ok(Val { slot: d, bounds: None })
     }
 
-    /// Compiles `d = e`, cut to the width of `d`, by exact arithmetic.
+    /// Compiles `d = e` by exact arithmetic on several words. The value is cut to the width of `d`.
     pub fn wide(&mut self, e: &Expr, d: FieldRef) -> Result<()> {
         let e = self.without_headers(e)?;
         let wide = Wide::new(&e, d).map_err(|e| self.at.error(e.to_string()))?;
@@ -23,8 +23,8 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Replaces the parts of an expression that need instructions of their own, which are elements of stacks and
-    /// comparisons of headers, by fields that contain their values.
+    /// Replaces the parts of an expression that need separate instructions by fields that contain the parts' values.
+    /// These parts are elements of stacks and comparisons of headers.
     pub fn without_headers(&mut self, e: &Expr) -> Result<Expr> {
         let mut go = |e: &Expr| self.without_headers(e).map(Box::new);
         Ok(match e {
@@ -56,7 +56,7 @@ impl Gen<'_, '_> {
         })
     }
 
-    /// Copies a field of a stack's element to temporaries, once in a statement.
+    /// Copies a field of a stack's element to temporaries. A statement that uses the field again reuses the copy.
     fn fetch(&mut self, e: &Expr, stack: usize, element: Element, f: FieldRef) -> Result<FieldRef> {
         if let Some(known) = self.known.get(&(e.clone(), None)) {
             return Ok(FieldRef { slot: known.slot, ..f });

@@ -1,4 +1,4 @@
-//! Control of registers, counters and indirect meters.
+//! Lets the control plane read and write registers, counters and indirect meters.
 
 use super::{CounterData, MeterConfig, MeterView, Result, words};
 use crate::bits::limbs_to_bytes;
@@ -21,8 +21,8 @@ impl Engine {
         };
         Ok(cell)
     }
-    /// Appends `count` cells from `start` on to `out`, each as `ceil(width / 8)` bytes. The caller can so read a whole
-    /// array under one lock.
+    /// Appends `count` cells, beginning with cell `start`, to `out`, each as `ceil(width / 8)` bytes. With one call a
+    /// caller can read a complete array under one lock.
     ///
     /// # Errors
     /// `OutOfRange` if the array ends before the last of these cells.
@@ -46,7 +46,7 @@ impl Engine {
     /// Sets one register cell.
     ///
     /// # Errors
-    /// `OutOfRange` if the array has no cell `index`, `InvalidArgument` if the value does not fit.
+    /// `OutOfRange` if the array has no cell `index`, `InvalidArgument` if the value does not fit into a cell.
     pub fn register_write(&mut self, register: RegisterId, index: u64, value: &[u8]) -> Result<()> {
         let r = &mut self.machine.state.registers[register.index()];
         let size = r.size;
@@ -56,7 +56,7 @@ impl Engine {
     /// Sets every cell of a register array.
     ///
     /// # Errors
-    /// `InvalidArgument` if the value does not fit.
+    /// `InvalidArgument` if the value does not fit into a cell.
     pub fn register_fill(&mut self, register: RegisterId, value: &[u8]) -> Result<()> {
         let r = &mut self.machine.state.registers[register.index()];
         let value = words(value, r.width, "register")?;
@@ -81,15 +81,15 @@ impl Engine {
         *cell_mut(&mut self.machine.state.counters[counter.index()], index)? = value;
         Ok(())
     }
-    /// Reads one meter cell's configuration and counts.
+    /// Reads the configuration and the counts of one meter cell.
     ///
     /// # Errors
     /// `OutOfRange` if the array has no cell `index`.
     pub fn meter_read(&self, meter: MeterId, index: u64) -> Result<MeterView> {
         cell(&self.machine.state.meters[meter.index()], index).map(Meter::view)
     }
-    /// Configures one meter cell; `None` sets the default. A new configuration starts with full buckets, an unchanged
-    /// one leaves them alone. `now` is the time in nanoseconds.
+    /// Configures one meter cell; `None` sets the default configuration. A changed configuration starts with full
+    /// buckets; an unchanged configuration does not affect the buckets. `now` is the time in nanoseconds.
     ///
     /// # Errors
     /// `OutOfRange` if the array has no cell `index`, `InvalidArgument` if the CIR is above the PIR.
@@ -98,7 +98,7 @@ impl Engine {
         cell_mut(&mut self.machine.state.meters[meter.index()], index)?.configure(now, config);
         Ok(())
     }
-    /// Sets one meter cell's counts by colour to zero.
+    /// Sets the counts of one meter cell, which are kept by colour, to zero.
     ///
     /// # Errors
     /// `OutOfRange` if the array has no cell `index`.
@@ -122,7 +122,7 @@ pub(super) fn cell_mut<T>(cells: &mut [T], index: u64) -> Result<&mut T> {
     usize::try_from(index).ok().and_then(|i| cells.get_mut(i)).ok_or_else(|| out_of_range(index, size))
 }
 
-/// Refuses a meter configuration whose committed rate is above its peak rate.
+/// Returns an error if the committed rate of a meter configuration is above its peak rate.
 pub fn check_meter(config: Option<MeterConfig>) -> Result<()> {
     match config {
         Some(c) if c.cir > c.pir => Err(ControlError::InvalidArgument(format!(

@@ -1,6 +1,6 @@
-//! Counters and meters as they are written and read.
+//! Values with which the control plane reads and writes counters and meters.
 
-/// A counter cell. It always counts both packets and bytes.
+/// The value of a counter cell. Every cell counts both packets and bytes, independently of the counter's type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -9,8 +9,8 @@ pub struct CounterData {
     pub bytes: u64,
 }
 
-/// The configuration of a two-rate three-colour meter. Rates are in packets or bytes per second, bursts in packets or
-/// bytes.
+/// The configuration of a two-rate three-colour meter. Rates are in packets/s or bytes/s, and bursts in packets or
+/// bytes, depending on the meter's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct MeterConfig {
@@ -20,11 +20,11 @@ pub struct MeterConfig {
     pub pburst: u64,
 }
 
-/// A meter as read.
+/// The configuration and the counts of a meter, as the control plane reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterView {
-    /// The configuration; `None` for the default, with which every packet is green.
+    /// The configuration; `None` is the default configuration, with which every packet is green.
     pub config: Option<MeterConfig>,
-    /// Packets and bytes of each colour: green, yellow, red.
+    /// The packets and bytes that were coloured green, yellow and red, in this order.
     pub counts: [CounterData; 3],
 }

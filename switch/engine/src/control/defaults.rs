@@ -1,4 +1,4 @@
-//! Control of default entries, and of the direct counters and meters of all entries.
+//! Lets the control plane set default entries, and the direct counters and meters of all entries.
 
 use super::{CounterData, DefaultView, EntryAction, MeterConfig, Of, Result, arrays::check_meter};
 use crate::engine::Engine;
@@ -8,7 +8,7 @@ use crate::profile::{Bound, Call};
 use crate::program::TableId;
 
 impl Engine {
-    /// Reads the default entry.
+    /// Reads the default entry of a table.
     pub fn table_default(&self, table: TableId) -> DefaultView {
         let (ts, info) = (&self.machine.tables[table.index()], self.program.table_info(table));
         DefaultView {
@@ -20,11 +20,12 @@ impl Engine {
         }
     }
 
-    /// Sets the default action (`Some`), or restores the program's own (`None`). Either clears the metadata and the
-    /// cookie.
+    /// Sets the default action (`Some`), or restores the program's default action (`None`). Both also clear the
+    /// metadata and the cookie of the default entry.
     ///
     /// # Errors
-    /// `PermissionDenied` if the default action is constant; otherwise those of `table_insert` for the action.
+    /// `PermissionDenied` if the default action is constant; otherwise the errors that `table_insert` returns for an
+    /// action.
     pub fn table_set_default(&mut self, table: TableId, action: Option<&EntryAction>) -> Result<()> {
         let info = self.program.table_info(table);
         if info.const_default {
@@ -56,10 +57,10 @@ impl Engine {
         (miss.metadata, miss.cookie) = (metadata, cookie);
     }
 
-    /// Sets a direct counter.
+    /// Sets the direct counter of an entry or of the default entry.
     ///
     /// # Errors
-    /// `NotFound` if there is no such entry, `InvalidArgument` if the table has no direct counter.
+    /// `NotFound` if the entry does not exist, `InvalidArgument` if the table has no direct counter.
     pub fn direct_counter_write(&mut self, table: TableId, of: Of<'_>, value: CounterData) -> Result<()> {
         if !self.program.table_info(table).direct_counter {
             return Err(self.lacks(table, "direct counter"));
@@ -68,12 +69,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Configures a direct meter; `None` sets the default, with which every packet is green. A default entry's meter
-    /// without a configuration does not write the colour at all. `now` is the time in nanoseconds.
+    /// Configures the direct meter of an entry; `None` sets the default configuration, with which every packet is
+    /// green. The default entry's meter, when it has no configuration, does not write the colour at all. `now` is the
+    /// time in nanoseconds.
     ///
     /// # Errors
-    /// `NotFound` if there is no such entry, `InvalidArgument` if the table has no direct meter or the CIR is above the
-    /// PIR.
+    /// `NotFound` if the entry does not exist, `InvalidArgument` if the table has no direct meter or the CIR is above
+    /// the PIR.
     pub fn direct_meter_write(
         &mut self,
         now: u64,
@@ -86,10 +88,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets a direct meter's counts by colour to zero.
+    /// Sets the counts of an entry's direct meter, which are kept by colour, to zero.
     ///
     /// # Errors
-    /// `NotFound` if there is no such entry, `InvalidArgument` if the table has no direct meter.
+    /// `NotFound` if the entry does not exist, `InvalidArgument` if the table has no direct meter.
     pub fn direct_meter_clear_counts(&mut self, table: TableId, of: Of<'_>) -> Result<()> {
         self.direct_meter(table, of)?.clear_counts();
         Ok(())

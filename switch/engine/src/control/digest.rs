@@ -1,8 +1,9 @@
-//! Digests: their configuration and their messages.
+//! The configuration and the messages of digests.
 
 use crate::program::DigestId;
 
-/// How the messages of a digest are gathered into lists. The engine only queues messages; the caller builds the lists.
+/// The limits by which messages of a digest are grouped into lists. The engine only queues messages; its caller builds
+/// the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct DigestConfig {
@@ -11,13 +12,13 @@ pub struct DigestConfig {
     pub ack_timeout_ns: u64,
 }
 
-/// A digest message.
+/// A message that the program has sent to the controller by a digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// The digest that the message belongs to.
+    /// The digest to which the message belongs.
     pub digest: DigestId,
-    /// The time of the packet, in nanoseconds since the caller's origin.
+    /// The time when the packet was received, in nanoseconds since the caller's origin.
     pub time: u64,
-    /// One byte string for each field, of `ceil(width / 8)` bytes.
+    /// The values of the digest's fields, each as `ceil(width / 8)` big-endian bytes.
     pub fields: Vec<Vec<u8>>,
 }

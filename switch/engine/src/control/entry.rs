@@ -1,4 +1,4 @@
-//! Table entries as they are written and read.
+//! Table entries in the form in which the control plane writes and reads them.
 
 use super::counter::{CounterData, MeterView};
 use crate::program::ActionId;
@@ -6,9 +6,9 @@ use crate::table::keys::EntryId;
 
 /// A field of an entry's key. `Optional(None)`, a zero mask, a zero prefix length and a full range match any value.
 ///
-/// The JSON has ternary fields in the place of the program's optional ones. Such a field therefore accepts both
-/// `Optional` and `Ternary`, and is read back as it was written. `Optional(None)` is accepted for every field that is
-/// not exact.
+/// p4c's JSON represents the program's optional key fields as ternary fields. A ternary field therefore accepts both
+/// `Optional` and `Ternary`, and reading the entry returns the written form. Every field that is not exact accepts
+/// `Optional(None)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum KeyField {
@@ -22,55 +22,55 @@ pub enum KeyField {
 /// An action and its parameters, in the order of [`crate::ActionInfo::params`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionCall {
-    /// The table's own copy of the action.
+    /// The id of the action in the table. Each table has its own copy of an action.
     pub action: ActionId,
-    /// One byte string for each parameter.
+    /// One big-endian byte string for each parameter.
     pub params: Vec<Vec<u8>>,
 }
 
-/// A member of a one-shot group.
+/// A member of a one-shot group, which is a group that belongs to a single entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneShotMember {
     /// The member's action.
     pub call: ActionCall,
-    /// The member's share of the group's packets; at least 1.
+    /// The member's relative share of the group's packets; at least 1.
     pub weight: u32,
-    /// A port; while it is down, the member is not selected.
+    /// The port that the member depends on, if any. While this port is down, the member is not selected.
     pub watch_port: Option<u32>,
 }
 
-/// How a one-shot group selects a member for a packet.
+/// The method by which a one-shot group selects a member for a packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// As the program's selector does it, which is by a hash in v1model.
+    /// The method of the program's selector, which in v1model is a hash.
     #[default]
     Default,
-    /// By the hash of the program's selector.
+    /// The hash of the program's selector over the packet's selector fields.
     Hash,
-    /// At random, independently for every packet.
+    /// A random choice, independent for every packet.
     Random,
 }
 
-/// How the size of a one-shot group is counted.
+/// The unit in which the size of a one-shot group is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CountedIn {
-    /// As the program's selector declares it.
+    /// The unit that the program's selector declares.
     #[default]
     Default,
-    /// By the sum of the weights.
+    /// The size is the sum of the members' weights.
     Weights,
-    /// By the number of members.
+    /// The size is the number of members.
     Members,
 }
 
 /// A one-shot group: a group that belongs to a single entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OneShotGroup {
-    /// The members, at least one.
+    /// The members of the group. A group must have at least one member.
     pub members: Vec<OneShotMember>,
-    /// How a member is selected for a packet.
+    /// The method that selects a member for a packet.
     pub selection: Selection,
-    /// Stored and returned; the engine enforces no limit by it.
+    /// The unit of the group's size. The engine only stores and returns this value and enforces no limit by it.
     pub counted_in: CountedIn,
 }
 
@@ -80,77 +80,79 @@ impl From<Vec<OneShotMember>> for OneShotGroup {
     }
 }
 
-/// What a table entry does.
+/// The action that a table entry runs on packets that it matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
-    /// Runs an action; for direct tables.
+    /// Runs an action; for tables without an action profile.
     Call(ActionCall),
     /// Runs the action of the member with this id; for tables with an action profile.
     Member(u32),
     /// Runs the action of a member selected from the group with this id; for tables with a selector.
     Group(u32),
-    /// Runs the action of a member selected from the entry's own group, which is replaced as a whole; for tables with a
-    /// selector.
+    /// Runs the action of a member selected from the group in this entry; for tables with a selector. This group can
+    /// only be replaced as a unit.
     OneShot(OneShotGroup),
 }
 
-/// A table entry.
+/// A table entry in the form in which the control plane writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The key, one element for each key field of the table, in order.
+    /// The key, which has one element for each key field of the table, in order.
     pub key: Vec<KeyField>,
-    /// The priority, of which the largest wins; 0 in tables that need none.
+    /// The priority. Of several matching entries, the entry with the largest priority is selected. 0 in tables without
+    /// priorities.
     pub priority: i32,
-    /// What the entry does.
+    /// The action that the entry runs.
     pub action: EntryAction,
-    /// P4Runtime's `metadata`; stored and returned.
+    /// P4Runtime's `metadata` of the entry. The engine only stores and returns it.
     pub metadata: Vec<u8>,
-    /// The idle timeout in nanoseconds; 0 for none.
+    /// The idle timeout in nanoseconds; 0 means no timeout.
     pub idle_timeout_ns: u64,
-    /// A number for the client's use (P4Runtime's deprecated `controller_metadata`); stored and returned.
+    /// A number for the client's use (P4Runtime's deprecated `controller_metadata`). The engine only stores and returns
+    /// it.
     pub cookie: u64,
 }
 
-/// A table entry as read, with its direct resources.
+/// A table entry as the control plane reads it, with its direct counter and meter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntryView {
-    /// The entry.
+    /// The entry in the form in which the control plane wrote it.
     pub entry: Entry,
-    /// Whether the program declares the entry.
+    /// Whether the program itself declares the entry as constant.
     pub is_const: bool,
-    /// The direct counter, if the table has one.
+    /// The value of the direct counter; `None` if the table has no direct counter.
     pub counter: Option<CounterData>,
-    /// The direct meter, if the table has one.
+    /// The state of the direct meter; `None` if the table has no direct meter.
     pub meter: Option<MeterView>,
-    /// When the entry last matched a packet or was last written, in nanoseconds since the caller's origin. Updated only
-    /// in tables with `support_timeout`.
+    /// The time, in nanoseconds since the caller's origin, when the entry last matched a packet or was last written.
+    /// The time is updated only in tables with `support_timeout`.
     pub last_hit: u64,
 }
 
-/// The place of an entry in its table, valid until the table is changed. Places are ordered by the entries' age, oldest
-/// first.
+/// The place of an entry in its table, which is valid until the table is changed. Places sort by the entries' age,
+/// oldest entry first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryPlace {
     pub(super) age: u64,
     pub(super) id: EntryId,
 }
 
-/// A table's default entry as read, with its direct resources.
+/// A table's default entry as the control plane reads it, with its direct counter and meter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefaultView {
     /// The default action; `None` if a miss runs no action.
     pub action: Option<EntryAction>,
-    /// P4Runtime's `metadata`; stored and returned.
+    /// P4Runtime's `metadata` of the entry. The engine only stores and returns it.
     pub metadata: Vec<u8>,
-    /// A number for the client's use; stored and returned.
+    /// A number for the client's use. The engine only stores and returns it.
     pub cookie: u64,
-    /// The direct counter, if the table has one.
+    /// The value of the direct counter; `None` if the table has no direct counter.
     pub counter: Option<CounterData>,
-    /// The direct meter, if the table has one.
+    /// The state of the direct meter; `None` if the table has no direct meter.
     pub meter: Option<MeterView>,
 }
 
-/// The entry whose direct counter or meter is meant.
+/// Selects the entry whose direct counter or direct meter is read or written.
 #[derive(Debug, Clone, Copy)]
 pub enum Of<'k> {
     /// The entry with this key and priority.

@@ -1,8 +1,9 @@
-//! Members and groups of an action profile as they are written and read, and the size of a profile.
+//! Members and groups of an action profile in the form in which the control plane writes and reads them, and the size
+//! of a profile.
 
 use super::entry::{ActionCall, EntryAction, OneShotMember};
 
-/// A member of an action profile.
+/// A member of an action profile: an action call with an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Member {
@@ -10,14 +11,14 @@ pub struct Member {
     pub call: ActionCall,
 }
 
-/// A member's place in a group.
+/// The membership of a member in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
     /// The member's id.
     pub member: u32,
-    /// The member's share of the group's packets; at least 1.
+    /// The member's relative share of the group's packets; at least 1.
     pub weight: u32,
-    /// A port; while it is down, the member is not selected.
+    /// The port that the member depends on, if any. While this port is down, the member is not selected.
     pub watch_port: Option<u32>,
 }
 
@@ -26,30 +27,31 @@ pub struct GroupMember {
 pub struct Group {
     /// The group's id.
     pub id: u32,
-    /// The members in the order in which they were written. The order of selection is that in which the members were
-    /// created.
+    /// The members in the order in which the client wrote them. For the selection, members are ordered by their
+    /// creation.
     pub members: Vec<GroupMember>,
-    /// Stored and returned; the engine enforces no limit by it.
+    /// The group's declared maximum size. The engine only stores and returns this value and enforces no limit by it.
     pub max_size: u32,
 }
 
-/// A limit on the size of an action profile, in one of the ways in which P4Runtime counts it.
+/// A limit on the size of an action profile, in one of the units in which P4Runtime counts the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileLimit {
-    /// The most members created by `member_insert`.
+    /// The maximum number of members that `member_insert` creates.
     Members(u64),
-    /// The largest sum of the weights in all groups, one-shot groups included.
+    /// The maximum sum of the weights in all groups, including one-shot groups.
     Weights(u64),
-    /// The most members in all groups together, one-shot groups included. A member counts once for each group.
+    /// The maximum number of memberships in all groups, including one-shot groups. A member counts once for each group
+    /// that contains it.
     Places(u64),
 }
 
-/// The size of an action profile's groups, one-shot groups included.
+/// The size of all groups of an action profile, including one-shot groups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileSize {
     /// The sum of the members' weights in all groups.
     pub weights: u64,
-    /// The number of members, where a member counts once for each group.
+    /// The number of memberships: a member counts once for each group that contains it.
     pub places: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Sizes of action profiles, and limits on them.
+//! Limits the sizes of action profiles.
 
 use super::{ProfileLimit, ProfileSize, Result};
 use crate::engine::Engine;
@@ -7,8 +7,8 @@ use crate::profile::ProfileState;
 use crate::program::ProfileId;
 
 impl ProfileState {
-    /// Refuses a change that adds `added` to the groups and removes `removed` if the profile would then exceed its
-    /// limit.
+    /// Returns an error if a change would make the profile exceed its limit. The change adds `added` to the groups and
+    /// removes `removed` from them.
     pub(crate) fn has_room(&self, added: ProfileSize, removed: ProfileSize) -> Result<()> {
         let (size, limit, what) = match self.limit {
             Some(ProfileLimit::Weights(limit)) => {
@@ -27,7 +27,7 @@ impl ProfileState {
         Ok(())
     }
 
-    /// Refuses one more member if the profile has as many as its limit allows.
+    /// Returns an error if the profile already has as many members as its limit allows.
     pub(crate) fn has_room_for_member(&self) -> Result<()> {
         match self.limit {
             Some(ProfileLimit::Members(limit)) if self.member_at.len() as u64 >= limit => Err(full(limit, "members")),
@@ -43,12 +43,12 @@ fn full(limit: u64, what: &str) -> ControlError {
 }
 
 impl Engine {
-    /// Limits the size of an action profile. Members and groups that exceed the limit already stay.
+    /// Limits the size of an action profile. If the profile already exceeds the limit, its members and groups remain.
     pub fn limit_profile(&mut self, profile: ProfileId, limit: Option<ProfileLimit>) {
         self.machine.profiles[profile.index()].limit = limit;
     }
 
-    /// The size of an action profile's groups.
+    /// Returns the size of all groups of an action profile.
     pub fn profile_size(&self, profile: ProfileId) -> ProfileSize {
         self.machine.profiles[profile.index()].size
     }

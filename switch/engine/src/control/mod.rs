@@ -1,11 +1,12 @@
 //! Methods of [`crate::Engine`] that read and change its state.
 //!
-//! Every method is atomic with respect to packets, because it borrows the engine exclusively: the caller guards the
-//! engine by one mutex, and locks it once for each batch of packets and once for each request. A method that returns an
-//! error has changed nothing.
+//! Every method is atomic with respect to packets, because it borrows the engine exclusively. The caller guards the
+//! engine by one mutex, and locks the mutex once for each batch of packets and once for each request. A method that
+//! returns an error has changed nothing.
 //!
-//! Byte strings are big-endian. A byte string that is written may have any length, provided that its value fits the
-//! width; one that is read has exactly `ceil(width / 8)` bytes. Priorities are P4Runtime's: the largest wins.
+//! Byte strings are big-endian. A written byte string may have any length if its value fits into the field's width. A
+//! byte string that is read has exactly `ceil(width / 8)` bytes. Priorities are those of P4Runtime: the largest takes
+//! precedence.
 
 mod arrays;
 mod counter;
@@ -45,7 +46,8 @@ pub use undo::{SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;
 
-/// The words of a value, if it fits the width. `what` names the value in the error message.
+/// Returns the words of a value, or an error if the value does not fit into `width` bits. `what` names the value in the
+/// error message.
 fn words(bytes: &[u8], width: u32, what: impl Display) -> Result<Vec<u64>> {
     let zeros = bytes.iter().take_while(|&&b| b == 0).count();
     let bytes = &bytes[zeros..];
@@ -61,7 +63,7 @@ fn words(bytes: &[u8], width: u32, what: impl Display) -> Result<Vec<u64>> {
     Ok(to_limbs(&BigUint::from_bytes_be(bytes).into(), width))
 }
 
-/// The value as exactly `ceil(width / 8)` bytes.
+/// Returns the value as exactly `ceil(width / 8)` bytes.
 fn bytes(words: &[u64], width: u32) -> Vec<u8> {
     limbs_to_bytes(words, width)
 }
@@ -92,7 +94,7 @@ fn call(program: &Program, call: &ActionCall) -> Result<Call> {
     Ok(Call { action: call.action, params: params.into() })
 }
 
-/// The action call that [`call`] packed.
+/// Returns the action call that [`call`] has packed.
 fn view_call(program: &Program, call: &Call) -> ActionCall {
     let mut at = 0;
     let mut params = Vec::new();

@@ -1,4 +1,4 @@
-//! Control of multicast groups, clone sessions, digests and value sets.
+//! Lets the control plane read and write multicast groups, clone sessions, digests and value sets.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::error::ControlError;
 use crate::program::{DigestId, ValueSetId};
 use crate::table::key::all_ones;
 
-/// The largest id of a clone session: BMv2 uses 15 bits.
+/// The largest id of a clone session. BMv2 stores the id in 15 bits.
 const MAX_SESSION: u32 = 0x7fff;
 
 impl Engine {
@@ -33,7 +33,7 @@ impl Engine {
             }
         }
     }
-    /// All multicast groups, ordered by id.
+    /// Returns all multicast groups, ordered by id.
     pub fn multicast_groups(&self) -> Vec<(u32, Vec<Replica>)> {
         self.machine.multicast.iter().map(|(&id, replicas)| (id, replicas.clone())).collect()
     }
@@ -58,7 +58,7 @@ impl Engine {
             }
         }
     }
-    /// All clone sessions, ordered by id.
+    /// Returns all clone sessions, ordered by id.
     pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
         self.machine.clones.iter().map(|(&id, config)| (id, config.clone())).collect()
     }
@@ -74,7 +74,7 @@ impl Engine {
             }
         }
     }
-    /// A digest's configuration; `None` if the digest is stopped.
+    /// Returns a digest's configuration, or `None` if the digest is stopped.
     pub fn digest_config(&self, digest: DigestId) -> Option<DigestConfig> {
         self.machine.digest_configs.get(&digest.0).copied()
     }
@@ -82,10 +82,12 @@ impl Engine {
     pub fn take_digests(&mut self) -> Vec<Digest> {
         self.machine.digests.drain(..).collect()
     }
-    /// Replaces the values of a parser value set, given as pairs of value and mask. An empty mask stands for all ones.
+    /// Replaces the values of a parser value set by the given pairs of value and mask. An empty mask means a mask of
+    /// ones.
     ///
     /// # Errors
-    /// `InvalidArgument` if a value or mask is too wide; `ResourceExhausted` if there are more values than declared.
+    /// `InvalidArgument` if a value or mask is too wide; `ResourceExhausted` if there are more values than the program
+    /// declares.
     pub fn value_set_write(&mut self, set: ValueSetId, values: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let info = self.program.value_set_info(set);
         if info.size > 0 && values.len() as u64 > info.size {
@@ -107,7 +109,7 @@ impl Engine {
         self.machine.value_sets[set.index()] = stored;
         Ok(())
     }
-    /// The pairs of value and mask as written.
+    /// Returns the pairs of value and mask in the form in which they were written.
     pub fn value_set_read(&self, set: ValueSetId) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.machine.value_sets[set.index()].clone()
     }

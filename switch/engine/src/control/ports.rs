@@ -1,4 +1,4 @@
-//! The state of ports, up or down, as far as it decides which members of groups are eligible.
+//! Stores which ports are down, because a group does not select members whose watch port is down.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,9 @@ use crate::machine::TableState;
 use crate::profile::{Bound, OneShot};
 
 impl Engine {
-    /// Records that a port is up (as every port is at first) or down. From the next packet on, groups select members
-    /// that watch the port only while it is up. A group without an eligible member runs no action, like an empty group.
+    /// Records that a port is up or down; initially every port is up. From the next packet on, groups select members
+    /// that watch the port only while the port is up. A group without an eligible member runs no action, like an empty
+    /// group.
     pub fn set_port(&mut self, port: u32, up: bool) {
         let down = &mut self.machine.ports_down;
         let changed = if up { down.remove(&port) } else { down.insert(port) };
@@ -27,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// The ports that are down.
+    /// Returns the ports that are down.
     pub fn ports_down(&self) -> &BTreeSet<u32> {
         &self.machine.ports_down
     }

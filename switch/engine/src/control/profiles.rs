@@ -1,4 +1,4 @@
-//! Control of the members and groups of action profiles.
+//! Lets the control plane read and write the members and groups of action profiles.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::profile::{Call, GroupState, MemberState, place};
 use crate::program::ProfileId;
 
 impl Engine {
-    /// Creates a member.
+    /// Creates a member of an action profile.
     ///
     /// # Errors
     /// `AlreadyExists` if the profile has a member with this id, `InvalidArgument` if the action does not fit the
@@ -31,7 +31,7 @@ impl Engine {
     /// Changes a member's action, for all entries and groups that refer to the member.
     ///
     /// # Errors
-    /// `NotFound` if there is no such member, `InvalidArgument` if the action does not fit the profile.
+    /// `NotFound` if the member does not exist, `InvalidArgument` if the action does not fit the profile.
     pub fn member_modify(&mut self, profile: ProfileId, member: &Member) -> Result<()> {
         let call = self.member_call(profile, &member.call)?;
         let ps = &mut self.machine.profiles[profile.index()];
@@ -41,10 +41,10 @@ impl Engine {
         }
         Ok(())
     }
-    /// Deletes a member that nothing refers to.
+    /// Deletes a member that no group and no entry refers to.
     ///
     /// # Errors
-    /// `NotFound` if there is no such member, `FailedPrecondition` if a group or an entry refers to it.
+    /// `NotFound` if the member does not exist, `FailedPrecondition` if a group or an entry refers to it.
     pub fn member_delete(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         let ps = &mut self.machine.profiles[profile.index()];
         let at = *ps.member_at.get(&id).ok_or_else(|| no_member(id))?;
@@ -60,19 +60,19 @@ impl Engine {
         ps.member_at.remove(&id);
         Ok(())
     }
-    /// The member with this id.
+    /// Returns the member with this id, or `None` if it does not exist.
     pub fn member(&self, profile: ProfileId, id: u32) -> Option<Member> {
         let ps = &self.machine.profiles[profile.index()];
         let member = ps.member(*ps.member_at.get(&id)?)?;
         Some(Member { id, call: view_call(&self.program, &member.call) })
     }
-    /// All members created by `member_insert`, ordered by id.
+    /// Returns all members that `member_insert` created, ordered by id.
     pub fn members(&self, profile: ProfileId) -> Vec<Member> {
         let ps = &self.machine.profiles[profile.index()];
         let member = |(&id, &at)| ps.member(at).map(|m| Member { id, call: view_call(&self.program, &m.call) });
         ps.member_at.iter().filter_map(member).collect()
     }
-    /// Creates a group.
+    /// Creates a group of an action profile.
     ///
     /// # Errors
     /// `AlreadyExists` if the profile has a group with this id, `InvalidArgument` if the profile has no selector or the
@@ -93,7 +93,7 @@ impl Engine {
         ps.group_at.insert(group.id, at);
         Ok(())
     }
-    /// Replaces a group's members atomically: no packet is handled by a mixture of old and new members.
+    /// Replaces a group's members atomically: every packet is handled either by the old members or by the new members.
     ///
     /// # Errors
     /// `NotFound` if the group or a member does not exist, `InvalidArgument` if the weights are wrong,
@@ -117,7 +117,7 @@ impl Engine {
     /// Deletes a group that no entry refers to.
     ///
     /// # Errors
-    /// `NotFound` if there is no such group, `FailedPrecondition` if an entry refers to it.
+    /// `NotFound` if the group does not exist, `FailedPrecondition` if an entry refers to it.
     pub fn group_delete(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         let ps = &mut self.machine.profiles[profile.index()];
         let at = *ps.group_at.get(&id).ok_or_else(|| no_group(id))?;
@@ -134,18 +134,18 @@ impl Engine {
         }
         Ok(())
     }
-    /// The group with this id.
+    /// Returns the group with this id, or `None` if it does not exist.
     pub fn group(&self, profile: ProfileId, id: u32) -> Option<&Group> {
         let ps = &self.machine.profiles[profile.index()];
         Some(&ps.group(*ps.group_at.get(&id)?)?.written)
     }
-    /// All groups, ordered by id.
+    /// Returns all groups, ordered by id.
     pub fn groups(&self, profile: ProfileId) -> Vec<Group> {
         let ps = &self.machine.profiles[profile.index()];
         ps.group_at.values().filter_map(|&at| ps.group(at).map(|g| g.written.clone())).collect()
     }
 
-    /// Whether members of the profile may have this action.
+    /// Returns whether members of the profile may have this action.
     pub(super) fn profile_has(&self, profile: ProfileId, action: crate::program::ActionId) -> bool {
         let tables = &self.program.profile_info(profile).tables;
         tables.iter().any(|&t| self.program.table_info(t).actions.contains(&action))
@@ -161,7 +161,7 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Refuses a group that contradicts the profile.
+    /// Returns an error if the group contradicts the profile's declaration.
     fn check_group(&self, profile: ProfileId, group: &Group) -> Result<()> {
         let info = self.program.profile_info(profile);
         if !info.has_selector {

@@ -1,6 +1,6 @@
-//! The replicas that multicast groups and clone sessions produce.
+//! The replicas of packets that multicast groups and clone sessions produce.
 
-/// One replica of a packet, by multicast or cloning.
+/// A replica of a packet, which is made by multicast or by cloning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replica {
     /// The replica's `egress_port`.
@@ -9,13 +9,13 @@ pub struct Replica {
     pub instance: u16,
 }
 
-/// A clone session.
+/// The configuration of a clone session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloneSession {
-    /// The replicas that the session produces of each packet.
+    /// The replicas that the session makes of each cloned packet.
     pub replicas: Vec<Replica>,
-    /// Stored and returned.
+    /// P4Runtime's `class_of_service`. The engine only stores and returns it.
     pub class_of_service: u32,
-    /// The length in bytes that clones are cut to; 0 leaves them whole.
+    /// The length in bytes to which clones are truncated; 0 disables the truncation.
     pub packet_length_bytes: u32,
 }

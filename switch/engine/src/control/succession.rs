@@ -1,8 +1,9 @@
-//! Takes over the state that packets have changed from the engine that this one replaces, when the program is replaced.
+//! Transfers state from an old engine to the new engine that replaces it when the program is replaced. Only state that
+//! packets have changed is transferred.
 //!
-//! State that packets read has to move at one moment, while packets wait: arrays, and the tokens of entries' meters.
-//! Arrays of the same shape are moved rather than copied, so their size does not matter. State that packets only add
-//! to, which is the counts and idle times of entries, is added later and piece by piece, while packets run on the new
+//! Packets must wait while state that packets read is transferred: arrays, and the tokens of entries' meters. Arrays of
+//! the same shape are moved rather than copied, so their size does not affect the waiting time. State that packets only
+//! add to (the counts and idle times of entries) is transferred later in portions, while packets already run on the new
 //! engine.
 
 use super::{CounterData, EntryPlace, KeyField, Result};
@@ -12,37 +13,39 @@ use crate::meter::Meter;
 use crate::program::{CounterId, MeterId, ProfileId, RegisterId, TableId};
 use crate::state::Register;
 
-/// An array of the old engine, and its counterpart in the new engine; `None` if the new program does not have it.
+/// An array of the old engine, and the corresponding array of the new engine (`None` if the new program does not have
+/// it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Array {
-    /// A register of the old and of the new program. Both have cells of the same width.
+    /// A register in the old and in the new program. Both registers must have cells of the same width.
     Register(RegisterId, Option<RegisterId>),
-    /// A counter.
+    /// A counter in the old and in the new program.
     Counter(CounterId, Option<CounterId>),
-    /// A meter.
+    /// A meter in the old and in the new program.
     Meter(MeterId, Option<MeterId>),
 }
 
-/// An entry of the old engine, and its counterpart in the new one. Valid until one of the two tables is changed.
+/// An entry of the old engine and the corresponding entry of the new engine. Valid until one of the two tables is
+/// changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryPair {
-    /// The table, and the entry's place; `None` for the default entry.
+    /// The table in the old engine, and the entry's place in it; `None` for the default entry.
     pub old: (TableId, Option<EntryPlace>),
-    /// The same in the new engine.
+    /// The table in the new engine, and the entry's place in it; `None` for the default entry.
     pub new: (TableId, Option<EntryPlace>),
 }
 
 impl Engine {
-    /// The place of an entry.
+    /// Returns the place of an entry in its table.
     ///
     /// # Errors
-    /// `NotFound` if there is no such entry, `InvalidArgument` if the key does not fit the table.
+    /// `NotFound` if the entry does not exist, `InvalidArgument` if the key does not fit the table.
     pub fn table_place(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryPlace> {
         let id = self.locate(table, key, priority)?;
         Ok(EntryPlace { age: self.machine.tables[table.index()].store.age(id), id })
     }
 
-    /// Whether a table's default entry is the program's own: no client has set its action, metadata or cookie.
+    /// Whether a table has the default entry that the program declares: no client has set action, metadata or cookie.
     pub fn default_is_own(&self, table: TableId) -> bool {
         let ts = &self.machine.tables[table.index()];
         let own = self.program.tables[table.index()].default.as_ref();
@@ -56,25 +59,25 @@ impl Engine {
         same && ts.miss.metadata.is_empty() && ts.miss.cookie == 0
     }
 
-    /// The handles of all members of a profile, by the member's id. They determine the order of selection in its
-    /// groups.
+    /// Returns the handles of all members of a profile, by the member's id. The handles determine the order in which
+    /// groups select members.
     pub fn member_handles(&self, profile: ProfileId) -> Vec<(u32, Vec<u32>)> {
         let ps = &self.machine.profiles[profile.index()];
         ps.handles_of(ps.member_at.keys().copied())
     }
 
-    /// Gives members of a profile the handles that the same members had in the old engine.
+    /// Assigns to members of a profile the handles that these members had in the old engine.
     pub fn succeed_handles(&mut self, profile: ProfileId, handles: Vec<(u32, Vec<u32>)>) {
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);
         ps.rebuild_wheels(&self.machine.ports_down, |_| true);
     }
 
-    /// Takes over from `old` the arrays, the tokens and configurations of the meters of the `metered` entries, and the
-    /// state of `random()`. An array of another size is copied, which takes about a nanosecond for each cell.
+    /// Transfers from `old` the arrays, the tokens and configurations of the meters of the `metered` entries, and the
+    /// state of `random()`. An array whose size differs is copied, which takes about a nanosecond for each cell.
     ///
     /// # Errors
-    /// `OutOfRange` if a cell that is not in its initial state has no counterpart; nothing is taken over then.
+    /// `OutOfRange` if a cell that is not in its initial state has no corresponding cell; no state is transferred then.
     pub fn succeed(&mut self, old: &mut Engine, arrays: &[Array], metered: &[EntryPair]) -> Result<()> {
         for array in arrays {
             self.has_place(old, *array)?;
@@ -106,9 +109,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds the counts of entries of `old`, and continues their idle times unless packets have matched them here since
-    /// `succeeded`, the time of [`Engine::succeed`] in nanoseconds. To be called once for every entry. The meters of
-    /// `metered` entries have their counts already.
+    /// Adds the counts of `old` entries to the corresponding new entries, and transfers their idle times. The idle time
+    /// of an entry that a packet has matched in the new engine is not changed. `succeeded` is the time in nanoseconds
+    /// when [`Engine::succeed`] was called. Call this method once for every entry. The meters of `metered` entries are
+    /// skipped, because `succeed` has transferred their counts already.
     pub fn add_counts(&mut self, old: &Engine, pairs: &[EntryPair], succeeded: u64) {
         for pair in pairs {
             let Some((counter, meter)) = old.direct_at_ref(pair.old) else { continue };
@@ -145,7 +149,8 @@ impl Engine {
         }
     }
 
-    /// Refuses an array with a cell that is not in its initial state and has no counterpart.
+    /// Returns an error if a cell of the array is not in its initial state and has no corresponding cell in the new
+    /// engine.
     fn has_place(&self, old: &Engine, array: Array) -> Result<()> {
         let (state, from) = (&self.machine.state, &old.machine.state);
         let (name, size, last) = match array {
@@ -173,13 +178,13 @@ impl Engine {
     }
 }
 
-/// The last cell in use among those from index `size` on.
+/// Returns the index of the last used cell among the cells from index `size` on; `None` if they are all unused.
 fn last_used<T>(cells: &[T], size: u64, used: impl Fn(&T) -> bool) -> Option<u64> {
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(cells.len());
     cells[size..].iter().rposition(used).map(|at| (size + at) as u64)
 }
 
-/// Takes over the cells of `old`, as many as there are in both arrays.
+/// Transfers the cells of `old` that have an index within both arrays.
 fn take<T: Copy>(cells: &mut Vec<T>, old: &mut Vec<T>) {
     if cells.len() == old.len() {
         std::mem::swap(cells, old);
@@ -190,7 +195,7 @@ fn take<T: Copy>(cells: &mut Vec<T>, old: &mut Vec<T>) {
 }
 
 impl Register {
-    /// The last cell that is not zero among those from index `size` on.
+    /// Returns the index of the last nonzero cell among the cells from index `size` on; `None` if they are all zero.
     fn last_used(&self, size: u64) -> Option<u64> {
         let zero = |cell: u64| {
             self.get(cell).is_none_or(|v| v == 0) && self.row(cell).is_none_or(|row| row.iter().all(|v| *v == 0))
@@ -198,7 +203,7 @@ impl Register {
         (size.min(self.size)..self.size).rev().find(|cell| !zero(*cell))
     }
 
-    /// Takes over the cells of a register of the same width, as many as there are in both arrays.
+    /// Transfers the cells of a register with cells of the same width that have an index within both registers.
     fn take(&mut self, old: &mut Register) {
         if self.size == old.size && self.width == old.width {
             std::mem::swap(self, old);

@@ -1,4 +1,4 @@
-//! Control of table entries.
+//! Lets the control plane read and write table entries.
 
 use std::fmt::{Display, Formatter};
 
@@ -17,11 +17,11 @@ use crate::program::{KeyInfo, MatchKind, TableId};
 use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
 use crate::table::keys::EntryId;
 
-/// The largest sum of a group's weights, which is also the most copies of its members.
+/// The maximum sum of a group's weights. This sum is also the maximum number of copies of the group's members.
 pub const MAX_WEIGHT: u64 = 1 << 20;
 
 impl Engine {
-    /// Adds an entry. Its idle time begins at `now`, in nanoseconds.
+    /// Adds an entry. The entry's idle time begins at `now`, in nanoseconds.
     ///
     /// # Errors
     /// `AlreadyExists` if the table has an entry with this key and priority, `InvalidArgument` if key or action do not
@@ -56,11 +56,11 @@ impl Engine {
         self.put(table, &raw, entry, bound, now, false);
         Ok(())
     }
-    /// Replaces the action and attributes of the entry with the same key and priority. The entry's counter and meter
-    /// stay.
+    /// Replaces the action and attributes of the entry with this key and priority. The entry's counter and meter do not
+    /// change.
     ///
     /// # Errors
-    /// Those of `table_insert`, with `NotFound` instead of `AlreadyExists` if there is no such entry.
+    /// The errors of `table_insert` except `AlreadyExists`. `NotFound` can also mean that the entry does not exist.
     pub fn table_modify(&mut self, now: u64, table: TableId, entry: &Entry) -> Result<()> {
         let id = self.locate(table, &entry.key, entry.priority)?;
         self.changeable(table)?;
@@ -78,8 +78,8 @@ impl Engine {
     /// Removes the entry with this key and priority.
     ///
     /// # Errors
-    /// `NotFound` if there is no such entry, `InvalidArgument` if the key does not fit the table, `PermissionDenied` if
-    /// the table's entries are constant.
+    /// `NotFound` if the entry does not exist, `InvalidArgument` if the key does not fit the table, `PermissionDenied`
+    /// if the table's entries are constant.
     pub fn table_delete(&mut self, table: TableId, key: &[KeyField], priority: i32) -> Result<()> {
         let id = self.locate(table, key, priority)?;
         self.changeable(table)?;
@@ -93,33 +93,35 @@ impl Engine {
     /// Reads the entry with this key and priority.
     ///
     /// # Errors
-    /// `NotFound` if there is no such entry, `InvalidArgument` if the key does not fit the table.
+    /// `NotFound` if the entry does not exist, `InvalidArgument` if the key does not fit the table.
     pub fn table_get(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryView> {
         let id = self.locate(table, key, priority)?;
         self.view(table, id).ok_or_else(|| self.no_entry(table))
     }
-    /// All entries, oldest first, const entries included.
+    /// Returns all entries, oldest first, including constant entries.
     pub fn table_entries(&self, table: TableId) -> Vec<EntryView> {
         let mut places = self.table_places(table);
         places.sort_unstable();
         self.table_entries_at(table, &places).collect()
     }
-    /// The places of a table's entries, const entries included, in no particular order. A caller that cannot stop
-    /// packets for the time of copying all entries first reads their places, which is quick, and then entries in
-    /// portions. Places are valid until the table is changed; sorted, they are in the order of age, oldest first.
+    /// Returns the places of a table's entries, including constant entries, in no particular order. Places are valid
+    /// until the table is changed, and sorting orders them by age, oldest first.
+    ///
+    /// A caller may want to avoid that packets wait until all entries are copied. Such a caller first reads the places,
+    /// which is fast, and then copies the entries in portions.
     pub fn table_places(&self, table: TableId) -> Vec<EntryPlace> {
         self.machine.tables[table.index()].store.ages().map(|(age, id)| EntryPlace { age, id }).collect()
     }
-    /// The entries in these places.
+    /// Returns the entries in these places.
     pub fn table_entries_at(&self, table: TableId, places: &[EntryPlace]) -> impl Iterator<Item = EntryView> {
         places.iter().filter_map(move |place| self.view(table, place.id))
     }
-    /// The number of entries.
+    /// Returns the number of entries of a table.
     pub fn table_len(&self, table: TableId) -> usize {
         self.machine.tables[table.index()].store.len()
     }
-    /// Returns the entries that have been idle for their timeout: since they last matched a packet, and since this
-    /// method last returned them. `now` is the time in nanoseconds.
+    /// Returns the entries whose idle timeout has passed since they last matched a packet and since this method last
+    /// returned them. `now` is the time in nanoseconds.
     pub fn take_idle(&mut self, now: u64) -> Vec<(TableId, EntryView)> {
         let mut idle = Vec::new();
         for (table, info) in self.program.clone().tables() {
@@ -141,15 +143,16 @@ impl Engine {
         idle
     }
 
-    /// Makes the entries that the program declares changeable. The JSON does not distinguish `entries`, which are only
-    /// a table's first entries, from `const entries`; the caller does.
+    /// Allows changes of the entries that the program declares. P4 distinguishes `const entries` from `entries`, which
+    /// are only the table's initial entries. The JSON does not contain this distinction, so the caller must call this
+    /// method for tables with `entries`.
     pub fn open_entries(&mut self, table: TableId) {
         let ts = &mut self.machine.tables[table.index()];
         ts.open = true;
         ts.entries_mut().for_each(|(_, entry)| entry.is_const = false);
     }
 
-    /// Installs the entries that the program declares.
+    /// Installs the entries that the program declares, as constant entries.
     pub(crate) fn install_const_entries(&mut self) {
         let program = self.program.clone();
         for (table, t) in program.tables.iter().enumerate() {
@@ -204,7 +207,7 @@ impl Engine {
         ))
     }
 
-    /// Checks a key. Returns the identity of the entry, and the key in the form in which it is read back.
+    /// Checks a key. Returns the identity of the entry, and the key in the canonical form that reads return.
     pub(super) fn identity(
         &self,
         table: TableId,
@@ -251,7 +254,7 @@ impl Engine {
         })
     }
 
-    /// The entry in the form in which it is read back.
+    /// Returns the entry in the canonical form that reads return.
     fn canonical(&self, entry: &Entry, key: Vec<KeyField>, bound: &Bound, table: TableId) -> Entry {
         Entry {
             key,
@@ -289,7 +292,7 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Checks an action, and counts a reference to the member or group that it names.
+    /// Checks an action. If the action names a member or group, counts one more reference to this member or group.
     pub(super) fn bind(&mut self, table: TableId, action: &EntryAction) -> Result<Bound> {
         let program = self.program.clone();
         let info = program.table_info(table);
@@ -349,7 +352,8 @@ impl Engine {
         }
     }
 
-    /// Releases the reference to a member or group.
+    /// Releases the entry's reference to a member or group. For a one-shot group, subtracts the group's size from the
+    /// profile.
     pub(super) fn unbind(&mut self, table: TableId, bound: &Bound) {
         let Some(profile) = self.program.table_info(table).profile else { return };
         let ps = &mut self.machine.profiles[profile.index()];
@@ -369,8 +373,8 @@ impl Engine {
         }
     }
 
-    /// Refuses an action that would exceed the limit of the table's action profile. `replaced` is what the action takes
-    /// the place of.
+    /// Returns an error if an action would exceed the limit of the table's action profile. `replaced` is the action
+    /// that the new action replaces.
     pub(super) fn has_room(&self, table: TableId, action: &EntryAction, replaced: Option<&Bound>) -> Result<()> {
         let Some(profile) = self.program.table_info(table).profile else { return Ok(()) };
         let removed = replaced.map(Bound::size).unwrap_or_default();
@@ -378,7 +382,7 @@ impl Engine {
     }
 }
 
-/// Displays a key field's name in messages.
+/// Displays a key field's name in error messages.
 #[derive(Clone, Copy)]
 struct Named<'k>(&'k str);
 
@@ -429,7 +433,7 @@ fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
     })
 }
 
-/// A key field in the form in which it is read back.
+/// Returns a key field in the canonical form that reads return.
 fn written(f: &RawField, k: &KeyInfo) -> KeyField {
     let value = |v: &[u64]| bytes(v, k.width);
     match f {

@@ -1,9 +1,9 @@
-//! Saves and restores what other methods cannot restore, because packets change it or because it has an order. It
-//! serves to roll back a batch of writes.
+//! Saves and restores objects so that a batch of writes can be rolled back. The saved state includes state that other
+//! methods cannot restore, because packets change this state or because it depends on the order of creation.
 //!
-//! A restored entry has its counter, its meter's tokens, its idle time and its age (of entries with equal priority the
-//! older one wins). A restored member has its handles, and with them its position in the order in which groups select
-//! members.
+//! Restoring an entry restores its counter, its meter's tokens, its idle time and its age (of entries with equal
+//! priority, the older entry is preferred). Restoring a member restores its handles, which determine the member's
+//! position in the order in which groups select members.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,17 @@ use crate::machine::{EntryState, MissState};
 use crate::meter::Meter;
 use crate::program::{MeterId, ProfileId, TableId};
 
-/// An entry with its direct resources and its age, at one moment.
+/// An entry with its direct counter and meter and its age, at the time of saving.
 #[derive(Debug, Clone)]
 pub struct SavedEntry {
     table: TableId,
-    /// The entry's members and groups, by id: their indices may have changed by the time of the restoration.
+    /// Refers to members and groups by id, because their indices may have changed by the time of the restoration.
     entry: Entry,
     state: EntryState,
     age: u64,
 }
 
-/// A default entry with its direct resources, at one moment.
+/// A default entry with its direct counter and meter, at the time of saving.
 #[derive(Debug, Clone)]
 pub struct SavedDefault {
     table: TableId,
@@ -31,11 +31,11 @@ pub struct SavedDefault {
     state: MissState,
 }
 
-/// A meter's configuration and tokens, at one moment.
+/// The configuration and tokens of a meter, at the time of saving.
 #[derive(Debug, Clone, Copy)]
 pub struct SavedMeter(Meter);
 
-/// A member of an action profile at one moment; `member` is `None` if there was no such member.
+/// A member of an action profile at the time of saving; `member` is `None` if the member did not exist.
 #[derive(Debug, Clone)]
 pub struct SavedMember {
     profile: ProfileId,
@@ -44,7 +44,7 @@ pub struct SavedMember {
     handles: Vec<(u32, Vec<u32>)>,
 }
 
-/// A group of an action profile at one moment; `group` is `None` if there was no such group.
+/// A group of an action profile at the time of saving; `group` is `None` if the group did not exist.
 #[derive(Debug, Clone)]
 pub struct SavedGroup {
     profile: ProfileId,
@@ -54,7 +54,7 @@ pub struct SavedGroup {
 }
 
 impl SavedMeter {
-    /// The configuration; `None` for the default.
+    /// Returns the meter's configuration; `None` is the default configuration.
     #[must_use]
     pub fn config(&self) -> Option<MeterConfig> {
         self.0.config()
@@ -65,7 +65,7 @@ impl Engine {
     /// Saves the entry with this key and priority.
     ///
     /// # Errors
-    /// `NotFound` if there is no such entry; `InvalidArgument` if the key does not fit the table.
+    /// `NotFound` if the entry does not exist; `InvalidArgument` if the key does not fit the table.
     pub fn entry_save(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<SavedEntry> {
         let id = self.locate(table, key, priority)?;
         let ts = &self.machine.tables[table.index()];
@@ -74,7 +74,7 @@ impl Engine {
         Ok(SavedEntry { table, entry, state, age: ts.store.age(id) })
     }
 
-    /// Restores a saved entry, whether it has been changed or deleted since.
+    /// Restores a saved entry, no matter whether it has been changed or deleted since.
     ///
     /// # Errors
     /// `NotFound` if the member or group that the entry refers to no longer exists.
@@ -93,7 +93,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Saves the default entry.
+    /// Saves the default entry of a table.
     pub fn default_save(&self, table: TableId) -> SavedDefault {
         let ts = &self.machine.tables[table.index()];
         let action = ts.default.as_ref().map(|bound| self.action_of(table, bound));
@@ -114,16 +114,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Saves a member.
+    /// Saves a member of an action profile.
     pub fn member_save(&self, profile: ProfileId, id: u32) -> SavedMember {
         let handles = self.machine.profiles[profile.index()].handles_of(std::iter::once(id));
         SavedMember { profile, id, member: self.member(profile, id), handles }
     }
 
-    /// Restores a saved member, whether it has been created, changed or deleted since.
+    /// Restores a saved member, no matter whether it has been created, changed or deleted since.
     ///
     /// # Errors
-    /// `FailedPrecondition` if the member did not exist and an entry or group refers to it now.
+    /// `FailedPrecondition` if the member did not exist when it was saved, and an entry or group refers to it now.
     pub fn member_restore(&mut self, saved: SavedMember) -> Result<()> {
         let SavedMember { profile, id, member, handles } = saved;
         match member {
@@ -135,7 +135,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Saves a group before it is written with other members, `others`, whose handles are saved too.
+    /// Saves a group before its members are replaced. `others` are the ids of the new members, whose handles are saved
+    /// too.
     pub fn group_save(&self, profile: ProfileId, id: u32, others: impl Iterator<Item = u32>) -> SavedGroup {
         let group = self.group(profile, id).cloned();
         let own = group.iter().flat_map(|group| &group.members).map(|m| m.member);
@@ -144,11 +145,11 @@ impl Engine {
         SavedGroup { profile, id, group, handles }
     }
 
-    /// Restores a saved group, whether it has been created, changed or deleted since.
+    /// Restores a saved group, no matter whether it has been created, changed or deleted since.
     ///
     /// # Errors
-    /// `NotFound` if a member no longer exists; `FailedPrecondition` if the group did not exist and an entry refers to
-    /// it now.
+    /// `NotFound` if a member no longer exists; `FailedPrecondition` if the group did not exist when it was saved, and
+    /// an entry refers to it now.
     pub fn group_restore(&mut self, saved: SavedGroup) -> Result<()> {
         let SavedGroup { profile, id, group, handles } = saved;
         match &group {
@@ -158,8 +159,8 @@ impl Engine {
         }
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);
-        // Other groups need no rebuilt lists: they use the first copies of these members, whose handles have not
-        // changed.
+        // The selection lists of other groups need no update. They use the first copies of these members, and the
+        // restoration has not changed the handles of these copies.
         if let (Some(group), Some(&at)) = (group, ps.group_at.get(&id)) {
             let wheel = ps.wheel(&group, &self.machine.ports_down);
             if let Some(state) = &mut ps.groups[at as usize] {
@@ -177,7 +178,7 @@ impl Engine {
         super::arrays::cell(&self.machine.state.meters[meter.index()], index).copied().map(SavedMeter)
     }
 
-    /// Restores a saved cell, tokens included.
+    /// Restores a saved cell of an indirect meter, including its tokens.
     ///
     /// # Errors
     /// `OutOfRange` if the array has no cell `index`.

@@ -1,11 +1,12 @@
-//! Random expressions, for tests.
+//! Generates random expressions for tests.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{BinOp, CmpOp, Expr};
 
-/// A strategy for expressions over these leaves, with shifts by these amounts and casts to up to `width` bits.
+/// Returns a proptest strategy for expressions. `leaf` generates the operands and `amount` the shift amounts; casts
+/// have up to `width` bits.
 pub fn expr(
     leaf: impl Strategy<Value = Expr> + 'static,
     amount: impl Strategy<Value = Expr> + Clone + 'static,

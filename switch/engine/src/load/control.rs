@@ -9,7 +9,7 @@ use crate::codegen::Gen;
 use crate::layout::{Layout, Slot};
 use crate::program::{Action, ActionId, Node, Objects};
 
-/// The inputs to the compilation of pipelines.
+/// The inputs for compiling actions and pipelines to instructions.
 pub struct Compiler<'a, 'j> {
     pub root: J<'j>,
     pub actions_json: Vec<J<'j>>,
@@ -21,7 +21,7 @@ pub struct Compiler<'a, 'j> {
 }
 
 impl Compiler<'_, '_> {
-    /// Compiles the body of an action. With `inline`, control falls through at its end instead of returning.
+    /// Compiles the body of an action. With `inline`, the code does not return at its end but falls through.
     fn action<'j>(&self, g: &mut Gen<'_, 'j>, id: ActionId, inline: bool) -> Result<()>
     where
         Self: 'j,
@@ -77,7 +77,7 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    /// Compiles all actions as subroutines, then both pipelines.
+    /// Compiles all actions as subroutines, and then both pipelines (ingress and egress).
     pub fn pipelines<'j>(&self, g: &mut Gen<'_, 'j>) -> Result<()>
     where
         Self: 'j,
@@ -119,8 +119,8 @@ impl Compiler<'_, '_> {
             let mut entered = false;
             loop {
                 if g.code.nodes[at as usize] != Pc::MAX {
-                    // The node has been compiled: jump to it. A start node that was only popped from the list needs no
-                    // jump.
+                    // The node has been compiled already, so a jump to its code is enough. If `entered` is false, no
+                    // code leads to this place, and no jump is needed.
                     if entered {
                         let jump = g.jump();
                         fixups.push((jump, at));
@@ -188,7 +188,8 @@ impl Compiler<'_, '_> {
         }
         for (jump, node) in fixups {
             let to = g.code.nodes[node as usize];
-            // p4c's control flow has no cycles. If another compiler's has, each jump backwards uses up fuel.
+            // p4c's control flow has no cycles. Another compiler's control flow may have cycles, so backward jumps
+            // consume fuel.
             match g.code.ops[jump] {
                 Op::Jump { .. } if (to as usize) <= jump && node != 0 => g.code.ops[jump] = Op::JumpBack { to },
                 _ => g.patch(jump, to),

@@ -1,4 +1,4 @@
-//! Loads the deparser: the order of the headers that it writes, and the primitives that run before.
+//! Loads the deparser: the order in which it writes headers, and the primitives that run before it writes them.
 
 use super::expr::Scope;
 use super::json::{J, Result};
@@ -7,8 +7,8 @@ use crate::code::Op;
 use crate::codegen::Gen;
 use crate::layout::Layout;
 
-/// The primitives that a deparser may call: those that p4c generates for calls in a deparser and that leave the
-/// headers' lengths alone. BMv2 has reserved the headers' bytes by the time they run.
+/// The primitives that a deparser may call. p4c generates these primitives for calls in a deparser, and they do not
+/// change the headers' lengths. BMv2 has already reserved the headers' bytes when the primitives run.
 const PRIMITIVES: [&str; 6] =
     ["assert", "assume", "log_msg", "modify_field_rng_uniform", "modify_field_with_hash_based_offset", "truncate"];
 
@@ -16,7 +16,7 @@ fn find<'j>(root: &J<'j>) -> Result<J<'j>> {
     root.named("deparsers", "deparser").map(|(_, deparser)| deparser)
 }
 
-/// The headers in the order in which the deparser writes them.
+/// Returns the headers in the order in which the deparser writes them.
 pub fn order(root: &J, layout: &Layout) -> Result<Vec<u16>> {
     let scope = Scope { layout, params: &[] };
     find(root)?.list("order")?.iter().map(|j| scope.header(j).map(|h| h as u16)).collect()
@@ -29,7 +29,8 @@ pub fn primitives<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> R
     for j in &primitives {
         let op = j.get("op")?;
         match op.as_str()? {
-            // Digests are sent at the end of ingress: a digest that the deparser generates is lost, as on BMv2.
+            // Digests are sent at the end of ingress. A digest that the deparser generates is therefore lost; BMv2
+            // loses it too.
             "generate_digest" => {}
             name if PRIMITIVES.contains(&name) => {
                 g.free_temps();

@@ -1,4 +1,4 @@
-//! Reads JSON expressions and parameters as [`Expr`], [`Place`] and [`HeaderRef`].
+//! Converts JSON expressions and parameters to [`Expr`], [`Place`] and [`HeaderRef`].
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use super::json::{J, Result};
 use crate::expr::{BinOp, CmpOp, Expr, HeaderRef, Place};
 use crate::layout::{FieldRef, Layout};
 
-/// The largest width, in bits, that casts and shifts may have.
+/// The maximum width in bits for casts and shifts.
 const MAX_WIDTH: u32 = 1 << 16;
 
-/// The names that an expression can refer to.
+/// The names to which an expression can refer.
 pub struct Scope<'a> {
     pub layout: &'a Layout,
-    /// The action's parameters, to which `runtime_data` and `local` refer.
+    /// The parameters of the action. JSON values of the types `runtime_data` and `local` refer to them by index.
     pub params: &'a [FieldRef],
 }
 
@@ -44,28 +44,29 @@ impl Scope<'_> {
         find(j, j.as_str()?, &self.layout.union_stack_by_name, "header union stack")
     }
 
-    /// Reads a field reference, `[header, field]`.
+    /// Reads a reference to a field, `[header, field]`.
     pub fn field(&self, j: &J) -> Result<FieldRef> {
         let (header, field) = j.as_pair()?;
         let h = find(j, header, &self.layout.header_by_name, "header")?;
         self.layout.field(h, field).ok_or_else(|| j.error(format!("header '{header}' has no field '{field}'")))
     }
 
-    /// Reads `[stack, field]`: the stack, and the field relative to its header.
+    /// Reads `[stack, field]`. Returns the stack, and the field with a slot number relative to its header's first slot.
     pub fn stack_field(&self, j: &J) -> Result<(usize, FieldRef)> {
         let stack = self.stack(&j.at(0)?)?;
         let field = j.at(1)?.as_str()?;
         Ok((stack, self.type_field(j, self.layout.stacks[stack].header_type, field)?))
     }
 
-    /// The field of a header type that has this name.
+    /// Returns the field of a header type that has the name `field`, or an error if there is no such field.
     pub fn type_field(&self, j: &J, header_type: usize, field: &str) -> Result<FieldRef> {
         let name = &self.layout.types[header_type].name;
         let field_ref = self.layout.type_field(header_type, field);
         field_ref.ok_or_else(|| j.error(format!("header type '{name}' has no field '{field}'")))
     }
 
-    /// A field, or the validity, of the stack element whose index a `dereference_header_stack` computes at run time.
+    /// Returns an expression for a field, or for the validity, of a stack element. The JSON contains the element as a
+    /// `dereference_header_stack`, which computes the element's index at run time.
     fn element_field(&self, dereference: &J, name: &str) -> Result<Expr> {
         let stack = self.stack(&dereference.get("left")?.get("value")?)?;
         let header_type = self.layout.stacks[stack].header_type;
@@ -79,13 +80,14 @@ impl Scope<'_> {
         self.params.get(index).copied().ok_or_else(|| j.error(format!("the action has no parameter {index}")))
     }
 
-    /// Reads a value, `{type, value}`.
+    /// Reads a value, which the JSON contains as `{type, value}`.
     pub fn expr(&self, j: &J) -> Result<Expr> {
         let value = j.get("value")?;
         match j.str("type")? {
             "expression" if value.opt("op").is_some() => self.operation(&value),
             "expression" => self.expr(&value),
-            // For `hdr.stack[i].isValid()`, p4c writes the element in the place of the header's name.
+            // For `hdr.stack[i].isValid()`, p4c writes an expression for the element where otherwise the header's name
+            // is.
             "field" if value.at(0)?.value.is_object() => {
                 let op = value.at(0)?;
                 if op.str("op")? != "dereference_header_stack" {
@@ -102,10 +104,10 @@ impl Scope<'_> {
         }
     }
 
-    /// Reads a condition.
+    /// Reads a condition and returns a boolean expression.
     pub fn condition(&self, j: &J) -> Result<Expr> {
         let e = self.expr(j)?;
-        // Some older JSON has data in the place of a boolean, which BMv2 accepts.
+        // Some older JSON contains an integer where a boolean is expected. BMv2 accepts such JSON.
         Ok(if e.is_bool() { e } else { unary(Expr::ToBool, e) })
     }
 
@@ -237,7 +239,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Reads a reference to a header; returns the header and its type.
+    /// Reads a reference to a header. Returns the header and the index of its type.
     pub fn header_ref(&self, j: &J) -> Result<(HeaderRef, usize)> {
         let value = j.get("value")?;
         match j.str("type")? {

@@ -8,10 +8,10 @@ use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, Slot, Stack
 use crate::phv::words;
 use crate::program::{FieldInfo, HeaderInfo};
 
-/// The most words in which headers are also stored as received, without being split into fields.
+/// The maximum number of words for storing headers as they were received, without splitting them into fields.
 const MAX_RAW_WORDS: usize = 1024;
 
-/// Descriptions of the header types, for users of the program.
+/// Returns descriptions of the header types for users of the program.
 pub fn infos(layout: &Layout) -> Vec<HeaderInfo> {
     let info = |t: &HeaderType| {
         let mut names: Vec<_> = t.by_name.iter().collect();
@@ -76,15 +76,15 @@ pub fn load(root: &J) -> Result<Layout> {
     Ok(layout)
 }
 
-/// The index of the header type that a header or a stack names.
+/// Returns the index of the header type that the JSON of a header or a stack names.
 fn type_of(j: &J, types: &HashMap<String, usize>) -> Result<usize> {
     let at = j.get("header_type")?;
     let name = at.as_str()?;
     types.get(name).copied().ok_or_else(|| at.error(format!("there is no header type '{name}'")))
 }
 
-/// Reserves slots for the words of headers as received. If there are very many headers, only the first ones get such
-/// slots.
+/// Reserves slots in which the words of headers are stored as they were received. If the headers have more words than
+/// `MAX_RAW_WORDS`, only the first headers get such slots.
 fn raw_words(layout: &mut Layout, root: &J) -> Result<()> {
     let mut remaining = MAX_RAW_WORDS;
     for h in 0..layout.headers.len() {

@@ -1,24 +1,24 @@
-//! A cursor over the JSON that records its path, so that every error can state its place.
+//! A cursor over the JSON that records the path to its current value, so that every error can report this path.
 
 use num_bigint::{BigInt, Sign};
 use serde_json::Value;
 
 use crate::error::LoadError;
 
-/// The remedy for JSON that contradicts itself or is incomplete.
+/// The remedy for JSON that is incomplete or contains a contradiction.
 pub const RECOMPILE: &str = "p4c-bm2-ss does not write this: compile the program again";
 /// The remedy for a field, parameter or cell that is too wide.
 pub const NARROWER: &str = "give it 1 to 65,536 bits in the program";
-/// The remedy for a feature that v1model does not have.
+/// The remedy for a feature that does not belong to v1model.
 const V1MODEL: &str = "this is not of v1model: write the program for v1model and compile it with p4c-bm2-ss";
 
 pub type Result<T> = std::result::Result<T, LoadError>;
 
-/// The deepest nesting of arrays and objects, the same as BMv2's limit. Each operation of an expression takes two
-/// levels.
+/// The maximum nesting of arrays and objects, which is also BMv2's limit. Each operation of an expression is nested two
+/// levels deep.
 const MAX_NESTING: usize = 1000;
 
-/// Parses the program's JSON, which must be a single value.
+/// Parses the program's JSON, which must contain a single value.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
     let document = J::root(&Value::Null);
     if nesting(bytes) > MAX_NESTING {
@@ -37,7 +37,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
         .map_err(|values| document.error(format!("these are {} JSON values instead of one", values.len())))
 }
 
-/// The depth to which arrays and objects are nested.
+/// Returns the depth to which arrays and objects are nested.
 fn nesting(bytes: &[u8]) -> usize {
     let (mut depth, mut most) = (0usize, 0);
     let (mut in_string, mut escaped) = (false, false);
@@ -57,7 +57,7 @@ fn nesting(bytes: &[u8]) -> usize {
     most
 }
 
-/// A JSON value and the path to it.
+/// A JSON value, with the path from the document's root to this value.
 #[derive(Clone)]
 pub struct J<'a> {
     pub value: &'a Value,
@@ -79,17 +79,17 @@ impl<'a> J<'a> {
         J { value, path: format!("{}/{key}", self.path), object, source }
     }
 
-    /// An error at this place, for a value that contradicts another one or has the wrong form.
+    /// Returns an error at this place, for a value that contradicts another value or has the wrong form.
     pub fn error(&self, reason: impl Into<String>) -> LoadError {
         self.refused(reason, RECOMPILE)
     }
 
-    /// An error at this place, for a feature that neither v1model nor this switch has.
+    /// Returns an error at this place, for a feature that neither v1model nor this switch has.
     pub fn unknown(&self, reason: impl Into<String>) -> LoadError {
         self.refused(reason, V1MODEL)
     }
 
-    /// An error at this place, with a remedy.
+    /// Returns an error at this place, with a reason and a remedy.
     pub fn refused(&self, reason: impl Into<String>, remedy: &'static str) -> LoadError {
         LoadError {
             path: if self.path.is_empty() { "/".into() } else { self.path.clone() },
@@ -100,12 +100,12 @@ impl<'a> J<'a> {
         }
     }
 
-    /// The source text of the closest enclosing object for which the JSON states it.
+    /// Returns the P4 source text of the closest enclosing object for which the JSON contains the source text.
     pub fn source_fragment(&self) -> Option<String> {
         Some(self.source?.get("source_fragment")?.as_str()?.to_string())
     }
 
-    /// The member `key`; `None` if it is missing or null.
+    /// Returns the member `key`; returns `None` if the member is missing or null.
     pub fn opt(&self, key: &str) -> Option<J<'a>> {
         self.value.get(key).filter(|v| !v.is_null()).map(|v| self.child(v, key))
     }
@@ -121,7 +121,7 @@ impl<'a> J<'a> {
             .ok_or_else(|| self.error(format!("the array has no element {index}")))
     }
 
-    /// The elements of the array `key`; none if the member is missing or null.
+    /// Returns the elements of the array in the member `key`; returns no elements if the member is missing or null.
     pub fn list(&self, key: &str) -> Result<Vec<J<'a>>> {
         self.opt(key).map_or(Ok(Vec::new()), |j| j.items())
     }
@@ -131,7 +131,7 @@ impl<'a> J<'a> {
         Ok(array.iter().enumerate().map(|(i, v)| self.child(v, &i.to_string())).collect())
     }
 
-    /// The element named `name` of the array `list`, with its index.
+    /// Returns the element called `name` of the array in the member `list`, with the element's index.
     pub fn named(&self, list: &str, name: &str) -> Result<(usize, J<'a>)> {
         let (at, kind) = (self.get(list)?, kind(list).unwrap_or("element"));
         let mut items = at.items()?.into_iter().enumerate();
@@ -147,7 +147,7 @@ impl<'a> J<'a> {
         self.value.as_str().ok_or_else(|| self.error("a string is expected"))
     }
 
-    /// The string in quotation marks, for an error message.
+    /// Returns the string in quotation marks, for an error message.
     pub fn quoted(&self) -> String {
         format!("'{}'", self.value.as_str().unwrap_or_default())
     }
@@ -181,7 +181,7 @@ impl<'a> J<'a> {
         self.opt(key).map_or(Ok(default), |j| j.as_bool())
     }
 
-    /// Reads a hexadecimal string, with or without `0x` and a leading minus.
+    /// Reads a hexadecimal string. The prefix `0x` and a minus sign before it are optional.
     pub fn as_hex(&self) -> Result<BigInt> {
         let text = self.as_str()?;
         let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
@@ -205,7 +205,7 @@ impl<'a> J<'a> {
     }
 }
 
-/// What the elements of a list in p4c's JSON are called in messages.
+/// Returns the word by which error messages call the elements of a list in p4c's JSON.
 fn kind(list: &str) -> Option<&'static str> {
     Some(match list {
         "action_calls" => "action call",

@@ -31,15 +31,16 @@ use slots::take;
 /// The newest minor version of the JSON format that this loader reads; the major version is 2.
 const MAX_MINOR: u64 = 24;
 
-/// Stack size, in bytes, that suffices for the deepest nesting of a program, in debug builds too. Other threads may
-/// have a sixteenth of it.
+/// The size in bytes of the loading thread's stack, which suffices for the deepest nesting of a program, also in debug
+/// builds. Other threads may have only a sixteenth of this size.
 const STACK: usize = 32 << 20;
 
 impl Program {
     /// Reads, checks and compiles p4c's BMv2 JSON.
     ///
     /// # Errors
-    /// For malformed JSON and for anything that the engine does not support; the error states the place.
+    /// Returns an error for malformed JSON and for anything that the engine does not support. The error states the
+    /// place.
     pub fn load(json: &[u8]) -> Result<Program> {
         std::thread::scope(|scope| {
             let loader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compile(json));
@@ -223,7 +224,7 @@ fn errors(root: &J) -> Result<CoreErrors> {
     for e in root.list("errors")? {
         by_name.insert(e.at(0)?.as_str()?.to_string(), e.at(1)?.as_u64()?);
     }
-    // A core error that the program does not declare gets a free number, as in BMv2.
+    // A core error that the program does not declare gets an unused number, like in BMv2.
     let mut free = (0..).filter({
         let used: Vec<u64> = by_name.values().copied().collect();
         move |n| !used.contains(n)
@@ -244,7 +245,7 @@ fn errors(root: &J) -> Result<CoreErrors> {
     })
 }
 
-/// When a checksum is computed.
+/// Records in which controls a checksum is computed: for verification, for the update, or for both.
 struct Uses {
     verify: bool,
     update: bool,

@@ -1,4 +1,4 @@
-//! Loads registers, counters, meters, calculations, digests, field lists and value sets.
+//! Loads the definitions of registers, counters, meters, calculations, digests, field lists and value sets.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::meter::Meter;
 use crate::program::{CounterInfo, DigestInfo, DigestPart, FieldInfo, MeterInfo, Objects, RegisterInfo, ValueSetInfo};
 use crate::state::cell_bytes;
 
-/// The most cells that an array may have.
+/// The maximum number of cells of an array.
 const MAX_CELLS: u64 = 1 << 28;
-/// The most bytes that all arrays of a program may take: as many as the largest register of 64-bit cells. The limit
-/// catches absurd sizes; a machine may have less memory than this.
+/// The maximum size in bytes of all arrays of a program, which is the size of the largest register of 64-bit cells. The
+/// limit catches absurd sizes; a machine may have less memory.
 const MAX_BYTES: u64 = 8 * MAX_CELLS;
 const SMALLER: &str = "declare the array smaller";
 
@@ -87,7 +87,7 @@ impl Objects {
         Ok(o)
     }
 
-    /// Accounts for the memory of an array; refuses the program if its arrays take more than `MAX_BYTES` together.
+    /// Adds the memory of an array to the program's total. Returns an error if the total exceeds `MAX_BYTES`.
     fn take(&mut self, j: &J, name: &str, size: u64, cell: usize) -> Result<()> {
         let bytes = size.saturating_mul(cell as u64);
         let allocated = self.array_bytes;
@@ -146,7 +146,7 @@ impl Objects {
         Ok(())
     }
 
-    /// The index of the object that a primitive's parameter names.
+    /// Returns the index of the object that a primitive's parameter names.
     pub fn find(&self, j: &J, kind: &str, names: &HashMap<String, u32>) -> Result<u16> {
         let what = kind.trim_end_matches("_array");
         if j.str("type")? != kind {
@@ -154,7 +154,7 @@ impl Objects {
         }
         let name = j.str("value")?;
         let &index = names.get(name).ok_or_else(|| j.error(format!("there is no {what} '{name}'")))?;
-        // The index fits: `insert` refuses 65,536 objects of a kind.
+        // The index fits into 16 bits, because `insert` refuses 65,536 objects of a kind.
         Ok(index as u16)
     }
 
@@ -191,7 +191,7 @@ fn insert(j: &J, names: &mut HashMap<String, u32>, name: &str, index: usize) -> 
     Ok(())
 }
 
-/// Reads a calculation, `{algo, input}`, of a hash or a selector. `key` names the member with the inputs.
+/// Reads the calculation `{algo, input}` of a hash or a selector. `key` is the name of the member with the inputs.
 pub fn calculation(j: &J, key: &str, scope: &Scope) -> Result<Calculation> {
     let algo = j.get("algo")?;
     let name = algo.as_str()?;

@@ -14,14 +14,14 @@ use crate::expr::Expr;
 use crate::layout::FieldRef;
 use crate::layout::limbs;
 
-/// A jump to a parser state whose address is not yet known.
+/// A jump to a parser state whose address is not known yet. The address is filled in when all states are compiled.
 enum Fixup {
     Op(usize),
     Case(usize, usize),
     Default(usize),
 }
 
-/// Compiles the parser; returns the address of its start.
+/// Compiles the parser. Returns the address of its first instruction.
 pub fn load<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<Pc> {
     let (_, parser) = root.named("parsers", "parser")?;
     let end = g.pc();
@@ -166,7 +166,7 @@ fn extract(g: &mut Gen, context: &Context, target: &J, length: Option<&J>) -> Re
     Ok(())
 }
 
-/// Reads `[stack, member]` or `[stack, member, field]`: the stack, the member, and the member's header type.
+/// Reads `[stack, member]` or `[stack, member, field]`. Returns the stack, the member, and the member's header type.
 fn union_member(scope: &Scope, j: &J) -> Result<(u16, u16, usize)> {
     let stack = scope.union_stack(&j.at(0)?)?;
     let union_type = &scope.layout.union_stacks[stack].union_type;
@@ -274,8 +274,8 @@ fn transitions<'j>(
     Ok(())
 }
 
-/// Splits a transition's value over the key's fields, of which each is padded to whole bytes; returns the fields' words
-/// in order.
+/// Splits the value of a transition into the key's fields. In the value, each field is padded to whole bytes. Returns
+/// the words of all fields, in order.
 fn padded(j: &J, parts: &[KeyPart]) -> Result<Vec<u64>> {
     let mut n = j.as_hex()?;
     let total: u64 = parts.iter().map(|p| 8 * u64::from(p.width().div_ceil(8))).sum();
@@ -293,7 +293,8 @@ fn padded(j: &J, parts: &[KeyPart]) -> Result<Vec<u64>> {
     Ok(row)
 }
 
-/// The cases as values and masks to compare, if the key is a single field of up to 64 bits and no case is a value set.
+/// Returns the value, mask and target of each case. The key must be a single field of up to 64 bits, and no case may be
+/// a value set; otherwise returns `None`.
 fn small(select: &Select) -> Option<Vec<(u64, u64, Pc)>> {
     match select.parts[..] {
         [KeyPart::Field(f)] if f.narrow() && !f.signed => {}

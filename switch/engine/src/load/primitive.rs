@@ -8,13 +8,13 @@ use crate::expr::{Expr, HeaderRef, Place};
 use crate::layout::{FieldRef, Layout};
 use crate::program::Objects;
 
-/// The objects and fields that primitives refer to.
+/// The objects and fields to which primitives refer.
 pub struct Context<'a> {
     pub objects: &'a Objects,
-    /// A copy, because the code generator adds slots to the original.
+    /// A copy of the layout, because the code generator adds slots to the original while primitives are compiled.
     pub layout: &'a Layout,
     pub params: &'a [FieldRef],
-    /// The slot that contains the drop port's number.
+    /// The slot that contains the number of the drop port.
     pub drop_port: u16,
 }
 
@@ -23,7 +23,7 @@ impl Context<'_> {
         Scope { layout: self.layout, params: self.params }
     }
 
-    /// Compiles one primitive that is not a jump.
+    /// Compiles a primitive that is not a jump.
     #[expect(clippy::too_many_lines, reason = "one arm a primitive of BMv2's JSON")]
     pub fn primitive(&self, g: &mut Gen, j: &J) -> Result<()> {
         let op_j = j.get("op")?;
@@ -218,8 +218,8 @@ impl Context<'_> {
         }
     }
 
-    /// Compiles an instruction that writes a result of `width` bits to a slot (or nothing, if its index is out of
-    /// range), and assigns the slot to `target`.
+    /// Compiles an instruction that computes a result of `width` bits, and assigns the result to `target`. `op` builds
+    /// the instruction from its destination slot. If the instruction's index is out of range, it writes nothing.
     fn result(&self, g: &mut Gen, target: &J, width: u32, op: impl Fn(u16) -> Op) -> Result<()> {
         let place = self.scope().place(target)?;
         if let Place::Field(f) = place
@@ -236,8 +236,8 @@ impl Context<'_> {
         g.assign(&place, &word(d))
     }
 
-    /// Loads the target's current value into the slot `t`, because an instruction whose index is out of range writes
-    /// nothing: the target then keeps its value.
+    /// Loads the target's current value into the slot `t`. An instruction whose index is out of range writes nothing to
+    /// `t`, and the assignment of `t` then leaves the target unchanged.
     fn preload(&self, g: &mut Gen, place: &Place, t: FieldRef) -> Result<()> {
         let current = match place {
             Place::Field(f) => Expr::Field(*f),

@@ -3,10 +3,10 @@
 use super::json::{J, Result};
 use crate::layout::{Layout, NOWHERE, Slot};
 
-/// The most slots that headers, temporaries, parameters and constants may use together.
+/// The maximum number of slots for all headers, temporaries, parameters and constants of a program.
 pub const MAX_SLOTS: usize = NOWHERE as usize;
 
-/// Reserves `count` consecutive slots and returns the first; `at` is the place that an error reports.
+/// Reserves `count` consecutive slots and returns the first. `at` is the place in the JSON that an error reports.
 pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
     let first = layout.used;
     if first + count > MAX_SLOTS {

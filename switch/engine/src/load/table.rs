@@ -17,8 +17,8 @@ use crate::program::{
 };
 use crate::table::key::{KeyLayout, RawField, Source};
 
-/// A node of the control flow. `Condition` and `Call` give the place of a `conditionals` or `action_calls` element in
-/// the JSON.
+/// A node of the control flow. `Condition` and `Call` refer to elements of the JSON's arrays `conditionals` and
+/// `action_calls`.
 pub enum Flow {
     Table(TableId),
     Condition { pipeline: usize, index: usize },
@@ -30,7 +30,7 @@ pub struct Control {
     pub table_by_name: HashMap<String, u32>,
     pub profiles: Vec<Profile>,
     pub profile_by_name: HashMap<String, u32>,
-    /// The nodes of the control flow: node number `i + 1` has index `i`, because 0 is the end.
+    /// The nodes of the control flow. Node `i + 1` has the index `i`, because node 0 is the end of the pipeline.
     pub flow: Vec<Flow>,
     pub node_by_name: Vec<HashMap<String, Node>>,
 }
@@ -97,8 +97,8 @@ pub fn load(
     Ok(c)
 }
 
-/// p4c copies an action for each table. Members of a profile that several tables share may use any table's copy, so
-/// every table gets a next node for all copies.
+/// p4c makes a copy of an action for each table. If several tables share an action profile, the profile's members may
+/// use any table's copy. Therefore every table gets a next node for all copies.
 fn share_actions(c: &mut Control, actions: &[Action]) {
     for p in &c.profiles {
         let all: Vec<ActionId> = p.info.tables.iter().flat_map(|t| c.tables[t.index()].info.actions.clone()).collect();
@@ -122,8 +122,8 @@ fn profile(j: &J, scope: &Scope, c: &mut Control) -> Result<()> {
     add_profile(j, j.str("name")?, size, selector, c)
 }
 
-/// Creates the profile that a table of BMv2's older JSON declares itself, by `act_prof_name` and a selector beside it.
-/// The older JSON states no size for it.
+/// In BMv2's older JSON a table can declare its own profile, by `act_prof_name` and a selector in the table's object.
+/// This function creates such a profile. Its size is unlimited, because the older JSON contains no size.
 fn own_profile<'a>(j: &J<'a>, name: &J<'a>, scope: &Scope, c: &mut Control) -> Result<J<'a>> {
     let selector = j.opt("selector").map(|s| calculation(&s, "input", scope)).transpose()?;
     add_profile(name, name.as_str()?, 0, selector, c)?;
@@ -139,18 +139,18 @@ fn add_profile(j: &J, name: &str, size: u64, selector: Option<Calculation>, c: &
     Ok(())
 }
 
-/// The first action with this name: BMv2 takes it where a table of its older JSON has no `action_ids`. There can be
-/// several, because p4c copies an action for each table.
+/// Returns the first action with this name. BMv2 uses the first action if a table of its older JSON has no
+/// `action_ids`. Several actions can have the name, because p4c makes a copy of an action for each table.
 fn first_named(name: &str, actions: &[Action]) -> Option<ActionId> {
     actions.iter().position(|a| a.info.name == name).map(|at| ActionId(at as u32))
 }
 
-/// The error for an action id that no action has.
+/// Returns the error for an id that no action has.
 pub fn no_action(j: &J, id: u32) -> LoadError {
     j.error(format!("there is no action with the id {id}"))
 }
 
-/// The node with this name in the pipeline; null stands for the end.
+/// Returns the node with this name in the pipeline. A null value denotes the end of the pipeline, node 0.
 pub fn node(j: &J, names: &HashMap<String, Node>) -> Result<Node> {
     if j.is_null() {
         return Ok(0);
@@ -323,8 +323,8 @@ fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, Vec<Source>)> {
     Ok((keys, sources))
 }
 
-/// The slot of the validity that a field's value depends on: that of its header. `None` for metadata and for a validity
-/// itself.
+/// Returns the validity slot of the header that contains a field. Returns `None` if the field belongs to metadata or is
+/// itself a validity.
 fn validity(layout: &Layout, field: FieldRef) -> Option<Slot> {
     let header = layout.headers.iter().find(|h| (h.base..h.valid).contains(&field.slot));
     header.filter(|h| !h.metadata).map(|h| h.valid)
@@ -362,8 +362,8 @@ fn action_data(j: &J, action: &Action) -> Result<Vec<u64>> {
     Ok(words)
 }
 
-/// The sum of a BMv2 priority, where smaller wins, and the equivalent P4Runtime priority, where larger wins; the same
-/// as in PI (p4lang's P4Runtime library).
+/// The sum of a BMv2 priority, where the smallest takes precedence, and the equivalent P4Runtime priority, where the
+/// largest takes precedence. PI (p4lang's P4Runtime library) uses the same sum.
 const MAX_PRIORITY: i64 = 0xff_ffff;
 
 fn const_entry(j: &J, keys: &[KeyInfo], needs_priority: bool) -> Result<(Vec<RawField>, i32)> {

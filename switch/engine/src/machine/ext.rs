@@ -1,4 +1,4 @@
-//! Interprets the rare instructions.
+//! Interprets the operations of [`Ext`], which are rare or need more than one machine word.
 
 use super::{Machine, Stop};
 use crate::code::{Element, Ext, HeaderAt, Target};
@@ -24,7 +24,7 @@ fn element(stack: &StackAt, s: &Slots, element: Element) -> Option<Slot> {
     }
 }
 
-/// Whether two headers are both valid and equal in all fields.
+/// Returns whether two headers are both valid and all their fields are equal.
 fn equal(phv: &Phv, s: &Slots, a: usize, b: usize) -> bool {
     let run = |h: usize| {
         let h = &phv.headers[h];
@@ -62,7 +62,7 @@ impl Machine {
                     s.copy_within(a..a + field.slots(), to);
                 }
             }
-            // For an empty stack: all ones, as 32 bits.
+            // For an empty stack, `next` is 0 and the result is all ones in 32 bits.
             Ext::LastIndex { d, next } => s[usize::from(*d)] = value(s, *next).wrapping_sub(1) & 0xffff_ffff,
             Ext::HeaderEq { d, a, b } => {
                 let same = header(phv, s, *a).zip(header(phv, s, *b)).is_some_and(|(a, b)| equal(phv, s, a, b));
@@ -208,7 +208,7 @@ impl Machine {
         let bits = match length {
             None => 0,
             Some(l) if l % 8 != 0 => return Err(Stop::Parser(p.errors.parser_invalid_argument)),
-            // A negative length, read as unsigned, is longer than any packet.
+            // A negative length is read as an unsigned number, which is larger than any packet.
             Some(l) => usize::try_from(l).unwrap_or(usize::MAX),
         };
         let rest = &data[self.position..];
@@ -237,7 +237,7 @@ fn copy_varbit(s: &mut Slots, d: FieldRef, a: FieldRef) {
     s[usize::from(d.slot)] = bits;
 }
 
-/// Copies a header and its validity; the fields of an invalid header are not copied.
+/// Copies a header with its validity. If the source is invalid, no fields are copied.
 fn assign_header(phv: &Phv, s: &mut Slots, d: usize, a: usize) {
     if phv.is_valid(s, a) {
         phv.copy(s, d, a);
@@ -247,12 +247,13 @@ fn assign_header(phv: &Phv, s: &mut Slots, d: usize, a: usize) {
     }
 }
 
-/// The elements of a stack, each as a list of its single header.
+/// Returns the elements of a stack, each as a list with one header. Elements of a union stack are such lists too, so
+/// the same functions process both kinds of stacks.
 fn single(stack: &StackAt) -> &[[u16; 1]] {
     stack.headers.as_chunks().0
 }
 
-/// Copies a whole element of a stack, validity included.
+/// Copies all headers of a stack element, including their validity.
 fn move_element(phv: &Phv, s: &mut Slots, d: &[u16], a: &[u16]) {
     for (&d, &a) in d.iter().zip(a) {
         let (to, from) = (&phv.headers[usize::from(d)], &phv.headers[usize::from(a)]);
@@ -267,7 +268,7 @@ fn invalidate(phv: &Phv, s: &mut Slots, element: &[u16]) {
     }
 }
 
-/// P4_16's `push_front`: moves all elements up by `count`; the new first elements are invalid.
+/// Implements P4_16's `push_front`: moves all elements up by `count` positions and invalidates the new first elements.
 fn push(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, count: u64) {
     let n = elements.len();
     let count = usize::try_from(count).unwrap_or(n).min(n);
@@ -281,7 +282,8 @@ fn push(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, co
     *slot = (*slot + count as u64).min(n as u64);
 }
 
-/// P4_16's `pop_front`: moves all elements down by `count`; the freed last elements are invalid.
+/// Implements P4_16's `pop_front`: moves all elements down by `count` positions and invalidates the freed last
+/// elements.
 fn pop(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, count: u64) {
     let n = elements.len();
     let count = usize::try_from(count).unwrap_or(n).min(n);
@@ -295,7 +297,7 @@ fn pop(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, cou
     *slot = slot.saturating_sub(count as u64);
 }
 
-/// The text of a `log_msg`: each `{...}` of the format is replaced by the next value.
+/// Returns the text of a `log_msg`, in which each `{...}` of the format is replaced by the next value.
 fn log_text(s: &Slots, format: &str, args: &[(FieldRef, bool)]) -> String {
     let mut values = args.iter().map(|(f, _)| f.exact(s).to_string());
     let mut out = String::new();

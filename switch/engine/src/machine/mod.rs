@@ -1,4 +1,4 @@
-//! Interprets instructions.
+//! Interprets the instructions of a compiled program.
 
 mod ext;
 mod run;
@@ -23,50 +23,50 @@ use crate::trace::TraceEvent;
 pub use self::table::{EntryState, MissState, TableState};
 use self::trace::DropPort;
 
-/// The most jumps backwards in one pass.
+/// The maximum number of backward jumps in one pass of a packet through the pipelines.
 pub const FUEL: u32 = 100_000;
 
-/// Why a run of instructions ended early.
+/// The reason why a run of instructions ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The parser raised this error.
+    /// The parser raised the error with this number.
     Parser(u64),
-    /// An `assert` or `assume` did not hold.
+    /// The condition of an `assert` or `assume` was false.
     Assertion,
-    /// The pass made more jumps backwards than [`FUEL`].
+    /// The pass made more backward jumps than [`FUEL`].
     Fuel,
 }
 
-/// What the actions of a pipeline have requested for its end.
+/// Operations that the actions of a pipeline have requested, and that are performed at the pipeline's end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requests {
-    /// The clone session and the field list.
+    /// The requested clone: the clone session and the index of the field list.
     pub clone: Option<(u32, u16)>,
     pub resubmit: Option<u16>,
     pub recirculate: Option<u16>,
     pub digest: Option<u16>,
     pub exit: bool,
-    /// Not 0 if any of the requests above, other than `exit`, was made. A word, so that machine code can test it.
+    /// Not 0 if any request except `exit` was made. The field is a word, so that machine code can test it.
     pub pending: u64,
 }
 
 impl Requests {
-    /// Whether a request is to be carried out at the end of the pipeline.
+    /// Returns whether a request must be performed at the end of the pipeline.
     pub fn any(&self) -> bool {
         self.pending != 0
     }
 }
 
-/// All state of an engine but the packet's field values.
+/// All state of an engine except the field values of the packet.
 pub struct Machine {
     pub tables: Vec<TableState>,
-    /// Each table's answer on a miss, for machine code. The vector never moves.
+    /// Each table's result for a key without an entry, for machine code. The vector never moves in memory.
     pub misses: Vec<Answer>,
     pub profiles: Vec<ProfileState>,
     pub ports_down: BTreeSet<u32>,
     pub state: State,
-    /// Addresses of the first cells of all register arrays, then of all counter arrays, for machine code. The arrays
-    /// move only between packets, in `Engine::succeed`.
+    /// The addresses of the first cells of all register arrays, followed by those of all counter arrays. Machine code
+    /// uses these addresses. The arrays move only between packets, in `Engine::succeed`.
     pub arrays: Vec<usize>,
     pub value_sets: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
     pub multicast: BTreeMap<u32, Vec<Replica>>,
@@ -77,31 +77,32 @@ pub struct Machine {
     pub options: Options,
     pub rng: Rng,
     pub trace: Option<Vec<TraceEvent>>,
-    /// Updated only while the trace is on.
+    /// The action that set the drop port. Updated only while the trace is on.
     pub drop_port: DropPort,
-    /// The packet's time in nanoseconds.
+    /// The packet's time in nanoseconds since the caller's origin.
     pub now: u64,
     /// The number of bytes that the parser has consumed.
     pub position: usize,
-    /// The packet's length in bytes, as BMv2 counts it: the frame's, changed by headers that are added and removed.
+    /// The packet's length in bytes like in BMv2: the length of the frame, changed by the headers that are added and
+    /// removed.
     pub packet_length: u64,
-    /// The number of bytes that counters and meters count for the packet.
+    /// The number of bytes by which the packet increases counters and meters.
     pub frame_length: u64,
-    /// The length in bytes that `truncate` cuts the packet to.
+    /// The length in bytes to which `truncate` cuts the packet.
     pub limit: usize,
     pub requests: Requests,
     pub fuel: u32,
-    /// A reusable buffer of bytes.
+    /// A buffer of bytes, which is reused to avoid allocations.
     pub scratch: Vec<u8>,
-    /// A reusable buffer: the field values with which every replica of a packet starts.
+    /// A reused buffer for the field values with which every replica of a packet starts.
     pub values: Vec<u64>,
-    /// A reusable buffer: the field values with which an egress clone of a packet starts.
+    /// A reused buffer for the field values with which an egress clone of a packet starts.
     pub leaving: Vec<u64>,
-    /// The packet's passes that are still to run.
+    /// The passes of the packet that have not run yet.
     pub queue: Queue,
-    /// A reusable buffer for a parser's transition key.
+    /// A reused buffer for a parser's transition key.
     pub key: Vec<u64>,
-    /// The scratch words of [`crate::wide`].
+    /// Scratch words for the arithmetic of [`crate::wide`].
     pub wide: Vec<u64>,
 }
 
@@ -155,7 +156,7 @@ impl Machine {
         }
     }
 
-    /// Replaces a table's default action; returns the previous one.
+    /// Replaces a table's default action, and returns the previous default action.
     pub fn set_default(&mut self, table: TableId, bound: Option<Bound>) -> Option<Bound> {
         let ts = &mut self.tables[table.index()];
         let old = std::mem::replace(&mut ts.default, bound);

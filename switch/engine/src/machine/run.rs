@@ -1,4 +1,4 @@
-//! The instruction loop, and the lookup of tables.
+//! The interpreter's loop over the instructions, and the lookup in tables.
 
 use super::{Machine, Stop};
 use crate::code::{Code, Op, Pc};
@@ -13,11 +13,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs from `start` to the end of the pipeline, parser or condition. `data` is the frame, which the parser reads.
+    /// Interprets the code from `start` to the end of the pipeline, parser or condition. `data` is the frame, which the
+    /// parser reads.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn run(&mut self, p: &Program, code: &Code, s: &mut Slots, start: Pc, data: &[u8]) -> Result<(), Stop> {
         let mut pc = start as usize;
-        // Where to continue after an action that a table runs.
+        // The address at which to continue after an action that a table runs.
         let mut after: Option<Pc> = None;
         let ops = code.ops.as_slice();
         loop {
@@ -169,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// Extracts one header of fixed length.
+    /// Parser: extracts one header of fixed length.
     #[inline(never)]
     pub fn extract(&mut self, p: &Program, s: &mut Slots, header: usize, data: &[u8]) -> Result<(), Stop> {
         let h = &p.phv.headers[header];
@@ -184,7 +185,7 @@ impl Machine {
         Ok(())
     }
 
-    /// P4's `setValid`: the fields of a header that was not valid become zero.
+    /// Implements P4's `setValid`: if the header was not valid, its fields become zero.
     #[inline(never)]
     pub fn set_valid(&mut self, p: &Program, s: &mut Slots, header: usize) {
         if !p.phv.is_valid(s, header) {
@@ -202,7 +203,7 @@ impl Machine {
         }
     }
 
-    /// Looks a table up; returns the address of the action, if one is to run, and of the node after it.
+    /// Applies a table. Returns the address of the action that must run, if any, and the address of the next node.
     #[inline(never)]
     fn apply(&mut self, p: &Program, code: &Code, s: &mut Slots, table: usize, data: &[u8]) -> (Option<Pc>, Pc) {
         let t = &p.tables[table];
@@ -226,7 +227,7 @@ impl Machine {
         (action.map(|a| code.actions[a.index()]), next)
     }
 
-    /// Looks a key up and updates the direct counter and meter; returns the action that runs and whether an entry
+    /// Looks up a key and updates the direct counter and meter. Returns the action that must run, and whether an entry
     /// matched. `hash` is the selector's hash, if it has been computed already.
     #[inline]
     pub fn find(
@@ -264,7 +265,7 @@ impl Machine {
         (call, hit)
     }
 
-    /// Updates the direct counter and meter of an entry, or of the default entry if `entry_id` is `None`.
+    /// Updates the direct counter and meter of an entry; if `entry_id` is `None`, those of the default entry.
     fn update_direct_state(&mut self, p: &Program, s: &mut Slots, table: usize, entry_id: Option<EntryId>) {
         let ts = &mut self.tables[table];
         let (counter, meter) = match entry_id.and_then(|id| ts.entries.get_mut(id as usize)?.as_mut()) {
@@ -272,8 +273,8 @@ impl Machine {
                 e.last_hit = self.now;
                 (&mut e.counter, Some(&mut e.meter))
             }
-            // As on BMv2, a miss leaves the meter's field alone, unless the control plane has given the default entry a
-            // meter.
+            // A miss does not change the field that receives the meter's colour, unless the control plane has
+            // configured a meter for the default entry. BMv2 behaves in this way too.
             None => (&mut ts.miss.counter, Some(&mut ts.miss.meter).filter(|m| m.config().is_some())),
         };
         counter.count(self.frame_length);
@@ -285,7 +286,7 @@ impl Machine {
         }
     }
 
-    /// The colour that a meter gives the packet; `None` if the index is outside of the array.
+    /// Returns the colour that a meter assigns to the packet, or `None` if the index is outside of the array.
     pub fn execute_meter(&mut self, p: &Program, meter: usize, index: u64) -> Option<u64> {
         let m = self.state.meters[meter].get_mut(usize::try_from(index).ok()?)?;
         Some(m.execute(self.now, self.frame_length, p.objects.meters[meter].bytes))

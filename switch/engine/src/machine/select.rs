@@ -1,4 +1,4 @@
-//! Evaluates a parser state's transition.
+//! Selects the next parser state by the transition of the current state.
 
 use super::{Machine, Stop};
 use crate::bits;
@@ -7,7 +7,7 @@ use crate::layout::{FieldRef, Slots};
 use crate::phv::low;
 use crate::program::Program;
 
-/// The most fields of a transition key that are compared without an allocation.
+/// The maximum number of fields of a transition key that are compared without using the reused key buffer.
 const MAX_FIELDS: usize = 4;
 
 impl Machine {
@@ -42,7 +42,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Reads bits that the parser has not yet extracted.
+    /// Reads bits of the packet that the parser has not yet extracted.
     pub fn lookahead(&self, p: &Program, data: &[u8], offset: u32, width: u32, row: &mut [u64]) -> Result<(), Stop> {
         let rest = &data[self.position..];
         if rest.len() * 8 < (offset + width) as usize {
@@ -52,7 +52,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The address of the parser state that follows.
+    /// Returns the address of the next parser state.
     #[inline(never)]
     pub fn select(&mut self, p: &Program, code: &Code, s: &Slots, index: usize, data: &[u8]) -> Result<Pc, Stop> {
         let select = &code.selects[index];
@@ -71,7 +71,8 @@ impl Machine {
         Ok(small.iter().find(|c| v & c.1 == c.0).map_or(select.default, |c| c.2))
     }
 
-    /// The next state, if the key has up to [`MAX_FIELDS`] fields of one word each and no case is a value set.
+    /// Returns the next state if the key has up to [`MAX_FIELDS`] fields of one word each and no case is a value set.
+    /// Otherwise returns `None`.
     fn select_fields(&self, select: &Select, s: &Slots) -> Option<Pc> {
         let mut row = [0; MAX_FIELDS];
         for (word, part) in row.iter_mut().zip(&select.parts) {
@@ -103,7 +104,8 @@ impl Machine {
         to
     }
 
-    /// Compares a key of any kind, and leaves the whole key in `row`, which is empty at first.
+    /// Returns the next state for a key of any kind. The function fills `row`, which must be empty, with the complete
+    /// key.
     fn select_row(
         &mut self,
         p: &Program,

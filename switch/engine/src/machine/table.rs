@@ -1,4 +1,4 @@
-//! A table's state at run time.
+//! The state of a table at run time: its entries, their counters and meters, and the default entry.
 
 use crate::control::{CounterData, Entry};
 use crate::meter::Meter;
@@ -9,20 +9,20 @@ use crate::table::answers::Answers;
 use crate::table::keys::EntryId;
 use crate::table::store::Store;
 
-/// An entry's state besides its key.
+/// The state of an entry without its key.
 #[derive(Debug, Clone)]
 pub struct EntryState {
     pub bound: Bound,
     pub counter: CounterData,
     pub meter: Meter,
     pub last_hit: u64,
-    /// Time, in nanoseconds, at which the entry's idle timeout was last reported.
+    /// The time in nanoseconds when the expiry of the entry's idle timeout was last reported.
     pub reported: u64,
     pub written: Entry,
     pub is_const: bool,
 }
 
-/// The default entry's state besides its action.
+/// The state of the default entry without its action.
 #[derive(Debug, Clone, Default)]
 pub struct MissState {
     pub counter: CounterData,
@@ -31,26 +31,26 @@ pub struct MissState {
     pub cookie: u64,
 }
 
-/// A table's state at run time.
+/// The state of a table at run time.
 pub struct TableState {
     pub store: Store,
-    /// The entries by id. Changed only by the methods below.
+    /// The entries, indexed by entry id. Only the methods below add and remove entries.
     pub(super) entries: Vec<Option<EntryState>>,
-    /// The answer on a miss, followed by the answers of the entries by id. A table that is exact and direct has only
-    /// the first.
+    /// The result of a miss, followed by the results of all entries by id. For a table that is exact and direct, the
+    /// vector contains only the result of a miss.
     by_entry: Vec<Answer>,
-    /// Address of the first element of `by_entry`, for machine code.
+    /// The address of the first element of `by_entry`, for machine code.
     pub first: usize,
-    /// The answers of an exact, direct table, by key.
+    /// The results of an exact, direct table, by key.
     pub answers: Answers,
     direct: Option<Direct>,
-    /// The default action. Changed by [`super::Machine::set_default`].
+    /// The default action, which [`super::Machine::set_default`] changes.
     pub default: Option<Bound>,
-    /// The default entry's state besides its action.
+    /// The state of the default entry without its action.
     pub miss: MissState,
-    /// A buffer for the packet's key.
+    /// A reused buffer for the key of the packet.
     pub key: Vec<u64>,
-    /// Whether entries may be changed although the program declares const entries.
+    /// Whether entries may be changed although the program declares constant entries.
     pub open: bool,
     /// Whether entries have a direct counter, a direct meter or an idle timeout.
     pub has_direct_state: bool,
@@ -76,7 +76,7 @@ impl TableState {
         table
     }
 
-    /// Writes the answer on a miss to the place where machine code reads it.
+    /// Writes the result of a miss to the places from which machine code reads it.
     pub(super) fn publish_miss(&mut self) {
         let miss = self.on_miss();
         match self.by_entry.first_mut() {
@@ -86,13 +86,13 @@ impl TableState {
         self.first = self.by_entry.as_ptr().expose_provenance();
     }
 
-    /// The answer to a key that has an entry; for a plain table that is not direct.
+    /// Returns the result for a key, or `None` if no entry matches. The table must store its results in `by_entry`.
     #[inline]
     pub fn answer(&self, key: &[u64]) -> Option<Answer> {
         self.store.lookup(key).map(|id| self.by_entry[id as usize + 1])
     }
 
-    /// The answer to a key that has no entry.
+    /// Returns the result for a key that no entry matches.
     pub fn on_miss(&self) -> Answer {
         Answer::of(self.default.as_ref(), false)
     }
@@ -105,17 +105,18 @@ impl TableState {
         self.entries.get_mut(id as usize)?.as_mut()
     }
 
-    /// The entries with their ids.
+    /// Returns all entries with their ids.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = (EntryId, &mut EntryState)> {
         (0..).zip(&mut self.entries).filter_map(|(id, e)| Some((id, e.as_mut()?)))
     }
 
-    /// What all entries and the default entry refer to, for the caller to change after a change of groups.
+    /// Returns, for all entries and the default entry, the action, member or group to which they refer. The caller can
+    /// update them after a change of groups.
     pub fn bounds_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
         self.entries.iter_mut().flatten().map(|e| &mut e.bound).chain(&mut self.default)
     }
 
-    /// Stores the state of an entry whose key is in the store; returns the state before.
+    /// Stores the state of an entry whose key is already in `store`. Returns the previous state.
     pub fn put(&mut self, id: EntryId, state: EntryState) -> Option<EntryState> {
         let at = id as usize;
         if self.entries.len() <= at {
@@ -132,7 +133,7 @@ impl TableState {
         self.entries[at].replace(state)
     }
 
-    /// Removes the state of an entry that has left the store, and returns it.
+    /// Removes and returns the state of an entry whose key has been removed from `store`.
     pub fn take(&mut self, id: EntryId) -> Option<EntryState> {
         if self.direct == Some(Direct::Exact) {
             self.answers.remove(self.store.value(id));
@@ -142,7 +143,7 @@ impl TableState {
         self.entries[id as usize].take()
     }
 
-    /// What an entry refers to: an action, a member or a group.
+    /// Returns the action, member or group to which an entry refers.
     pub fn bound_of(&self, id: EntryId) -> Option<&Bound> {
         self.entry(id).map(|e| &e.bound)
     }

@@ -8,19 +8,19 @@ use crate::layout::{FieldRef, Slots};
 use crate::program::{Program, TableInfo};
 use crate::trace::TraceEvent;
 
-/// Which action set `egress_spec` to the drop port in the current pipeline.
+/// Tracks which action set `egress_spec` to the drop port in the current pipeline.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DropPort {
-    /// The action that began last.
+    /// The action that was started last.
     running: Option<u32>,
-    /// Whether `egress_spec` was the drop port when that action began.
+    /// Whether `egress_spec` was the drop port when the action `running` started.
     chosen: bool,
-    /// The action that set `egress_spec` to the drop port; `None` if it had that value from the start.
+    /// The action that set `egress_spec` to the drop port; `None` if the pipeline started with this value.
     since: Option<u32>,
 }
 
 impl Machine {
-    /// Records that ingress or egress begins.
+    /// Records that ingress or egress starts.
     pub fn note_start(&mut self, event: impl FnOnce() -> TraceEvent) {
         if self.trace.is_some() {
             self.drop_port = DropPort::default();
@@ -28,7 +28,7 @@ impl Machine {
         }
     }
 
-    /// Records that `egress_spec` is the drop port at the end of this pipeline, and which action set it.
+    /// Records that `egress_spec` is the drop port at the end of this pipeline, and the action that set it.
     pub fn note_drop_port(&mut self, p: &Program, s: &Slots, pipeline: &str) {
         if self.trace.is_none() {
             return;
@@ -42,8 +42,8 @@ impl Machine {
         self.note(|| TraceEvent::Drop(format!("drop port {port} at the end of {pipeline}, since {since}")));
     }
 
-    /// Records whether the last action set `egress_spec` to the drop port. Called when the action `next` begins, or at
-    /// the end of the pipeline.
+    /// Checks whether the action `running` set `egress_spec` to the drop port. The function is called when the action
+    /// `next` starts, and at the end of the pipeline.
     fn track_drop_port(&mut self, p: &Program, s: &Slots, next: Option<u32>) {
         let chosen = s[usize::from(p.standard.egress_spec.slot)] == u64::from(self.options.drop_port);
         let DropPort { running, chosen: before, since } = self.drop_port;

@@ -17,25 +17,25 @@ use crate::layout::{Slot, Slots, mask64};
 use crate::machine::Machine;
 use crate::program::Program;
 
-/// Values that are known to be in slots in memory, by slot.
+/// For each slot, a value that is known to be equal to the slot's content in memory.
 pub type Known = HashMap<Slot, Value>;
 
-/// What all functions of a program have in common.
+/// Data that all functions of a program share while they are built.
 pub struct Plan<'a> {
     pub p: &'a Program,
     pub leaders: std::collections::BTreeSet<Pc>,
-    /// Slots that never change, with their values.
+    /// Slots whose value never changes, with these values.
     pub constants: HashMap<Slot, u64>,
-    /// For each slot, how many bits its value can have.
+    /// For each slot, the maximum number of bits of its value.
     pub widths: Vec<u8>,
     pub raw: &'a Raw,
-    /// Whether an action calls `exit`.
+    /// Whether any action calls `exit`.
     pub exits: bool,
-    /// The functions that machine code may call.
+    /// The functions that machine code may call, by name.
     pub calls: HashMap<&'static str, FuncRef>,
 }
 
-/// A function under construction.
+/// A function of machine code under construction.
 pub struct Fun<'a, 'b> {
     pub b: FunctionBuilder<'b>,
     pub plan: &'a Plan<'a>,
@@ -43,32 +43,35 @@ pub struct Fun<'a, 'b> {
     pub frame: Value,
     pub slots: Value,
     pub machine: Value,
-    /// Slots that are kept in registers, because only this function's own machine code uses them.
+    /// Slots that are stored in registers, because no code outside of this function needs their values.
     pub own: HashMap<Slot, Variable>,
     pub known: Known,
-    /// Slots that this function loads from memory.
+    /// The slots that this function loads from memory.
     loaded: HashSet<Slot>,
-    /// For values that were loaded or cut, how many bits they can have.
+    /// The maximum number of bits of values that were loaded or cut.
     bits: HashMap<Value, u32>,
-    /// The known values at the beginning of places that are reached from one place only.
+    /// The known values at the beginning of each place that can be reached from only one place.
     entry: HashMap<Place, Known>,
     pub blocks: HashMap<Place, Block>,
     ways: HashMap<Place, u32>,
     /// The number of bytes that the parser has consumed; `None` outside of the parser.
     pub position: Option<Variable>,
-    /// Whether `exit` was called.
+    /// A variable of the machine code, which is nonzero if `exit` was called.
     pub exit: Variable,
-    /// Whether the last lookup hit (`hit`), and the address of the action's parameters (`params`).
+    /// Variables of the machine code: whether the last lookup found an entry (`hit`), and the address of the action's
+    /// parameters (`params`).
     pub hit: Variable,
     pub params: Variable,
-    /// The blocks that follow code embedded in a function: a checksum's condition, or the deparser's primitives.
+    /// The blocks that follow embedded code, which is the code of a checksum's condition or of the deparser's
+    /// primitives.
     after: HashMap<For, Block>,
     end_blocks: HashMap<i64, Block>,
-    /// Jumps backwards whose fuel check is still to be emitted: the block of the check, and the target.
+    /// Backward jumps whose fuel check has not been emitted yet. Each element contains the block of the check and the
+    /// target.
     pub fuel_checks: Vec<(Block, Block)>,
 }
 
-/// Flags of accesses to memory that is always mapped and aligned.
+/// Returns the flags for accesses to memory that is always mapped and aligned.
 pub fn trusted() -> MemFlags {
     MemFlags::trusted()
 }
@@ -116,7 +119,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    /// Emits the code of all places, then the fuel checks.
+    /// Emits the code of all places, and after it the fuel checks of backward jumps.
     pub fn places(&mut self, reach: &Reach) {
         for &place in &reach.order {
             self.b.switch_to_block(self.blocks[&place]);
@@ -133,7 +136,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    /// Emits the returns and completes the function; returns the slots that it loads from memory.
+    /// Emits the return instructions and completes the function. Returns the slots that the function loads from memory.
     pub fn finish(mut self) -> HashSet<Slot> {
         let mut ends: Vec<(i64, Block)> = self.end_blocks.iter().map(|(&s, &b)| (s, b)).collect();
         ends.sort_unstable_by_key(|e| e.0);
@@ -151,7 +154,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.loaded
     }
 
-    /// The block that returns this status.
+    /// Returns the block whose code ends the function with this status.
     pub fn end(&mut self, status: i64) -> Block {
         if let Some(&block) = self.end_blocks.get(&status) {
             return block;
@@ -161,7 +164,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         block
     }
 
-    /// The block that follows code embedded for a condition or for the deparser.
+    /// Returns the block that follows the embedded code of a condition or of the deparser.
     pub fn after(&mut self, on_behalf: For) -> Block {
         if let Some(&block) = self.after.get(&on_behalf) {
             return block;
@@ -171,7 +174,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         block
     }
 
-    /// Emits a jump to embedded code, and continues with the block that follows it.
+    /// Emits a jump to embedded code. The following code is emitted into the block after the embedded code.
     pub fn run(&mut self, on_behalf: For, pc: Pc) {
         self.known.clear();
         let start = self.blocks[&Place::Code(on_behalf, pc)];
@@ -180,8 +183,8 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.switch_to_block(after);
     }
 
-    /// The block of a place that the current block jumps to. If no other block leads there, the known values are passed
-    /// on.
+    /// Returns the block of a place to which the current block jumps. If no other block jumps to this place, the place
+    /// starts with the values that are known here.
     pub fn block_of(&mut self, place: Place) -> Block {
         if self.ways[&place] == 1 {
             self.entry.insert(place, self.known.clone());
@@ -198,7 +201,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.ins().brif(condition, yes, none, no, none);
     }
 
-    /// Jumps to `yes` if the condition holds, and otherwise continues in a new block.
+    /// Emits a jump to `yes` for a nonzero condition. The following code is emitted into a new block.
     pub fn branch_off(&mut self, condition: Value, yes: Block) {
         let no = self.b.create_block();
         self.branch(condition, yes, no);
@@ -213,7 +216,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.plan.constants.get(&slot).copied()
     }
 
-    /// The value of a slot.
+    /// Returns the value of a slot.
     pub fn get(&mut self, slot: Slot) -> Value {
         if let Some(v) = self.constant(slot) {
             return self.number(v);
@@ -236,7 +239,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         v
     }
 
-    /// Records that a value from a slot has no more bits than the slot can have.
+    /// Records that a value loaded from a slot has at most as many bits as values of this slot can have.
     pub fn bound_by_slot(&mut self, slot: Slot, v: Value) {
         if let Some(&bits) = self.plan.widths.get(usize::from(slot)) {
             self.has_bits(v, bits.into());
@@ -269,7 +272,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.bits.get(&v).copied().unwrap_or(64)
     }
 
-    /// The value's bits under a mask.
+    /// Returns the bitwise AND of a value and a mask. If the mask has no effect, no instruction is emitted.
     pub fn masked(&mut self, v: Value, mask: u64) -> Value {
         if mask64(self.bits(v)) & !mask == 0 {
             return v;
@@ -277,7 +280,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.ins().band_imm(v, mask as i64)
     }
 
-    /// The low `64 - m` bits.
+    /// Returns the low `64 - m` bits of a value.
     pub fn cut(&mut self, v: Value, m: u8) -> Value {
         let bits = 64 - u32::from(m);
         if self.bits(v) <= bits {
@@ -300,7 +303,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    /// The result of a comparison as 64 bits, 0 or 1.
+    /// Returns the result of a comparison as a 64-bit value, which is 0 or 1.
     pub fn compare(&mut self, code: IntCC, a: Value, b: Value) -> Value {
         let c = self.b.ins().icmp(code, a, b);
         self.b.ins().uextend(I64, c)
@@ -314,13 +317,13 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.ins().icmp_imm(IntCC::Equal, v, 0)
     }
 
-    /// Calls a function of [`super::abi`].
+    /// Emits a call of a function of [`super::abi`], and returns the results of the call.
     pub fn call(&mut self, name: &'static str, args: &[Value]) -> Vec<Value> {
         let call = self.b.ins().call(self.plan.calls[name], args);
         self.b.inst_results(call).to_vec()
     }
 
-    /// Calls a function that may read and write slots and the parser's position.
+    /// Emits a call of a function that may read and write slots and the parser's position.
     pub fn call_out(&mut self, name: &'static str, args: &[Value]) -> Vec<Value> {
         self.save_position();
         let all: Vec<Value> = std::iter::once(self.frame).chain(args.iter().copied()).collect();
@@ -340,7 +343,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    /// Loads a field of [`Machine`].
+    /// Loads the field of [`Machine`] at this offset.
     pub fn machine_word(&mut self, offset: usize) -> Value {
         self.b.ins().load(I64, trusted(), self.machine, offset as i32)
     }
@@ -357,7 +360,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.ins().store(trusted(), v, self.frame, offset as i32);
     }
 
-    /// Uses up fuel for a jump backwards; ends the run if there is none left.
+    /// Emits code that consumes fuel for a backward jump, and that ends the run if no fuel is left.
     pub fn use_fuel(&mut self) {
         let offset = std::mem::offset_of!(Machine, fuel) as i32;
         let fuel = self.b.ins().uload32(trusted(), self.machine, offset);
@@ -369,10 +372,10 @@ impl<'a, 'b> Fun<'a, 'b> {
     }
 }
 
-/// An access by a 16-bit slot number is always within the array.
+/// An access by a 16-bit slot number is always within the array, because the array has 2^16 slots.
 const _: () = assert!(size_of::<Slots>() == 8 * (1 << 16));
 
-/// The signature of a function with `takes` parameters and `gives` results, all integers of 64 bits.
+/// Returns the signature of a function with `takes` parameters and `gives` results, which are 64-bit integers.
 pub fn signature(module: &JITModule, takes: usize, gives: usize) -> Signature {
     let mut signature = module.make_signature();
     signature.params = vec![AbiParam::new(I64); takes];

@@ -1,8 +1,8 @@
-//! The fast path: one function that runs a packet through start values, parser, checksums, ingress, egress and
-//! deparser.
+//! The fast path: one function that processes a packet, from its initial values to parser, checksums, ingress, egress
+//! and deparser.
 //!
-//! It continues from stage to stage as long as nothing unusual happens. Otherwise it returns how far it got, and Rust
-//! (`crate::pipeline`) does the rest.
+//! The function continues from stage to stage as long as no special case occurs. In a special case it returns a status
+//! that contains the last stage, and Rust (`crate::pipeline`) continues from there.
 
 use std::collections::HashSet;
 
@@ -18,20 +18,20 @@ use crate::layout::{Cell, Slot};
 use crate::machine::{FUEL, Machine, Requests};
 use crate::program::Program;
 
-/// What the function depends on besides the program.
+/// Properties of the program that determine which code the fast path contains.
 pub struct FastPath<'a> {
-    /// The slots to set to their start values; `None` if the caller has set all of them.
+    /// The slots that the function must initialize; `None` if the caller initializes all slots.
     pub fresh: Option<&'a [Slot]>,
-    /// The slots that are read anywhere: values of the standard metadata are written only to these.
+    /// The slots that are read anywhere. The function writes values of the standard metadata only to these slots.
     pub read: &'a HashSet<Slot>,
-    /// Whether these stages do anything.
+    /// Whether the checksum verification (`verify`) and the egress stage (`egress`) have any code.
     pub verify: bool,
     pub egress: bool,
-    /// Whether the program reads how many frames wait at a port. Rust has to query that before egress.
+    /// Whether the program reads the number of frames that wait at a port. Rust must query this number before egress.
     pub backlog: bool,
 }
 
-/// Whether the program can request a clone, a digest or another pass.
+/// Returns whether the program can request a clone, a digest or another pass of the packet.
 fn can_request(p: &Program) -> bool {
     let requests = |e: &Ext| {
         matches!(
@@ -47,7 +47,7 @@ fn can_request(p: &Program) -> bool {
 }
 
 impl Fun<'_, '_> {
-    /// Emits the function of the fast path.
+    /// Emits the code of the fast path.
     pub fn fast_path(mut self, fast_path: &FastPath) {
         let st = &self.p.standard;
         if let Some(needed) = fast_path.fresh {
@@ -105,7 +105,7 @@ impl Fun<'_, '_> {
         self.finish();
     }
 
-    /// Sets the standard metadata between ingress and egress, for a packet whose egress port is `spec`.
+    /// Emits code that sets the standard metadata between ingress and egress, for a packet whose egress port is `spec`.
     fn before_egress(&mut self, fast_path: &FastPath, spec: Value, drop: Value) {
         let st = &self.p.standard;
         let port = self.b.ins().band_imm(spec, i64::from(u32::MAX));
@@ -120,7 +120,7 @@ impl Fun<'_, '_> {
         self.set_standard(fast_path, st.egress_spec, no_drop);
         let length = self.machine_word(std::mem::offset_of!(Machine, packet_length));
         self.set_standard(fast_path, st.packet_length, length);
-        // From here on the frame's data is what follows the parsed headers: nothing more is parsed.
+        // From here on `data` in the frame refers to the bytes after the parsed headers, because parsing has ended.
         let parsed = self.machine_word(std::mem::offset_of!(Machine, position));
         self.set_frame_word(std::mem::offset_of!(Frame, parsed), parsed);
         let data = self.frame_word(std::mem::offset_of!(Frame, data));
@@ -132,7 +132,7 @@ impl Fun<'_, '_> {
         self.set_machine_word(std::mem::offset_of!(Machine, position), zero);
     }
 
-    /// Sets a field of the standard metadata, if it is read anywhere.
+    /// Writes a value to a field of the standard metadata, if the program reads this field anywhere.
     fn set_standard(&mut self, fast_path: &FastPath, cell: Cell, v: Value) {
         if fast_path.read.contains(&cell.slot) {
             let v = self.cut(v, cell.mask().leading_zeros() as u8);
@@ -140,7 +140,8 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Emits a call of a stage. If the stage does not end normally, its status plus `past` is returned.
+    /// Emits a call of a stage. If the stage does not end with `DONE`, the function returns the stage's status plus
+    /// `past`.
     fn stage(&mut self, stage: Stage, past: i64) {
         let fuel = self.number(FUEL.into());
         self.b.ins().istore32(super::emit::trusted(), fuel, self.machine, std::mem::offset_of!(Machine, fuel) as i32);
@@ -155,7 +156,7 @@ impl Fun<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Returns to Rust if the stage has requested something.
+    /// Emits a return to Rust for the case that the stage has requested a clone, a digest or another pass.
     fn leave_if_requested(&mut self, past: i64) {
         let at = std::mem::offset_of!(Machine, requests) + std::mem::offset_of!(Requests, pending);
         let pending = self.machine_word(at);

@@ -1,4 +1,4 @@
-//! Emits sequences of instructions, jumps, parser transitions and the application of tables.
+//! Emits machine code for basic blocks, jumps, parser transitions and the application of tables.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -14,7 +14,7 @@ use crate::table::answer::NONE;
 use crate::table::key::KeyTerm;
 
 impl Fun<'_, '_> {
-    /// Emits a basic block of instructions.
+    /// Emits the instructions of a basic block.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn code(&mut self, on_behalf: For, start: Pc) {
         if let For::Action(_, action) = on_behalf
@@ -67,7 +67,7 @@ impl Fun<'_, '_> {
                 }
                 Op::Extract { header } => self.extract(header),
                 Op::Ext { index } => self.extension(index),
-                // Traced packets are interpreted, so machine code has no trace.
+                // Traced packets are always interpreted, so machine code records no trace.
                 Op::Note { .. } => {}
                 op => {
                     let (Some(test), Some(to)) = (self.test(op), target(op)) else {
@@ -81,7 +81,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Emits the end of an action, a condition, or the whole function.
+    /// Emits the code that follows the end of an action, of a condition, or of the whole function.
     fn end_of_code(&mut self, on_behalf: For) {
         match on_behalf {
             For::Main => {
@@ -107,7 +107,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Emits the jump to the node after a table.
+    /// Emits the jump to the node that follows a table.
     fn after_table(&mut self, table: u16, action: Option<u32>) {
         let (hit, miss) = (next(self.p, table, action, true), next(self.p, table, action, false));
         if hit == miss {
@@ -119,7 +119,7 @@ impl Fun<'_, '_> {
         self.branch(was_hit, hit, miss);
     }
 
-    /// Copies the parameters of the matching entry to their slots.
+    /// Emits code that copies the parameters of the matching entry to their slots.
     fn parameters(&mut self, action: u32) {
         let fields = self.p.actions[action as usize].params.clone();
         let mut at = 0;
@@ -134,7 +134,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Emits the application of a table: key, lookup and choice of the action.
+    /// Emits the application of a table: building the key, the lookup, and the jump to the selected action.
     pub fn apply(&mut self, table: u16) {
         let t = &self.p.tables[usize::from(table)];
         let key = self.key(&t.key.terms(), t.key.words);
@@ -182,8 +182,8 @@ impl Fun<'_, '_> {
         self.after_table(table, None);
     }
 
-    /// Passes the hash that selects a member of the table's action profile to the lookup, if machine code can compute
-    /// it.
+    /// Emits code that computes the hash by which the table's action profile selects a member, and that passes the hash
+    /// to the lookup. If machine code cannot compute this hash, nothing is emitted.
     fn pass_selector_hash(&mut self, table: u16) {
         let profile = self.p.tables[usize::from(table)].info.profile;
         let selector = profile.and_then(|i| self.p.profiles[i.index()].selector.as_ref());
@@ -195,7 +195,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Computes a table's key as words.
+    /// Emits code that builds a table's key, and returns the words of the key.
     fn key(&mut self, terms: &[KeyTerm], words: usize) -> Vec<Value> {
         let mut key: Vec<Option<Value>> = vec![None; words];
         for t in terms {
@@ -218,13 +218,13 @@ impl Fun<'_, '_> {
         out
     }
 
-    /// The value, or 0 if the header is not valid.
+    /// Returns `v`, or 0 if the header with this validity slot is not valid.
     pub fn if_valid(&mut self, valid: Slot, v: Value) -> Value {
         let (valid, zero) = (self.get(valid), self.number(0));
         self.b.ins().select(valid, v, zero)
     }
 
-    /// Emits a parser's transition; `after` is the address after the instruction.
+    /// Emits a parser's transition. `after` is the address after the transition's instruction.
     fn transition(&mut self, on_behalf: For, index: u32, after: Pc) {
         let select = &self.p.code.selects[index as usize];
         if !is_plain(select) {
@@ -257,7 +257,7 @@ impl Fun<'_, '_> {
                     let yes = self.backward(on_behalf, *to, after);
                     self.branch_off(test, yes);
                 }
-                // The case matches every key.
+                // This case matches every key, so the cases after it are never reached.
                 None => {
                     let to = self.backward(on_behalf, *to, after);
                     return self.jump(to);
@@ -268,7 +268,7 @@ impl Fun<'_, '_> {
         self.jump(to);
     }
 
-    /// The block of a place; if the place lies backwards, the block of a fuel check before it.
+    /// Returns the block of a place. For a backward jump, returns the block of a fuel check that jumps to the place.
     fn backward(&mut self, on_behalf: For, to: Pc, after: Pc) -> Block {
         let place = Place::Code(on_behalf, to);
         if to > after {
@@ -299,7 +299,7 @@ impl Fun<'_, '_> {
         self.jump(to);
     }
 
-    /// Raises a parser error if the condition holds.
+    /// Emits code that raises a parser error for a nonzero condition.
     pub fn fail_if(&mut self, condition: Value, error: Value) {
         let (fail, end) = (self.b.create_block(), self.end(PARSER_ERROR));
         self.branch_off(condition, fail);
@@ -339,7 +339,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Emits a call of a Rust function that carries out an instruction.
+    /// Emits a call of a Rust function that executes an instruction.
     pub fn call_rust(&mut self, name: &'static str, index: u32) {
         let id = self.number(index.into());
         let status = self.call_out(name, &[id])[0];

@@ -1,4 +1,4 @@
-//! A function without branches that sets the slots that may be read before they are written to their start values.
+//! A function without branches that initializes the slots that may be read before they are written.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I64, I64X2};
@@ -10,11 +10,12 @@ use cranelift_module::{FuncId, Module};
 use super::emit::signature;
 use crate::layout::Slot;
 
-/// The most slots that such a function sets. If there are more, all start values are copied instead.
+/// The maximum number of slots that such a function initializes. If there are more, all initial values are copied
+/// instead.
 pub const MAX_SLOTS: usize = 512;
 
-/// Compiles the function, which takes the address of the slots. `needed` are the slots to set, `values` the start
-/// values of all slots. Returns `None` if there are too many slots.
+/// Compiles the function, whose parameter is the address of the slots. `needed` are the slots to initialize, and
+/// `values` the initial values of all slots. Returns `None` if there are too many slots.
 pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result<Option<FuncId>, String> {
     if needed.len() > MAX_SLOTS {
         return Ok(None);
@@ -38,7 +39,7 @@ pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result
     Ok(Some(id))
 }
 
-/// Emits the same stores within another function.
+/// Emits the stores that initialize these slots as a part of another function.
 pub fn stores(b: &mut FunctionBuilder, slots: Value, needed: &[Slot], values: &[u64]) {
     let zero = b.ins().iconst(I64, 0);
     let zeros = b.ins().splat(I64X2, zero);
@@ -47,8 +48,8 @@ pub fn stores(b: &mut FunctionBuilder, slots: Value, needed: &[Slot], values: &[
         if slot < done {
             continue;
         }
-        // Set two slots at a time if both start values are zero; setting the second one does no harm if it is not
-        // needed.
+        // One store sets two slots if both initial values are zero. It does no harm if the second slot does not need
+        // the initial value.
         let pair = values[slot..].starts_with(&[0, 0]);
         let value = match values[slot] {
             _ if pair => zeros,

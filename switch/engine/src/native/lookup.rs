@@ -1,4 +1,4 @@
-//! Emits table lookups that machine code does without calling Rust.
+//! Emits table lookups that machine code performs without calling Rust.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -14,7 +14,7 @@ use crate::table::store::Store;
 use crate::table::trie::{Node, STRIDE};
 
 impl Fun<'_, '_> {
-    /// The answer of a table for a key that no entry matches: the action word and the address of its parameters.
+    /// Returns the table's result for a key that no entry matches: the action word and the address of the parameters.
     pub fn miss(&mut self, table: u16) -> Vec<Value> {
         let misses = self.frame_word(std::mem::offset_of!(Frame, misses));
         let at = usize::from(table) * size_of::<Answer>();
@@ -22,13 +22,13 @@ impl Fun<'_, '_> {
         fields.map(|field| self.b.ins().load(I64, trusted(), misses, (at + field) as i32)).to_vec()
     }
 
-    /// The address of a field of a table's [`TableState`], as base and offset.
+    /// Returns the address of a field of a table's [`TableState`], as a base address and an offset.
     fn table_field(&mut self, table: u16, offset: usize) -> (Value, i32) {
         let tables = self.frame_word(std::mem::offset_of!(Frame, tables));
         (tables, (usize::from(table) * size_of::<TableState>() + offset) as i32)
     }
 
-    /// The answer of an exact table, from its [`Answers`].
+    /// Emits a lookup in an exact table, which uses the table's [`Answers`]. Returns the result.
     pub fn exact(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
         let (tables, at) = self.table_field(table, std::mem::offset_of!(TableState, answers));
         let fields = [std::mem::offset_of!(Answers, first), std::mem::offset_of!(Answers, mask)];
@@ -39,8 +39,8 @@ impl Fun<'_, '_> {
         self.join_miss(table, done)
     }
 
-    /// The answer of a longest-prefix table, from its trie ([`crate::table::trie`]). The most significant word of `key`
-    /// comes first.
+    /// Emits a lookup in a longest-prefix-match table, which uses the table's trie ([`crate::table::trie`]). The most
+    /// significant word of `key` comes first. Returns the result.
     pub fn longest(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
         let (tables, at) = self.table_field(table, std::mem::offset_of!(TableState, store));
         let root = self.b.ins().load(I64, trusted(), tables, at + std::mem::offset_of!(Store, root) as i32);
@@ -79,7 +79,7 @@ impl Fun<'_, '_> {
         fields.map(|field| self.b.ins().load(I64, trusted(), answer, field as i32)).to_vec()
     }
 
-    /// A block with a node's address as its parameter.
+    /// Creates a block that has the address of a node as its parameter.
     fn node_block(&mut self) -> Block {
         let block = self.b.create_block();
         self.b.append_block_param(block, I64);
@@ -90,8 +90,9 @@ impl Fun<'_, '_> {
         self.b.ins().load(I64, trusted(), node, field as i32)
     }
 
-    /// Descends from the node of `block` along a word of the key. Jumps to `ends` with the node and chunk if the chunk
-    /// has no child, and to `off_path_block` if the key leaves the node's path.
+    /// Emits the descent from the node of `block` along a word of the key. If the selected chunk has no child, the code
+    /// jumps to `ends` with the node and the chunk. If the key differs from the node's path, it jumps to
+    /// `off_path_block`.
     fn down(&mut self, word: Value, block: Block, next_word: Option<Block>, off_path_block: Block, ends: Block) {
         self.b.switch_to_block(block);
         let node = self.b.block_params(block)[0];
@@ -125,7 +126,8 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Passes the answer of a miss to `done`, which hits reach too; returns the answer.
+    /// Emits a jump to `done` with the result of a miss. Code for hits jumps to `done` too. Returns the parameters of
+    /// `done`, which contain the result of the lookup.
     fn join_miss(&mut self, table: u16, done: Block) -> Vec<Value> {
         let miss: Vec<_> = self.miss(table).into_iter().map(Into::into).collect();
         self.b.ins().jump(done, &miss);
@@ -133,7 +135,7 @@ impl Fun<'_, '_> {
         self.b.block_params(done).to_vec()
     }
 
-    /// Looks the key up in [`Answers`]: jumps to `done` with its answer, or to `missed`.
+    /// Emits a lookup of the key in [`Answers`]. The code jumps to `done` with the result of the key, or to `missed`.
     fn probe(&mut self, first: Value, mask: Value, key: &[Value], missed: Block, done: Block) {
         let home = self.hash_of_key(key);
         let home = self.b.ins().band(home, mask);
@@ -158,7 +160,7 @@ impl Fun<'_, '_> {
         let next = self.b.ins().band(next, mask);
         self.b.ins().jump(compare, &[next.into()]);
 
-        // The words of a free cell are zero, like those of the key zero: check that the cell is in use.
+        // A free cell contains zeros and so seems to match the key zero, so the code checks whether the cell is in use.
         self.b.switch_to_block(matches);
         let action = self.b.ins().load(I64, trusted(), cell, 8 * key.len() as i32);
         let free = self.b.ins().icmp_imm(IntCC::Equal, action, FREE as i64);
@@ -170,7 +172,7 @@ impl Fun<'_, '_> {
         self.b.ins().jump(done, &[action.into(), params.into()]);
     }
 
-    /// The hash of a key, the same as [`crate::table::hash::hash`].
+    /// Emits the computation of a key's hash, which must be equal to the result of [`crate::table::hash::hash`].
     fn hash_of_key(&mut self, key: &[Value]) -> Value {
         let (mut hash, factor) = (self.number(SEED), self.number(FACTOR));
         for &word in key {

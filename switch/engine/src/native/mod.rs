@@ -1,17 +1,19 @@
-//! Compiles a program's instructions to machine code, once, when an engine starts.
+//! Compiles a program's instructions to machine code when the first engine for this program is created.
 //!
-//! The optimized instructions ([`crate::code`]) of the parser, of ingress and of egress become one function each, and
-//! so do the checksums to verify, and the deparser with the checksums to update. One more function, the fast path
-//! ([`fast_path`]), calls these in order for a packet. [Cranelift](https://cranelift.dev) makes the machine code.
+//! The optimized instructions ([`crate::code`]) of parser, ingress and egress become one function each. The checksums
+//! to verify become another function, and the deparser with the checksums to update becomes another. The fast path
+//! ([`fast_path`]) is a function that calls these functions in order for a packet. [Cranelift](https://cranelift.dev)
+//! generates the machine code.
 //!
-//! Parameters, metadata and temporaries that only one function uses ([`reach`]) are kept in processor registers.
-//! Everything else stays where the interpreter has it, except that headers are kept as received as far as only machine
-//! code reads them ([`raw`]). Arithmetic, registers, counters, parsing, deparsing and the usual lookups are done in
-//! place ([`ops`], [`state`], [`packet`], [`lookup`]). Other lookups, meters and rare operations call the Rust
-//! functions that the interpreter uses too ([`abi`]).
+//! Parameters, metadata and temporaries that only one function uses ([`reach`]) are stored in processor registers. All
+//! other values are in the slots that the interpreter uses, except headers that only machine code reads, which are
+//! stored as they were received ([`raw`]). Machine code itself performs arithmetic, register and counter accesses,
+//! parsing, deparsing and the most common lookups ([`ops`], [`state`], [`packet`], [`lookup`]). For other lookups,
+//! meters and rare operations, machine code calls the Rust functions that the interpreter also uses ([`abi`]).
 //!
-//! The interpreter ([`crate::machine`]) is the reference. It runs when a trace is requested, on processors that
-//! Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`]; `tests/native.rs` compares both.
+//! The interpreter ([`crate::machine`]) is the reference. It is used when a trace is requested, on processors that
+//! Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`] instructions. `tests/native.rs`
+//! compares machine code with the interpreter.
 
 mod abi;
 mod emit;
@@ -51,24 +53,26 @@ use crate::program::Program;
 
 pub use self::parts::Stage;
 
-/// The most instructions that are compiled, because compiling more would take seconds. Larger programs are interpreted.
+/// The maximum number of instructions to compile, because compiling more takes seconds. Larger programs are
+/// interpreted.
 const MAX_INSTRUCTIONS: usize = 50_000;
 
-/// How far a packet got on the fast path.
+/// The point at which the fast path ended for a packet.
 pub enum Progress {
-    /// The parser ended early.
+    /// The parser ended early, for this reason.
     Parser(Stop),
-    /// Ingress ended with this result, and what follows it is still to be done.
+    /// Ingress ended with this result. The caller must perform the steps that follow ingress.
     Ingress(Result<(), Stop>),
-    /// Egress ended with this result, and what follows it is still to be done. The packet leaves by `port` and had
-    /// `parsed` bytes of headers.
+    /// Egress ended with this result. The caller must perform the steps that follow egress. The packet's egress port is
+    /// `port`, and the parser consumed `parsed` bytes.
     Egress { port: u32, parsed: usize, ended: Result<(), Stop> },
-    /// The headers are written.
+    /// The deparser has written the headers of a packet with this egress port and this number of parsed bytes.
     Deparsed { port: u32, parsed: usize },
 }
 
 impl Program {
-    /// The program's machine code, compiled when an engine first needs it; the error is the reason why there is none.
+    /// Returns the program's machine code, which is compiled when an engine first needs it. The error is the reason why
+    /// the program has no machine code.
     #[inline]
     pub(crate) fn native(&self) -> Result<&MachineCode, &str> {
         self.native.get_or_init(|| MachineCode::new(self)).as_ref().map_err(String::as_str)
@@ -76,7 +80,7 @@ impl Program {
 }
 
 impl MachineCode {
-    /// Compiles a program; the error is the reason why it cannot be compiled.
+    /// Compiles a program to machine code. The error is the reason why the program cannot be compiled.
     pub fn new(p: &Program) -> Result<MachineCode, String> {
         if p.code.ops.len() > MAX_INSTRUCTIONS {
             return Err(format!(
@@ -90,12 +94,12 @@ impl MachineCode {
             module.finalize_definitions().map_err(|e| e.to_string())?;
             let entry = |id: FuncId| {
                 let code = module.get_finalized_function(id);
-                // SAFETY: the function was compiled with this very signature.
+                // SAFETY: the function was compiled with the signature of `Entry`.
                 unsafe { std::mem::transmute::<*const u8, Entry>(code) }
             };
             let fresh = fresh.map(|id| {
                 let code = module.get_finalized_function(id);
-                // SAFETY: the function was compiled with this very signature.
+                // SAFETY: the function was compiled with the signature of `Fresh`.
                 unsafe { std::mem::transmute::<*const u8, Fresh>(code) }
             });
             Ok((ids.map(entry), entry(fast_path), fresh, reads_backlog))
@@ -106,15 +110,15 @@ impl MachineCode {
                 Ok(MachineCode { entries, fast_path, nonempty, reads_backlog, fresh, module: Some(module) })
             }
             Err(e) => {
-                // SAFETY: no function of the module was handed out.
+                // SAFETY: no pointer to a function of the module exists outside of the module.
                 unsafe { module.free_memory() };
                 Err(e)
             }
         }
     }
 
-    /// Compiles the stages, the fast path and the start values; also returns whether the program reads how many frames
-    /// wait at a port.
+    /// Compiles the stages, the fast path and the function for initial values. Also returns whether the program reads
+    /// the number of frames that wait at a port.
     fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], FuncId, Option<FuncId>, bool), String> {
         let leaders = reach::leaders(&p.code);
         let reaches = STAGES.map(|stage| Reach::new(p, &leaders, starts(p, stage)));
@@ -139,7 +143,8 @@ impl MachineCode {
         let mut read = outside.clone();
         for (stage, reach) in STAGES.into_iter().zip(&reaches) {
             let own = |slot: &&Slot| {
-                // A slot can be in a register if no other stage uses it, or if no stage reads it before writing it.
+                // A slot can be in a register if no other stage uses it, or if no stage reads the slot before writing
+                // it.
                 (users[slot] == 1 || !exposed(**slot))
                     && p.world.private.has(**slot)
                     && !outside.contains(slot)
@@ -175,30 +180,30 @@ impl MachineCode {
         Ok((ids, fast_path_id, fresh, backlog))
     }
 
-    /// Whether the program reads how many frames wait at a port.
+    /// Returns whether the program reads the number of frames that wait at a port.
     #[inline]
     pub fn reads_backlog(&self) -> bool {
         self.reads_backlog
     }
 
-    /// Whether a stage does anything.
+    /// Returns whether a stage has any code.
     #[inline]
     pub fn is_nonempty(&self, stage: Stage) -> bool {
         self.nonempty[stage as usize]
     }
 
-    /// Sets every slot that may be read before it is written to its start value.
+    /// Sets every slot that may be read before it is written to its initial value.
     #[inline]
     pub fn fresh(&self, p: &Program, s: &mut Slots) {
         match self.fresh {
-            // SAFETY: the function writes only slots of the program, which lie within the array.
+            // SAFETY: the function writes only slots of the program, which are within the array.
             Some(fresh) => unsafe { fresh(s) },
             None => p.phv.start(s),
         }
     }
 
-    /// Runs a stage. The result is that of [`Stage::Verify`] or the headers' length from [`Stage::Deparser`]; for other
-    /// stages it has no meaning.
+    /// Runs a stage. Returns the result of [`Stage::Verify`], or the headers' length from [`Stage::Deparser`]; for
+    /// other stages the returned number has no meaning.
     pub fn run(
         &self,
         stage: Stage,
@@ -216,8 +221,8 @@ impl MachineCode {
         }
     }
 
-    /// Runs a packet received at `port` along the fast path, from its start values to its deparsed headers if nothing
-    /// unusual happens.
+    /// Runs a packet received at `port` along the fast path. Without special cases, the fast path covers all steps from
+    /// the initial values to the deparsed headers.
     #[inline]
     pub fn fast_path(
         &self,
@@ -245,7 +250,7 @@ impl MachineCode {
         }
     }
 
-    /// Calls machine code; returns its status and the frame with its results.
+    /// Calls machine code. Returns its status, and the frame with its results.
     #[inline(always)]
     #[expect(clippy::too_many_arguments)]
     fn enter(
@@ -277,14 +282,14 @@ impl MachineCode {
             hashed: 0,
             program: p,
         };
-        // SAFETY: the code was compiled from this program, whose engine this is (see `Pass`), and the frame is as `abi`
-        // requires.
+        // SAFETY: the code was compiled from this program, and `Pass` calls it only with the machine of an engine for
+        // this program. The frame fulfils the requirements that are listed in `abi`.
         let result = unsafe { entry((&raw mut frame).cast()) };
         (result, frame)
     }
 }
 
-/// The result that a stage's status stands for.
+/// Converts the status of a stage to a result.
 fn outcome(result: i64, error: u64) -> Result<(), Stop> {
     match result {
         DONE => Ok(()),
@@ -314,12 +319,12 @@ fn module() -> Result<JITModule, String> {
     Ok(JITModule::new(builder))
 }
 
-/// Whether Cranelift verifies the code that it is given; only in debug builds and tests.
+/// Returns Cranelift's setting for verifying its input, which is enabled only in debug builds and tests.
 fn verifier() -> &'static str {
     if cfg!(debug_assertions) { "true" } else { "false" }
 }
 
-/// Whether a stage of the program does anything.
+/// Returns whether a stage of the program has any code.
 fn is_nonempty(p: &Program, stage: Stage) -> bool {
     match stage {
         Stage::Egress => !matches!(p.code.ops[p.code.egress as usize], Op::Return),
@@ -328,7 +333,7 @@ fn is_nonempty(p: &Program, stage: Stage) -> bool {
     }
 }
 
-/// The places at which a stage's code begins.
+/// Returns the places at which the code of a stage begins.
 fn starts(p: &Program, stage: Stage) -> Vec<Place> {
     let conditions = |list: &[usize]| -> Vec<Place> {
         let of = |&i: &usize| p.code.conditions[i].0.map(|pc| Place::Code(For::Condition(i as u16), pc));
@@ -346,7 +351,7 @@ fn starts(p: &Program, stage: Stage) -> Vec<Place> {
     }
 }
 
-/// Declares the functions of the stages and of the fast path.
+/// Declares the functions of the stages and the function of the fast path.
 fn declare(module: &mut JITModule) -> Result<([FuncId; 5], FuncId), String> {
     let signature = signature(module, 1, 1);
     let mut declare = || module.declare_anonymous_function(&signature).map_err(|e| e.to_string());
@@ -355,7 +360,7 @@ fn declare(module: &mut JITModule) -> Result<([FuncId; 5], FuncId), String> {
 }
 
 #[expect(clippy::too_many_arguments)]
-/// Compiles one stage's function; returns the slots that it loads from memory.
+/// Compiles the function of a stage. Returns the slots that the function loads from memory.
 fn define(
     p: &Program,
     module: &mut JITModule,
@@ -384,7 +389,7 @@ fn define(
     })
 }
 
-/// Compiles a function from what `emit` builds; returns the slots that it loads from memory.
+/// Compiles the function that `emit` builds. Returns the slots that the function loads from memory.
 #[expect(clippy::too_many_arguments)]
 fn build(
     module: &mut JITModule,
@@ -407,7 +412,7 @@ fn build(
     }
     for stage in STAGES {
         let call = module.declare_func_in_func(ids[stage as usize], &mut context.func);
-        // The function may be anywhere in memory: the functions of large programs are not next to each other.
+        // The called function may be far away in memory: the functions of large programs are not adjacent.
         context.func.dfg.ext_funcs[call].colocated = false;
         plan.calls.insert(name(stage), call);
     }

@@ -1,4 +1,4 @@
-//! Emits code for arithmetic, comparisons and copies.
+//! Emits machine code for arithmetic, comparisons and copies.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -9,7 +9,7 @@ use crate::code::Op;
 use crate::layout::Slot;
 
 impl Fun<'_, '_> {
-    /// Emits an instruction that computes a value or copies slots; returns false for all other instructions.
+    /// Emits an instruction that computes a value or copies slots. Returns false for an instruction of another kind.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn compute(&mut self, op: Op) -> bool {
         use IntCC::{
@@ -109,7 +109,7 @@ impl Fun<'_, '_> {
         Uncut(f(self, a, b))
     }
 
-    /// Shifts left; an amount of 64 or more gives 0, where the processor would take the amount modulo 64.
+    /// Shifts left. A shift by 64 or more gives 0, whereas the processor would shift by the amount modulo 64.
     fn shift_left(&mut self, a: Value, b: Value) -> Value {
         let v = self.b.ins().ishl(a, b);
         self.zero_if_too_far(v, b)
@@ -132,18 +132,18 @@ impl Fun<'_, '_> {
         self.b.ins().sshr(a, amount)
     }
 
-    /// Divides two unsigned values; a division by zero gives 0.
+    /// Divides two unsigned values. A division by zero gives 0.
     fn divide(&mut self, a: Value, b: Value, rest: bool) -> Value {
         let zero = self.is_zero(b);
         let zero = self.b.ins().uextend(I64, zero);
-        // A division by zero becomes one by 1, whose result is cleared below.
+        // The code divides by 1 instead of by zero. The result of such a division is cleared below.
         let divisor = self.b.ins().bor(b, zero);
         let v = if rest { self.b.ins().urem(a, divisor) } else { self.b.ins().udiv(a, divisor) };
         let keep = self.b.ins().iadd_imm(zero, -1);
         self.b.ins().band(v, keep)
     }
 
-    /// The test of a conditional jump; `None` for any other instruction.
+    /// Emits the test of a conditional jump. Returns `None` for an instruction of another kind.
     pub fn test(&mut self, op: Op) -> Option<Value> {
         let (code, a, b) = match op {
             Op::JumpIfZero { a, .. } => {
@@ -167,7 +167,7 @@ impl Fun<'_, '_> {
     }
 }
 
-/// A value that may have more bits than its destination.
+/// A computed value that may have more bits than its destination.
 struct Uncut(Value);
 
 impl Uncut {

@@ -1,4 +1,4 @@
-//! Emits code that reads headers from a packet, writes them to the header buffer, and computes their checksums.
+//! Emits machine code that extracts headers from a packet, writes headers to the header buffer, and computes checksums.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
@@ -11,14 +11,14 @@ use crate::layout::{FieldRef, Slot};
 use crate::machine::Machine;
 use crate::phv::Word;
 
-/// Flags of accesses to the packet's bytes, which may be at any address.
+/// Returns the flags for accesses to the packet's bytes, which may be at any address.
 fn unaligned() -> MemFlags {
     MemFlags::new().with_notrap()
 }
 
 impl Fun<'_, '_> {
-    /// Loads the big-endian number in the `n` bytes at `base + at`. The header ends at `base + end`, up to which memory
-    /// may be read.
+    /// Loads the big-endian number in the `n` bytes at `base + at`. The header ends at `base + end`; memory must not be
+    /// read beyond this address.
     fn load(&mut self, base: Value, at: usize, n: usize, end: usize) -> Value {
         let word_type: Option<Type> = Type::int(8 * n as u16);
         if let Some(t) = word_type {
@@ -43,8 +43,8 @@ impl Fun<'_, '_> {
         self.b.ins().bor(high, low_part)
     }
 
-    /// The address of the parser's position `at`. Raises a parser error if the packet has fewer than `bytes` bytes
-    /// after it.
+    /// Returns the address of the packet's byte at the parser's position `at`. Raises a parser error if fewer than
+    /// `bytes` bytes follow.
     fn ahead(&mut self, at: Value, bytes: usize) -> Value {
         let length = self.frame_word(std::mem::offset_of!(Frame, length));
         let rest = self.b.ins().isub(length, at);
@@ -55,7 +55,7 @@ impl Fun<'_, '_> {
         self.b.ins().iadd(data, at)
     }
 
-    /// Reads `bytes` bytes at `offset` from the parser's position, without moving the position.
+    /// Reads `bytes` bytes that begin `offset` bytes after the parser's position. The position does not change.
     pub fn lookahead(&mut self, offset: usize, bytes: usize, d: FieldRef) {
         let at = match self.position {
             Some(position) => self.b.use_var(position),
@@ -70,7 +70,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Extracts a header of fixed length.
+    /// Emits the extraction of a header of fixed length.
     pub fn extract(&mut self, header: u16) {
         let h = &self.p.phv.headers[usize::from(header)];
         let plan = &self.p.phv.plans[usize::from(h.plan)];
@@ -90,7 +90,7 @@ impl Fun<'_, '_> {
             self.split_word(h.base, word, v);
         }
         if let Some(v) = plan.varbit {
-            // The header is extracted without its variable-length field.
+            // The header is extracted without its variable-length field, so this field becomes empty.
             let zero = self.number(0);
             for i in 0..=plan.varbit_limbs() {
                 self.set(h.base.wrapping_add(v + i as Slot), zero);
@@ -102,7 +102,7 @@ impl Fun<'_, '_> {
         self.valid(header);
     }
 
-    /// Splits a word of the packet into its fields.
+    /// Emits code that splits a word of the packet into the fields of a header.
     fn split_word(&mut self, base: Slot, word: &Word, v: Value) {
         for p in word.fields() {
             if self.is_packed(base.wrapping_add(p.slot)) {
@@ -130,7 +130,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// P4's `setValid` and `setInvalid`.
+    /// Emits P4's `setValid` and `setInvalid`.
     pub fn change_validity(&mut self, header: u16, valid: bool) {
         let h = &self.p.phv.headers[usize::from(header)];
         let plan = &self.p.phv.plans[usize::from(h.plan)];
@@ -178,7 +178,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Writes the valid headers into the header buffer; returns their length.
+    /// Emits code that writes the valid headers into the header buffer. Returns the length of these headers.
     pub fn headers(&mut self) -> Value {
         let head = self.frame_word(std::mem::offset_of!(Frame, head));
         let length = self.b.declare_var(I64);
@@ -219,7 +219,7 @@ impl Fun<'_, '_> {
         self.b.use_var(length)
     }
 
-    /// Puts a word of the packet together from its fields.
+    /// Emits code that combines fields of a header to a word of the packet.
     pub fn word(&mut self, base: Slot, word: &Word) -> Value {
         let mut all: Option<Value> = None;
         for p in word.fields() {
@@ -234,8 +234,8 @@ impl Fun<'_, '_> {
         all.unwrap_or_else(|| self.number(0))
     }
 
-    /// Writes a word at `to + offset`. Up to eight bytes from there may be overwritten: later words overwrite them
-    /// again, or they lie after the headers.
+    /// Writes a word at `to + offset`. The store may overwrite up to eight bytes from there: the bytes after the word
+    /// are either overwritten by later words, or follow the headers.
     pub fn store(&mut self, to: Value, offset: i32, word: &Word, v: Value) {
         let v = match word.bytes {
             1 => return self.put(I8, v, to, offset),
@@ -260,7 +260,7 @@ impl Fun<'_, '_> {
         self.b.ins().store(unaligned(), v, to, offset);
     }
 
-    /// The value of a hash or checksum.
+    /// Emits the computation of a hash or checksum, and returns its value.
     pub fn calculation(&mut self, calculation: usize) -> Value {
         match self.p.objects.calculations[calculation].steps() {
             Steps::Sum { groups, tail, payload } => {
@@ -290,7 +290,7 @@ impl Fun<'_, '_> {
         let mut sum = self.number(0);
         let (words, terms) = self.summed(&group.terms);
         for (slot, bits) in words {
-            // Add the two halves of the word, so that the sum needs no carry.
+            // Add the two halves of the word separately, so that the sum needs no carry.
             let v = self.get(slot);
             let v = self.masked(v, bits);
             let (high, low) = (self.b.ins().ushr_imm(v, 32), self.b.ins().band_imm(v, 0xffff_ffff));
@@ -307,7 +307,7 @@ impl Fun<'_, '_> {
         group.valid.map_or(sum, |valid| self.if_valid(valid, sum))
     }
 
-    /// The sum of a variable-length field, which is empty or absent in most packets.
+    /// Emits the sum of a variable-length field. In most packets this field is empty or absent.
     fn tail(&mut self, slot: Slot, limbs: usize, valid: Option<Slot>) -> Value {
         let sum = self.b.declare_var(I64);
         let zero = self.number(0);
@@ -325,14 +325,14 @@ impl Fun<'_, '_> {
         self.b.use_var(sum)
     }
 
-    /// One's complement addition of 64 bits: the carry is added to the sum.
+    /// Emits a one's complement addition of 64 bits: the carry is added to the sum.
     fn add_ones_complement(&mut self, a: Value, b: Value) -> Value {
         let sum = self.b.ins().iadd(a, b);
         let carry = self.compare(IntCC::UnsignedLessThan, sum, b);
         self.b.ins().iadd(sum, carry)
     }
 
-    /// The complement of the sum folded to 16 bits.
+    /// Emits code that folds the sum to 16 bits, and returns the complement of the folded sum.
     fn fold(&mut self, sum: Value) -> Value {
         let mut sum = sum;
         for (shift, m) in [(32, 32), (16, 48), (16, 48), (16, 48)] {

@@ -1,5 +1,4 @@
-//! The functions that machine code consists of, one for each stage: parser, checksums to verify, ingress, egress,
-//! deparser.
+//! Builds the functions of machine code, one for each stage: parser, checksums to verify, ingress, egress, deparser.
 
 use std::collections::HashSet;
 
@@ -13,22 +12,22 @@ use super::reach::{For, Reach};
 use crate::layout::{Slot, mask64};
 use crate::machine::Machine;
 
-/// A stage of a packet's way, for which there is a function of machine code.
+/// A stage of a packet's processing. Machine code contains a function for each stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Parser,
-    /// The parser's checksums. Its function returns whether a checksum was wrong.
+    /// The verification of the parser's checksums. The function returns whether a checksum was wrong.
     Verify,
     Ingress,
     Egress,
-    /// The deparser. Its function leaves the length of the headers in the frame.
+    /// The deparser. The function stores the length of the headers in the frame.
     Deparser,
 }
 
 /// All stages, by number.
 pub const STAGES: [Stage; 5] = [Stage::Parser, Stage::Verify, Stage::Ingress, Stage::Egress, Stage::Deparser];
 
-/// A stage's name among [`super::emit::Plan::calls`].
+/// Returns the key of a stage's function in [`super::emit::Plan::calls`].
 pub fn name(stage: Stage) -> &'static str {
     match stage {
         Stage::Parser => "parser, a stage",
@@ -40,7 +39,7 @@ pub fn name(stage: Stage) -> &'static str {
 }
 
 impl Fun<'_, '_> {
-    /// Emits the function of the parser, ingress or egress.
+    /// Emits the function of the parser, of ingress or of egress.
     pub fn main(mut self, parser: bool, reach: &Reach) -> HashSet<Slot> {
         if parser {
             let position = self.b.declare_var(I64);
@@ -48,7 +47,7 @@ impl Fun<'_, '_> {
             self.b.def_var(position, v);
             self.position = Some(position);
         }
-        // These stages have a single start.
+        // Each of these stages has a single start.
         if let Some(start) = reach.order.first() {
             self.jump(self.blocks[start]);
         }
@@ -56,7 +55,7 @@ impl Fun<'_, '_> {
         self.finish()
     }
 
-    /// Emits the function that returns whether a checksum is wrong.
+    /// Emits the function that verifies checksums. The function returns whether a checksum is wrong.
     pub fn verify(mut self, reach: &Reach) -> HashSet<Slot> {
         let wrong = self.b.declare_var(I64);
         let zero = self.number(0);
@@ -77,8 +76,8 @@ impl Fun<'_, '_> {
         self.finish()
     }
 
-    /// Emits the function that updates checksums, runs the deparser's primitives, writes the headers and leaves their
-    /// length in the frame.
+    /// Emits the function that updates checksums, runs the deparser's primitives, writes the headers, and stores the
+    /// headers' length in the frame.
     pub fn deparser(mut self, reach: &Reach) -> HashSet<Slot> {
         for &i in &self.p.update {
             let field = self.p.checksums[i].field;
@@ -100,8 +99,8 @@ impl Fun<'_, '_> {
         self.finish()
     }
 
-    /// Emits code that computes a checksum and passes it to `then`, if the checksum's header is valid and its condition
-    /// holds.
+    /// Emits code that computes a checksum and passes it to `then`. The code runs only if the checksum's header is
+    /// valid and the checksum's condition is true.
     fn with_checksum(&mut self, checksum: usize, then: impl FnOnce(&mut Self, Value)) {
         let c = &self.p.checksums[checksum];
         let (start, slot) = self.p.code.conditions[checksum];

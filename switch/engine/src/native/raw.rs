@@ -1,8 +1,8 @@
-//! Words of headers as received. A word whose fields do not change need not be put together again for deparsing. A
-//! field that only machine code reads is extracted from its word where it is read.
+//! Stores words of headers as they were received. A word whose fields do not change can then be deparsed without
+//! combining its fields again. A field that only machine code reads is extracted from its word where it is read.
 //!
-//! Each word of a header ([`crate::phv::Word`]) has a slot of its own after the headers' slots. Machine code writes
-//! that slot when it extracts the header, and clears it when the header is made valid anew.
+//! Each word of a header ([`crate::phv::Word`]) has its own slot after the headers' slots. Machine code writes this
+//! slot when it extracts the header, and clears the slot when an invalid header becomes valid.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,15 +17,15 @@ use crate::optimize::effects;
 use crate::phv::Word;
 use crate::program::Program;
 
-/// A word of a header as received.
+/// A word of a header as it was received.
 #[derive(Debug, Clone, Copy)]
 pub struct RawWord {
     pub slot: Slot,
-    /// The bits of fields that never change after extraction; if 0, the word is not stored.
+    /// The bits of the fields that never change after extraction. If the mask is 0, the word is not stored.
     pub mask: u64,
 }
 
-/// A field that is stored only in its word, not in a slot of its own.
+/// A field that is stored only as a part of its word, and has no slot of its own.
 #[derive(Debug, Clone, Copy)]
 struct PackedField {
     word: Slot,
@@ -33,12 +33,12 @@ struct PackedField {
     m: u8,
 }
 
-/// The words of a program's headers as received.
+/// The words of all headers of a program as they were received.
 #[derive(Default)]
 pub struct Raw {
-    /// Words by header.
+    /// The words of each header, by the header's number.
     words: HashMap<u16, Vec<RawWord>>,
-    /// Fields that are stored only in their words, by slot.
+    /// The fields that are stored only as parts of their words, by slot.
     packed: HashMap<Slot, PackedField>,
 }
 
@@ -76,17 +76,18 @@ impl Raw {
         raw
     }
 
-    /// Whether a slot is unused because of this module.
+    /// Returns whether a slot is never accessed, because its field is stored only in a word or because its word is not
+    /// stored.
     pub fn unused(&self, slot: Slot) -> bool {
         self.packed.contains_key(&slot) || self.words.values().flatten().any(|w| w.slot == slot && w.mask == 0)
     }
 
-    /// The stored words of a header; empty if none are stored.
+    /// Returns the words of a header. The result is empty if no words of the header are stored.
     pub fn words(&self, header: u16) -> &[RawWord] {
         self.words.get(&header).map_or(&[], Vec::as_slice)
     }
 
-    /// The words' slots and widths in bits.
+    /// Returns the slots of the words, with the words' widths in bits.
     pub fn widths<'a>(&'a self, p: &'a Program) -> impl Iterator<Item = (Slot, u8)> + 'a {
         self.words.iter().flat_map(|(&header, raw)| {
             let plan = &p.phv.plans[usize::from(p.phv.headers[usize::from(header)].plan)];
@@ -95,7 +96,7 @@ impl Raw {
     }
 }
 
-/// Slots that Rust may read or write, for the instructions that it carries out.
+/// Returns the slots that Rust may read or write when it executes instructions for machine code.
 fn used_by_rust(p: &Program) -> HashSet<Slot> {
     let mut all: HashSet<Slot> = p.objects.carried_slots().collect();
     all.extend(p.objects.meter_targets.iter().flatten().map(|f| f.slot));
@@ -111,7 +112,7 @@ fn used_by_rust(p: &Program) -> HashSet<Slot> {
     all
 }
 
-/// Slots that an instruction or the update of a checksum writes.
+/// Returns the slots that an instruction or the update of a checksum writes.
 fn written(p: &Program) -> HashSet<Slot> {
     let is_header_op = |op: &Op| matches!(op, Op::Extract { .. } | Op::SetValid { .. } | Op::SetInvalid { .. });
     let ops = p.code.ops.iter().filter(|op| !is_header_op(op));
@@ -120,7 +121,7 @@ fn written(p: &Program) -> HashSet<Slot> {
     all
 }
 
-/// Slots that Rust may read, for hashes, checksums, selectors and transitions.
+/// Returns the slots that Rust may read for hashes, checksums, selectors and transitions.
 fn read_by_rust(p: &Program) -> HashSet<Slot> {
     let mut all: HashSet<Slot> = HashSet::new();
     for ext in &p.code.ext {
@@ -151,7 +152,7 @@ fn read_by_rust(p: &Program) -> HashSet<Slot> {
 }
 
 impl Fun<'_, '_> {
-    /// Extracts a field from its word; `None` if the field has a slot of its own.
+    /// Extracts a field from its word. Returns `None` if the field has its own slot.
     pub fn unpack(&mut self, slot: Slot) -> Option<Value> {
         let PackedField { word, shift, m } = *self.plan.raw.packed.get(&slot)?;
         let v = self.get(word);
@@ -163,7 +164,8 @@ impl Fun<'_, '_> {
         Some(v)
     }
 
-    /// Whether a field is stored only in its word. Its value is about to change, so a known value is forgotten.
+    /// Returns whether a field is stored only in its word. The caller is about to change the field, so the function
+    /// removes the field's known value.
     pub fn is_packed(&mut self, slot: Slot) -> bool {
         let packed = self.plan.raw.packed.contains_key(&slot);
         if packed {
@@ -172,7 +174,7 @@ impl Fun<'_, '_> {
         packed
     }
 
-    /// A word of a header, put together from the word as received and the fields that may have changed.
+    /// Combines a word of a header from the word as it was received and the fields that may have changed.
     pub fn header_word(&mut self, base: Slot, word: &Word, raw: Option<RawWord>) -> Value {
         let Some(raw) = raw.filter(|raw| raw.mask != 0) else { return self.word(base, word) };
         let v = self.get(raw.slot);
@@ -188,10 +190,10 @@ impl Fun<'_, '_> {
         v
     }
 
-    /// Splits the terms of an Internet checksum: the words, with their bits, that replace several terms each; and the
-    /// terms that remain.
+    /// Splits the terms of an Internet checksum into two lists. The first list contains words that each replace several
+    /// terms, with the bits of the word to add. The second list contains the remaining terms.
     pub fn summed(&self, terms: &[Term]) -> (Vec<(Slot, u64)>, Vec<Term>) {
-        /// A word replaces at least as many terms; fewer are added one by one.
+        /// A word must replace at least this number of terms. Otherwise, the terms are added individually.
         const MIN_FIELDS: usize = 3;
         let mut remaining = terms.to_vec();
         let mut words = Vec::new();

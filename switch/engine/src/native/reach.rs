@@ -1,4 +1,4 @@
-//! Finds the places of the code that a function of machine code consists of, and the slots that they access.
+//! Finds the basic blocks that a function of machine code must contain, and the slots that these blocks access.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,11 +9,11 @@ use crate::layout::{FieldRef, Slot};
 use crate::optimize::effects;
 use crate::program::{ActionId, Program};
 
-/// The context in which code runs. It decides where to continue at the end of the code.
+/// The context in which code runs. The context determines where the run continues after the end of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum For {
     Main,
-    /// Table and action.
+    /// The table, and the action that the table runs.
     Action(u16, u32),
     /// The condition of the checksum with this index.
     Condition(u16),
@@ -21,38 +21,38 @@ pub enum For {
     Deparser,
 }
 
-/// The beginning of a basic block.
+/// The beginning of a basic block, with the context in which the block runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     Code(For, Pc),
-    /// The lookup of a table.
+    /// The lookup of a key in the table with this number.
     Apply(u16),
 }
 
-/// What machine code of a place does to slots, and the places that it leads to.
+/// The slots that the machine code of a place accesses, and the places to which it jumps.
 struct Uses {
-    /// Slots that are read before they are written.
+    /// Slots that the place's code reads before it writes them.
     reads: Slots,
     writes: Slots,
     to: Vec<Place>,
 }
 
-/// All places that can be reached from the starts of a function.
+/// All places that a function of machine code can reach from its starts.
 #[derive(Default)]
 pub struct Reach {
-    /// The places in depth-first order: each one follows a place that leads to it.
+    /// The places in depth-first order: each place follows a place from which it can be reached.
     pub order: Vec<Place>,
-    /// For each place, from how many places it is reached.
+    /// For each place, the number of places from which it is reached.
     pub ways: HashMap<Place, u32>,
-    /// Slots that machine code itself reads or writes.
+    /// The slots that machine code itself reads or writes.
     pub inside: HashSet<Slot>,
-    /// Slots that the called Rust functions read or write.
+    /// The slots that the called Rust functions read or write.
     pub outside: HashSet<Slot>,
-    /// Slots that machine code may read before it writes them.
+    /// The slots that machine code may read before it writes them.
     exposed: Option<Slots>,
 }
 
-/// All places of the code that a jump may lead to.
+/// Returns all addresses in the code that are targets of jumps, nodes, actions or transitions.
 pub fn leaders(code: &Code) -> BTreeSet<Pc> {
     let mut all: BTreeSet<Pc> = code.ops.iter().filter_map(|&op| target(op)).collect();
     all.extend(code.nodes.iter().chain(&code.actions).copied().filter(|&pc| pc != Pc::MAX));
@@ -60,12 +60,12 @@ pub fn leaders(code: &Code) -> BTreeSet<Pc> {
     all
 }
 
-/// The target of a jump; `None` for other instructions.
+/// Returns the target of a jump, or `None` for an instruction of another kind.
 pub fn target(op: Op) -> Option<Pc> {
     crate::optimize::graph::target(op)
 }
 
-/// The places that a parser's transition may lead to, the default last.
+/// Returns the addresses at which a parser's transition may continue. The default is the last address.
 pub fn targets(select: &Select) -> impl Iterator<Item = Pc> + '_ {
     let case = |c: &Case| match c {
         Case::Value { to, .. } | Case::ValueSet { to, .. } => *to,
@@ -73,19 +73,19 @@ pub fn targets(select: &Select) -> impl Iterator<Item = Pc> + '_ {
     select.cases.iter().map(case).chain([select.default])
 }
 
-/// Whether machine code does the comparisons of a parser's transition: the key has fields of one word each, and no case
-/// is a value set.
+/// Returns whether machine code itself compares the key of a parser's transition. The key must consist of fields of one
+/// word each, and no case may be a value set.
 pub fn is_plain(select: &Select) -> bool {
     let plain = |p: &KeyPart| matches!(p, KeyPart::Field(f) if f.narrow());
     select.parts.iter().all(plain) && select.cases.iter().all(|c| matches!(c, Case::Value { .. }))
 }
 
-/// Whether machine code does the lookahead: it starts and ends at byte boundaries.
+/// Returns whether machine code itself performs a lookahead, which must start and end at byte boundaries.
 pub fn is_bytes(offset: u32, width: u32) -> bool {
     offset.is_multiple_of(8) && width.is_multiple_of(8)
 }
 
-/// The node after a table's action.
+/// Returns the node that follows a table after this action.
 pub fn next(p: &Program, table: u16, action: Option<u32>, hit: bool) -> Place {
     let node = p.tables[usize::from(table)].next.after(action.map(ActionId), hit);
     Place::Code(For::Main, p.code.nodes[node as usize])
@@ -97,8 +97,8 @@ impl Reach {
         let mut all: HashMap<Place, Uses> = HashMap::new();
         let mut waiting = Vec::new();
         for &start in starts.iter().rev() {
-            // A start is entered from outside: count it as reached from several places, so that no values are known
-            // there.
+            // A start is entered from outside of the function, where no values are known. It is counted like a place
+            // that is reached from several places, so that it starts without known values.
             *reach.ways.entry(start).or_default() += 2;
             waiting.push(start);
         }
@@ -118,7 +118,7 @@ impl Reach {
         reach
     }
 
-    /// Whether machine code may read the slot before it writes it.
+    /// Returns whether machine code may read the slot before it writes the slot.
     pub fn exposes(&self, slot: Slot) -> bool {
         self.exposed.as_ref().is_some_and(|e| e.has(slot))
     }
@@ -281,8 +281,8 @@ fn slots(f: &FieldRef) -> impl Iterator<Item = Slot> + use<> {
     (0..f.slots() as Slot).map(move |i| first.wrapping_add(i))
 }
 
-/// The metadata and temporaries that an instruction names, if Rust carries it out. (Headers and stacks always stay in
-/// memory.)
+/// Returns the slots of metadata and temporaries that an operation accesses when Rust executes it. (Headers and stacks
+/// are not included, because they are always in memory.)
 pub fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
     let at = |h: &HeaderAt| match h {
         HeaderAt::Fixed(h) => p.world.headers[usize::from(*h)].clone(),

@@ -1,4 +1,4 @@
-//! Emits code for registers, counters and hashes.
+//! Emits machine code for registers, counters and hashes.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -15,7 +15,7 @@ use crate::phv::Word;
 use crate::state::cell_shift;
 
 impl Fun<'_, '_> {
-    /// The address of an array's first cell. Register arrays are numbered first, then counter arrays.
+    /// Returns the address of an array's first cell. Register arrays are numbered first, and counter arrays follow.
     fn array(&mut self, number: usize) -> Value {
         let arrays = self.frame_word(std::mem::offset_of!(Frame, arrays));
         self.b.ins().load(I64, trusted().with_readonly(), arrays, 8 * number as i32)
@@ -28,7 +28,8 @@ impl Fun<'_, '_> {
         self.b.ins().iadd(cells, offset)
     }
 
-    /// Whether an index is inside an array of this size; `None` if it always is.
+    /// Returns a value that is nonzero if the index is inside an array of this size. Returns `None` if it always is
+    /// inside.
     fn inside(&mut self, index: Value, size: u64) -> Option<Value> {
         if mask64(self.bits(index)) < size {
             return None;
@@ -48,7 +49,7 @@ impl Fun<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Reads a register cell. If the index is out of range, the destination keeps its value.
+    /// Emits a read of a register cell. If the index is out of range, the destination's value does not change.
     pub fn register_read(&mut self, register: u16, d: Slot, index: Slot) {
         let size = self.p.objects.registers[usize::from(register)].size;
         let index = self.get(index);
@@ -112,7 +113,7 @@ impl Fun<'_, '_> {
         });
     }
 
-    /// `d = base + hash % max`; a maximum of 0 counts as 1.
+    /// Emits `d = base + hash % max`. A maximum of 0 is treated as 1.
     pub fn hash(&mut self, calculation: u16, d: Slot, base: Slot, max: Slot, ext: u32) {
         let c = &self.p.objects.calculations[usize::from(calculation)];
         let Some(hash) = self.hash_of(c) else { return self.call_rust("extension", ext) };
@@ -130,7 +131,7 @@ impl Fun<'_, '_> {
         self.set(d, v);
     }
 
-    /// The value of a hash; `None` if machine code cannot compute it.
+    /// Emits the computation of a hash, and returns its value. Returns `None` if machine code cannot compute the hash.
     pub fn hash_of(&mut self, c: &Calculation) -> Option<Value> {
         let Steps::Words(algorithm, words) = c.steps() else { return None };
         let number = HASHES.iter().position(|&h| h == algorithm)?;
@@ -145,7 +146,7 @@ impl Fun<'_, '_> {
         })
     }
 
-    /// Up to 16 bytes as a number of 128 bits, in two words: high and low.
+    /// Combines up to 16 bytes to a 128-bit number, which is returned as two words: high and low.
     fn big_number(&mut self, words: &[Word]) -> (Value, Value) {
         let (mut high, mut low) = (self.number(0), self.number(0));
         let mut bytes = 0;

@@ -1,23 +1,23 @@
-//! The slots that each instruction reads and writes.
+//! Determines the slots that each instruction reads and writes.
 
 use crate::code::{Code, Ext, Op};
 use crate::dataflow::World;
 use crate::layout::Slot;
 
-/// Slots that an instruction accesses.
+/// The slots that an instruction accesses.
 #[derive(Default)]
 pub struct Effects {
     pub reads: Vec<Slot>,
     pub writes: Vec<Slot>,
-    /// Whether any slot may be read: by the instruction, or because the run may end there.
+    /// Whether the instruction may read any slot, or the run may end at the instruction.
     pub reads_all: bool,
     pub writes_all: bool,
-    /// Whether the instruction does nothing but write `writes`.
+    /// Whether the instruction has no effect except writing the slots in `writes`.
     pub pure: bool,
 }
 
-/// The destination and the operands of an instruction that computes one value from up to two slots and does nothing
-/// else.
+/// Returns the destination and the operands of an instruction that only computes one value from up to two slots.
+/// Returns `None` for an instruction of another kind.
 pub fn plain(op: &mut Op) -> Option<(&mut Slot, &mut Slot, Option<&mut Slot>)> {
     Some(match op {
         Op::Mov { d, a, .. }
@@ -50,7 +50,7 @@ pub fn plain(op: &mut Op) -> Option<(&mut Slot, &mut Slot, Option<&mut Slot>)> {
     })
 }
 
-/// The operands of a conditional jump.
+/// Returns the operands of a conditional jump, or `None` for an instruction of another kind.
 pub fn tested(op: &mut Op) -> Option<(&mut Slot, Option<&mut Slot>)> {
     Some(match op {
         Op::JumpIfZero { a, .. } | Op::JumpIfNotZero { a, .. } => (a, None),
@@ -68,7 +68,7 @@ fn row(first: Slot, n: u16) -> Vec<Slot> {
     (0..n).map(|i| first.wrapping_add(i)).collect()
 }
 
-/// The effects of an instruction that is not a jump.
+/// Returns the effects of an instruction that is not a jump.
 pub fn of(op: Op, code: &Code, world: &World) -> Effects {
     let mut copy = op;
     if let Some((d, a, b)) = plain(&mut copy) {
@@ -85,11 +85,11 @@ pub fn of(op: Op, code: &Code, world: &World) -> Effects {
             let slots = world.headers[usize::from(header)].clone();
             effects(slots.clone(), slots)
         }
-        // If the index is out of range, the destination keeps its value.
+        // The destination counts as read, because it does not change if the index is out of range.
         Op::RegisterRead { d, index, .. } | Op::Meter { d, index, .. } => effects(vec![index, d], vec![d]),
         Op::RegisterWrite { index, a, .. } => effects(vec![index, a], Vec::new()),
         Op::Count { index, .. } => effects(vec![index], Vec::new()),
-        // A parser error ends the run here.
+        // A parser error ends the run at this instruction, so any slot may be read afterwards.
         Op::Extract { header } => {
             Effects { reads_all: true, ..effects(Vec::new(), world.headers[usize::from(header)].clone()) }
         }
@@ -99,7 +99,7 @@ pub fn of(op: Op, code: &Code, world: &World) -> Effects {
                 let inputs = &world.calculations[usize::from(*calculation)];
                 effects(inputs.iter().copied().chain([*base, *max]).collect(), vec![*d])
             }
-            // As for `Extract`.
+            // A parser error may end the run at this instruction too.
             Ext::Lookahead { d, .. } => {
                 Effects { reads_all: true, ..effects(Vec::new(), row(d.slot, d.slots() as u16)) }
             }
@@ -110,7 +110,7 @@ pub fn of(op: Op, code: &Code, world: &World) -> Effects {
             | Ext::CloneEgress { session: a, .. }
             | Ext::Truncate { length: a }
             | Ext::Assert { a } => effects(vec![*a], Vec::new()),
-            // The slots of field lists and digests are not private.
+            // The slots of field lists and digests are not private, so they need not be listed here.
             Ext::Resubmit { .. } | Ext::Recirculate { .. } | Ext::Digest { .. } => Effects::default(),
             Ext::Log { args, .. } => {
                 effects(args.iter().flat_map(|(f, _)| row(f.slot, f.slots() as u16)).collect(), Vec::new())

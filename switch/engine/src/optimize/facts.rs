@@ -1,4 +1,4 @@
-//! Facts about slots at one place of the code.
+//! Facts about the values of slots that are true at one place of the code.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,23 +7,23 @@ use crate::code::Op;
 use crate::dataflow::World;
 use crate::layout::{Slot, mask64};
 
-/// The most computed values that are remembered.
+/// The maximum number of computed values that are recorded.
 const MAX_COMPUTED: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Slots that have the same value as another slot. That slot is no key here itself, unless its own entry was added
+    /// For each copy, the slot with the original value. The original slot is itself a key only if it became a copy
     /// later.
     copies: HashMap<Slot, Slot>,
-    /// A slot and a constant's slot whose values are known to differ.
+    /// Pairs of a slot and a constant's slot whose values are known to differ.
     differs: HashSet<(Slot, Slot)>,
-    /// Computations, without their destinations, and the slots that have their values.
+    /// Computations without their destinations, each with a slot that contains the result.
     computed: HashMap<Op, Slot>,
-    /// For each slot, how many bits its value has at most.
+    /// For each slot, the maximum number of bits of its value.
     bits: HashMap<Slot, u8>,
 }
 
-/// The computation without its destination.
+/// Returns the computation with its destination replaced by slot 0.
 fn key(mut op: Op) -> Op {
     if let Some((d, _, _)) = plain(&mut op) {
         *d = 0;
@@ -32,7 +32,7 @@ fn key(mut op: Op) -> Op {
 }
 
 impl Facts {
-    /// The first slot that has the same value.
+    /// Returns the first slot that had the value of `slot`.
     pub fn first(&self, mut slot: Slot) -> Slot {
         while let Some(&earlier) = self.copies.get(&slot) {
             slot = earlier;
@@ -48,7 +48,7 @@ impl Facts {
         self.bits.get(&slot).map_or(fixed, |&b| b.min(fixed))
     }
 
-    /// Forgets all facts about a slot that is about to be written.
+    /// Removes all facts about a slot that is about to be written.
     pub fn overwrite(&mut self, slot: Slot) {
         self.copies.retain(|&d, &mut a| d != slot && a != slot);
         self.differs.retain(|&(a, _)| a != slot);
@@ -59,12 +59,12 @@ impl Facts {
         self.bits.remove(&slot);
     }
 
-    /// A slot that has the value of this computation.
+    /// Returns a slot that contains the result of this computation, if there is one.
     pub fn find(&self, op: Op) -> Option<Slot> {
         self.computed.get(&key(op)).copied()
     }
 
-    /// Records a computation, whose operands are the first slots with their values.
+    /// Records a computation. Its operands must already be replaced by the first slots with their values.
     pub fn record(&mut self, mut op: Op, world: &World) {
         let bits = self.result_bits(op, world);
         let Some((&mut d, &mut a, b)) = plain(&mut op) else { return };
@@ -100,7 +100,7 @@ impl Facts {
         }
     }
 
-    /// Records that both slots have the same value from here on.
+    /// Records that both slots have equal values from here on.
     pub fn same(&mut self, a: Slot, b: Slot, world: &World) {
         let (a, b) = (self.first(a), self.first(b));
         match (world.constants.contains_key(&a), world.constants.contains_key(&b)) {
@@ -125,7 +125,7 @@ impl Facts {
         }
     }
 
-    /// A value of one bit that is not 0 is 1, and the other way round.
+    /// Records that a one-bit value that is not 0 is 1, and that a one-bit value that is not 1 is 0.
     fn only_other_bit(&mut self, a: Slot, not: Slot, world: &World) {
         if self.bits(a, world) <= 1
             && let Some(&v @ (0 | 1)) = world.constants.get(&not)
@@ -135,7 +135,7 @@ impl Facts {
         }
     }
 
-    /// Whether the slots' values are equal; `None` if unknown.
+    /// Returns whether the values of two slots are equal, or `None` if that is unknown.
     pub fn equal(&self, a: Slot, b: Slot, world: &World) -> Option<bool> {
         let (a, b) = (self.first(a), self.first(b));
         if a == b {
@@ -153,12 +153,12 @@ impl Facts {
         None
     }
 
-    /// The value, if it is a constant.
+    /// Returns the slot's value if it is a constant.
     pub fn value(&self, slot: Slot, world: &World) -> Option<u64> {
         world.constants.get(&self.first(slot)).copied()
     }
 
-    /// Keeps only the facts that hold in both.
+    /// Removes all facts that are not also true in `other`.
     pub fn intersect(&mut self, other: &Facts) {
         self.copies.retain(|d, a| other.copies.get(d) == Some(a));
         self.differs.retain(|pair| other.differs.contains(pair));

@@ -1,4 +1,4 @@
-//! Propagates facts along the code, and rewrites instructions by them.
+//! Propagates facts along the code, and simplifies instructions according to the facts.
 
 use super::effects::{self, plain, tested};
 use super::facts::Facts;
@@ -7,27 +7,28 @@ use crate::code::{Code, Op};
 use crate::dataflow::{TableEffects, World};
 use crate::layout::Slot;
 
-/// The most instructions of a block that is copied for a path on which the block's test is decided.
+/// The maximum number of instructions of a block that is copied for a path on which the block's test is decided.
 const MAX_COPIED_OPS: usize = 4;
-/// The most copies that one round makes, for each existing block.
+/// The maximum number of copies that one round makes for each existing block.
 const GROWTH: usize = 1;
 
-/// The facts where a block begins.
+/// The facts that are true at the beginning of a block.
 #[derive(Clone, Default)]
 struct Entry {
     facts: Option<Facts>,
-    /// The number of paths to the block that have not been followed yet.
+    /// The number of paths to the block that have not been analyzed yet.
     pending: usize,
 }
 
 struct Pass<'a> {
     world: &'a World,
     entries: Vec<Entry>,
-    /// The position of each block in the order of visits; blocks with larger positions are still to be visited.
+    /// The position of each block in the order of visits. A block whose position is larger than `now` has not been
+    /// visited.
     positions: Vec<usize>,
     now: usize,
     remaining_copies: usize,
-    /// For each table, the slots that it may write; `None` for any slot.
+    /// For each table, the slots that it may write; `None` means any slot.
     table_writes: Vec<Option<Vec<Slot>>>,
 }
 
@@ -49,7 +50,7 @@ pub fn run(graph: &mut Graph, code: &Code, world: &World) {
         }
     }
     for &root in &graph.roots {
-        // The block is entered from outside, where nothing is known.
+        // The block is entered from outside, where no facts are known.
         pass.entries[root].pending += 1;
     }
     for (i, &b) in order.iter().enumerate() {
@@ -58,7 +59,7 @@ pub fn run(graph: &mut Graph, code: &Code, world: &World) {
     }
 }
 
-/// For each table, the slots that running it may change: those that its actions and the lookup itself write.
+/// Returns, for each table, the slots that applying it may write, either in the lookup or in an action.
 fn table_writes(graph: &Graph, code: &Code, world: &World) -> Vec<Option<Vec<Slot>>> {
     let action = |first: BlockId| -> Option<Vec<Slot>> {
         let (mut visited, mut waiting, mut writes) = (vec![first], vec![first], Vec::new());
@@ -138,7 +139,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Records that a path to a block is never taken, so that the block does not wait for it.
+    /// Records that a path to a block is never taken, so that the analysis of the block does not wait for this path.
     fn abandon(&mut self, to: BlockId) {
         self.entries[to].pending = self.entries[to].pending.saturating_sub(1);
     }
@@ -152,8 +153,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Follows the path to a block, and further through blocks whose tests are decided on this path; returns the block
-    /// that the path leads to.
+    /// Follows the path to a block, and then through all blocks whose tests are decided on this path. Returns the block
+    /// to which the path must lead.
     fn follow(&mut self, graph: &mut Graph, code: &Code, mut to: BlockId, mut facts: Facts) -> BlockId {
         let world = self.world;
         let mut ops: Vec<Op> = Vec::new();
@@ -175,7 +176,7 @@ impl Pass<'_> {
                 break;
             }
             self.abandon(to);
-            // The path now leads to the next block.
+            // The path now leads to the block `next`.
             self.entries[next].pending += 1;
             ops.extend(rewritten);
             (to, facts) = (next, after);
@@ -191,7 +192,7 @@ impl Pass<'_> {
         graph.blocks.len() - 1
     }
 
-    /// The facts if a jump is taken, and those if it is not.
+    /// Returns the facts after a jump that is taken, and the facts after a jump that is not taken.
     fn split(&self, mut op: Op, facts: &Facts) -> (Facts, Facts) {
         let world = self.world;
         let (mut yes, mut no) = (facts.clone(), facts.clone());
@@ -217,7 +218,7 @@ impl Pass<'_> {
         (yes, no)
     }
 
-    /// Whether the jump is taken; `None` if unknown.
+    /// Returns whether the jump is taken, or `None` if that is unknown.
     fn decide(&self, op: Op, facts: &Facts) -> Option<bool> {
         let world = self.world;
         let values = |a: Slot, b: Slot| facts.value(a, world).zip(facts.value(b, world));
@@ -244,7 +245,8 @@ impl Pass<'_> {
     fn rewrite(&self, mut ops: Vec<Op>, facts: &mut Facts, code: &Code) -> Vec<Op> {
         let world = self.world;
         for i in 1..ops.len() {
-            // A value computed into a temporary and then moved to a field is computed into the field first.
+            // A value is computed into a temporary and then moved to a field. Compute it into the field first, so that
+            // the move copies from the field to the temporary.
             if let Op::Mov { m: 0, d: field, a: temp } = ops[i]
                 && temp >= world.first_temporary
                 && field < world.first_temporary
@@ -269,7 +271,7 @@ impl Pass<'_> {
                 if let Op::Mov { m: 0, d, a } = op
                     && facts.first(d) == a
                 {
-                    // The slot has the value already.
+                    // The slot already contains the value, so the instruction is not needed.
                     continue;
                 }
                 facts.record(op, world);
@@ -287,7 +289,7 @@ impl Pass<'_> {
         out
     }
 
-    /// A simpler instruction with the same effect, if there is one.
+    /// Returns a simpler instruction with the same effect, or the instruction itself if none is known.
     fn simplified(&self, op: Op, facts: &Facts) -> Op {
         let world = self.world;
         let value = |slot: Slot| facts.value(slot, world);
@@ -319,7 +321,7 @@ impl Pass<'_> {
     }
 }
 
-/// Replaces operands by the first slots that have their values.
+/// Replaces each operand by the first slot that had the operand's value.
 fn operands(op: &mut Op, facts: &Facts) {
     let first = |slot: &mut Slot| *slot = facts.first(*slot);
     if let Some((_, a, b)) = plain(op) {

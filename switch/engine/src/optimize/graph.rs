@@ -1,4 +1,4 @@
-//! The instructions as a graph of basic blocks.
+//! Represents instructions as a graph of basic blocks.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use crate::dataflow::World;
 /// An index into [`Graph::blocks`].
 pub type BlockId = usize;
 
-/// How a block ends.
+/// The way in which a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Goto(BlockId),
-    /// A conditional jump; the target in `op` is not used.
+    /// A conditional jump. The target in `op` is ignored; `taken` and `fall` are the blocks that follow.
     Branch {
         op: Op,
         taken: BlockId,
@@ -20,7 +20,7 @@ pub enum End {
     },
     Select(u32),
     Apply(u16),
-    /// The end of an action, which continues after any of the tables that have the action.
+    /// The end of an action. The run continues after any of the tables that have the action.
     ActionReturn(usize),
     /// The end of a pipeline.
     PipelineReturn,
@@ -36,13 +36,13 @@ pub struct Block {
     pub end: End,
 }
 
-/// The code of one variant as basic blocks.
+/// The code of one variant of the program (optimized or traced) as basic blocks.
 pub struct Graph {
     pub blocks: Vec<Block>,
-    /// Blocks that are entered from outside, where nothing is known about slots: parser, ingress, egress, actions,
-    /// conditions, deparser.
+    /// The blocks that are entered from outside, where no facts about slots are known: the first blocks of parser,
+    /// ingress, egress, actions, conditions and deparser.
     pub roots: Vec<BlockId>,
-    /// For each parser transition, the blocks of its cases, followed by that of the default.
+    /// For each parser transition, the blocks of its cases, followed by the block of the default.
     pub selects: Vec<Vec<BlockId>>,
     pub nodes: Vec<Option<BlockId>>,
     pub actions: Vec<BlockId>,
@@ -51,13 +51,13 @@ pub struct Graph {
     pub parser: BlockId,
     pub ingress: BlockId,
     pub egress: BlockId,
-    /// For each table, the blocks that may follow it.
+    /// For each table, the blocks that may follow the table.
     pub table_next: Vec<Vec<BlockId>>,
-    /// For each action, the blocks at which it may continue.
+    /// For each action, the blocks at which the run may continue after the action.
     pub action_next: Vec<Vec<BlockId>>,
 }
 
-/// The target of a jump; `None` for other instructions.
+/// Returns the target of a jump, or `None` for an instruction of another kind.
 pub fn target(op: Op) -> Option<Pc> {
     Some(match op {
         Op::Jump { to } | Op::JumpBack { to } | Op::JumpIfZero { to, .. } | Op::JumpIfNotZero { to, .. } => to,
@@ -86,7 +86,7 @@ fn redirected(op: Op, pc: Pc) -> Option<Op> {
     })
 }
 
-/// The jump with the opposite condition.
+/// Returns the jump with the opposite condition.
 fn inverted(op: Op) -> Op {
     match op {
         Op::JumpIfZero { a, to } => Op::JumpIfNotZero { a, to },
@@ -192,12 +192,13 @@ impl Graph {
         }
     }
 
-    /// The blocks that are entered after the pipelines: conditions of checksums, and the deparser.
+    /// Returns the blocks that are entered after the pipelines: conditions of checksums, and the deparser.
     pub fn after_pipelines(&self) -> impl Iterator<Item = BlockId> {
         self.conditions.iter().flatten().copied().chain(self.deparser)
     }
 
-    /// The blocks that may follow a block. The one that is better placed directly after it comes last.
+    /// Returns the blocks that may follow a block. The last block is the one that should be placed directly after
+    /// `block`.
     pub fn successors(&self, block: BlockId) -> Vec<BlockId> {
         match &self.blocks[block].end {
             End::Goto(to) => vec![*to],
@@ -208,7 +209,7 @@ impl Graph {
         }
     }
 
-    /// The reachable blocks, each before its successors except in cycles.
+    /// Returns the reachable blocks. Except in cycles, each block precedes its successors.
     pub fn order(&self) -> Vec<BlockId> {
         let mut visited = vec![false; self.blocks.len()];
         let mut done = Vec::new();
@@ -236,7 +237,7 @@ impl Graph {
         done
     }
 
-    /// Converts the blocks back to instructions.
+    /// Converts the blocks back to instructions, and replaces the instructions in `code`.
     #[expect(clippy::too_many_lines, reason = "blocks are laid out, then their jumps are resolved")]
     pub fn write_back(&self, code: &mut Code) {
         let order = self.order();
@@ -246,7 +247,7 @@ impl Graph {
         }
         let mut ops: Vec<Op> = Vec::new();
         let mut starts = vec![Pc::MAX; self.blocks.len()];
-        // Instructions whose target is not yet set, and the block that it will be.
+        // The instructions whose targets have not been set yet, each with the block to which it jumps.
         let mut unresolved: Vec<(usize, BlockId)> = Vec::new();
         let jump = |ops: &mut Vec<Op>, unresolved: &mut Vec<(usize, BlockId)>, from: usize, to: BlockId| {
             unresolved.push((ops.len(), to));
@@ -267,7 +268,7 @@ impl Graph {
                         (op, taken, fall)
                     };
                     if place[taken] <= i {
-                        // Both targets lie backwards: jump over a jump to the taken one.
+                        // Both targets are backwards. An inverted jump skips the jump to the block `taken`.
                         let after_jump = ops.len() as Pc + 2;
                         let Some(op) = redirected(inverted(op), after_jump) else { return };
                         ops.push(op);
@@ -294,7 +295,7 @@ impl Graph {
                 Op::JumpBack { .. } => Some(Op::JumpBack { to: pc }),
                 op => redirected(op, pc),
             };
-            // The target is too far for the jump: leave the code as it was.
+            // The target is too far away for the jump, so the original code remains unchanged.
             let Some(op) = op else { return };
             ops[at] = op;
         }

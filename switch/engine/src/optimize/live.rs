@@ -1,4 +1,5 @@
-//! Liveness: which slots are read later. Writes to private slots that are not read later are removed.
+//! Analyzes liveness, which is the set of slots that are read later, and removes writes to private slots that are not
+//! live.
 
 use super::effects;
 use super::graph::{End, Graph};
@@ -39,7 +40,7 @@ pub fn run(graph: &mut Graph, code: &Code, world: &World) {
     }
 }
 
-/// The slots that may be read from the end of the block on.
+/// Returns the slots that may be read after the end of the block.
 fn at_end(graph: &Graph, world: &World, live: &[Slots], b: usize) -> Slots {
     let mut live_slots = Slots::none(world.used);
     for to in graph.successors(b) {
@@ -60,13 +61,14 @@ fn at_end(graph: &Graph, world: &World, live: &[Slots], b: usize) -> Slots {
             t.reads.iter().for_each(|&r| live_slots.add(r));
             t.actions.iter().for_each(|&a| live_slots.add_all(&live[graph.actions[a]]));
         }
-        // The slot of a condition's result is not private.
+        // The slot with a condition's result is not private, so it need not be added.
         End::ConditionReturn => {}
-        // The parser has ended, or raises an error.
+        // The parser ends here, or may raise an error and end here.
         End::Select(_) | End::ParserReturn => live_slots.add_all(&world.private),
         End::ActionReturn(action) => {
             graph.action_next[action].iter().for_each(|&to| live_slots.add_all(&live[to]));
-            // After `exit`, or if the control flow ends after the table, egress and the deparser follow.
+            // If `exit` was called, or if the control flow ends after the table, the run continues with egress and the
+            // deparser.
             live_slots.add_all(&live[graph.egress]);
             graph.after_pipelines().for_each(|b| live_slots.add_all(&live[b]));
         }

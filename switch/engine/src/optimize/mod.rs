@@ -1,11 +1,11 @@
-//! Reduces the instructions of a variant, once, when the program is loaded.
+//! Optimizes the instructions of a variant when the program is loaded.
 //!
-//! p4c generates temporaries that are copied back and forth, sums that are computed again and again, and tests whose
-//! result follows from an earlier test. The optimizer divides the instructions into basic blocks ([`graph`]). Along
-//! every path through them it tracks which slots have the same value and which tests are decided ([`facts`]). Operands
-//! are then read from the slot that had the value first, a value is not computed twice, and a decided test is skipped
-//! ([`forward`]). Finally, writes that no later instruction reads are removed ([`live`]). What the machine reads and
-//! writes besides the instructions is in [`World`].
+//! p4c generates temporaries that are copied back and forth, sums that are computed repeatedly, and redundant tests,
+//! whose result follows from an earlier test. The optimizer divides the instructions into basic blocks ([`graph`]).
+//! Along every path through the blocks it records which slots have equal values and which tests are decided
+//! ([`facts`]). Operands are then read from the slot that had the value first, a value is computed only once, and a
+//! decided test is skipped ([`forward`]). Finally, writes that no later instruction reads are removed ([`live`]).
+//! [`World`] contains the slots that the machine reads and writes outside of the instructions.
 
 pub mod effects;
 mod facts;
@@ -16,10 +16,10 @@ pub mod world;
 
 use crate::code::Code;
 use crate::dataflow::World;
-/// The number of rounds: each one builds on the results of the one before.
+/// The number of rounds of optimization. Each round uses the results of the previous round.
 const ROUNDS: usize = 4;
 
-/// Rewrites the code without changing its behaviour.
+/// Optimizes the code without changing its behaviour.
 pub fn optimize(code: &mut Code, world: &World) {
     let mut graph = graph::Graph::new(code, world);
     for _ in 0..ROUNDS {

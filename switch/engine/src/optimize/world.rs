@@ -1,4 +1,4 @@
-//! Collects what the optimizer needs of a program besides its instructions.
+//! Collects the facts about a program that the optimizer needs in addition to the instructions.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use crate::dataflow::{Slots, TableEffects, World};
 use crate::layout::{FieldRef, Layout, Slot};
 use crate::program::{Action, Checksum, DigestPart, Objects, Profile, Standard, Table};
 
-/// The parts of a program from which [`World`] is computed.
+/// The components of a program from which [`World`] is computed.
 pub struct Parts<'a> {
-    /// The layout of the headers alone.
+    /// The layout of the headers, without temporaries and constants.
     pub layout: &'a Layout,
-    /// The number of slots in use, temporaries and constants included.
+    /// The number of slots in use, including temporaries and constants.
     pub used: usize,
     pub pool: &'a Pool,
     pub tables: &'a [Table],
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// For each slot, how many bits its value can have: an unsigned field of up to 64 bits has at most its width.
+/// Returns the maximum number of bits of each slot's value. For an unsigned field of up to 64 bits, this is its width.
 fn bits(p: &Parts) -> Vec<u8> {
     let mut bits = vec![64; p.used];
     let mut note = |f: FieldRef| {
@@ -76,8 +76,8 @@ fn bits(p: &Parts) -> Vec<u8> {
     bits
 }
 
-/// Slots that only instructions, tables and calculations read: metadata other than the standard metadata, temporaries,
-/// and parameters of actions.
+/// Returns the slots that only instructions, tables and calculations read: metadata without the standard metadata,
+/// temporaries, and parameters of actions.
 fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
     let st = p.standard;
     let mut external_reads: HashSet<Slot> = HashSet::new();
@@ -123,7 +123,7 @@ fn table(p: &Parts, t: &Table, headers: &[Vec<Slot>]) -> TableEffects {
     if let Some(profile) = t.info.profile {
         let profile = &p.profiles[profile.index()];
         reads.extend(profile.selector.iter().flat_map(|s| s.slots(headers)));
-        // Members may have any of these tables' copies of an action.
+        // A member's action may be the copy of any table that uses the profile.
         actions.extend(profile.info.tables.iter().flat_map(|t| &p.tables[t.index()].info.actions));
     }
     actions.extend(t.default.as_ref().map(|d| d.action));

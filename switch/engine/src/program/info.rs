@@ -6,7 +6,7 @@ macro_rules! ids {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub u32);
         impl $name {
-            /// The id as an index.
+            /// Returns the id as an index into lists of this kind of object.
             #[must_use]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -18,7 +18,7 @@ macro_rules! ids {
 ids! {
     /// A table of the program.
     TableId,
-    /// An action. p4c makes a copy of an action for each table that uses it, so look an action up by its table.
+    /// An action. p4c makes a copy of an action for each table that uses it, so actions are looked up by their table.
     ActionId,
     /// An action profile, with or without selector.
     ProfileId,
@@ -34,16 +34,16 @@ ids! {
     ValueSetId,
 }
 
-/// How a key field is matched.
+/// The kind of match for a field of a table's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchKind {
     /// The field equals the entry's value.
     Exact,
     /// The entry with the longest matching prefix is selected.
     Lpm,
-    /// The field equals the entry's value in the bits of a mask.
+    /// The field equals the entry's value in all bits that the entry's mask selects.
     Ternary,
-    /// The field lies between two bounds, both included.
+    /// The field lies between two bounds, which are part of the range.
     Range,
     /// The field equals the entry's value, or the entry matches any value.
     Optional,
@@ -54,7 +54,7 @@ pub enum MatchKind {
 pub struct KeyInfo {
     /// Name in P4Info.
     pub name: String,
-    /// How the field is matched.
+    /// The kind of match for the field.
     pub kind: MatchKind,
     /// Width in bits.
     pub width: u32,
@@ -85,12 +85,12 @@ pub struct TableInfo {
     pub name: String,
     /// Key fields, in their order in P4Info.
     pub keys: Vec<KeyInfo>,
-    /// The table's own copies of its actions.
+    /// The actions of the table. Each table has its own copies of its actions.
     pub actions: Vec<ActionId>,
-    /// Declared number of entries.
+    /// The declared number of entries.
     pub size: u64,
-    /// Whether the program declares the table's entries. They cannot be changed (but see
-    /// [`crate::Engine::open_entries`]).
+    /// Whether the program declares the table's entries. These entries cannot be changed, unless
+    /// [`crate::Engine::open_entries`] allows changes.
     pub const_entries: bool,
     /// Whether the default action cannot be changed.
     pub const_default: bool,
@@ -98,8 +98,8 @@ pub struct TableInfo {
     pub direct_counter: bool,
     /// The table's direct meter, if it has one.
     pub direct_meter: Option<MeterId>,
-    /// The action profile whose members (and groups, with a selector) the entries refer to; `None` if they name actions
-    /// directly.
+    /// The action profile to whose members and groups the entries refer; `None` if entries contain their actions
+    /// directly. Groups exist only in a profile with a selector.
     pub profile: Option<ProfileId>,
     /// Whether entries can have an idle timeout.
     pub support_timeout: bool,
@@ -112,9 +112,9 @@ pub struct TableInfo {
 pub struct ProfileInfo {
     /// Name in P4Info.
     pub name: String,
-    /// Declared number of members.
+    /// The declared number of members.
     pub size: u64,
-    /// Whether there are groups, from which a hash selects a member for each packet.
+    /// Whether the profile has groups. A hash selects one of a group's members for each packet.
     pub has_selector: bool,
     /// The tables that use the profile.
     pub tables: Vec<TableId>,
@@ -147,16 +147,16 @@ pub struct MeterInfo {
     pub name: String,
     /// Number of cells; for a direct meter, the size of its table.
     pub size: u64,
-    /// Whether the meter's rates are in bytes; otherwise, in packets.
+    /// Whether the meter's rates are in bytes/s; otherwise, they are in packets/s.
     pub bytes: bool,
-    /// The table that a direct meter belongs to; `None` for an indirect one.
+    /// The table to which a direct meter belongs; `None` for an indirect meter.
     pub table: Option<TableId>,
 }
 
 /// A field of a digest or header type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// Name in the JSON; may be empty.
+    /// Name in the JSON, which may be empty.
     pub name: String,
     /// Width in bits.
     pub width: u32,
@@ -167,7 +167,7 @@ pub struct FieldInfo {
 pub struct HeaderInfo {
     /// Name in the JSON.
     pub name: String,
-    /// Fields, in order. A variable-length field has its largest width.
+    /// Fields, in order. For a variable-length field the width is its maximum width.
     pub fields: Vec<FieldInfo>,
 }
 
@@ -185,7 +185,7 @@ pub struct DigestInfo {
 pub struct ValueSetInfo {
     /// Name in P4Info.
     pub name: String,
-    /// Declared number of values; 0 if the JSON does not state it.
+    /// The declared number of values; 0 if the JSON does not contain it.
     pub size: u64,
     /// Width of a value in bits.
     pub width: u32,

@@ -1,4 +1,4 @@
-//! The objects of a program besides its tables: registers, counters, meters, calculations, digests, field lists and
+//! The objects of a program other than tables: registers, counters, meters, calculations, digests, field lists and
 //! value sets.
 
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use crate::program::{CounterInfo, DigestInfo, MeterInfo, RegisterInfo, ValueSetI
 #[derive(Debug, Clone)]
 pub enum DigestPart {
     Field(FieldRef),
-    /// A constant, as the bytes that the message contains.
+    /// A constant, which is stored as the bytes that the message contains.
     Constant(Vec<u8>),
 }
 
 #[derive(Default)]
 pub struct Objects {
-    /// Name and size in bytes of each array of registers, indirect counters or indirect meters.
+    /// The name and the size in bytes of each array of registers, indirect counters or indirect meters.
     pub arrays: Vec<(String, u64)>,
     /// The sum of the sizes in `arrays`, in bytes.
     pub array_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Objects {
     pub counter_by_name: HashMap<String, u32>,
     pub meters: Vec<MeterInfo>,
     pub meter_by_name: HashMap<String, u32>,
-    /// For each meter, the field that a direct meter writes the colour to.
+    /// For each meter, the field to which a direct meter writes the colour; `None` for an indirect meter.
     pub meter_targets: Vec<Option<FieldRef>>,
     pub calculations: Vec<Calculation>,
     pub calculation_by_name: HashMap<String, u32>,
@@ -42,7 +42,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The slots of fields that digests and field lists contain.
+    /// Returns the slots of the fields that digests and field lists contain.
     pub fn carried_slots(&self) -> impl Iterator<Item = Slot> + '_ {
         let digested = self.digest_parts.iter().flatten().filter_map(|field| match field {
             DigestPart::Field(f) => Some(f),

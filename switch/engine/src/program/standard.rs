@@ -1,13 +1,13 @@
-//! What v1model's architecture reads and writes: standard metadata, the parser's errors, checksums.
+//! The data that v1model's architecture reads and writes: standard metadata, errors of the parser, checksums.
 
 use std::collections::HashMap;
 
 use crate::expr::Expr;
 use crate::layout::{Cell, FieldRef, Slot};
 
-/// Fields that the architecture reads and writes.
+/// Fields of the standard metadata that the architecture reads and writes.
 pub struct Standard {
-    /// The slot that contains the drop port's number.
+    /// The slot that contains the number of the drop port.
     pub drop_port: Slot,
     pub ingress_port: Cell,
     pub packet_length: Cell,
@@ -18,7 +18,7 @@ pub struct Standard {
     pub checksum_error: Cell,
     pub ingress_timestamp: Cell,
     pub egress_timestamp: Cell,
-    /// The slot of a field that is only read.
+    /// The slot of `mcast_grp`, which the architecture only reads.
     pub mcast_grp: Option<Slot>,
     pub egress_rid: Cell,
     pub enq_timestamp: Cell,
@@ -27,7 +27,7 @@ pub struct Standard {
     pub deq_qdepth: Cell,
 }
 
-/// Codes of the errors that the parser itself raises.
+/// The codes of the errors that the parser itself raises.
 pub struct CoreErrors {
     pub no_error: u64,
     pub packet_too_short: u64,
@@ -35,7 +35,7 @@ pub struct CoreErrors {
     pub header_too_short: u64,
     pub parser_timeout: u64,
     pub parser_invalid_argument: u64,
-    /// Names of all errors by code, for the trace.
+    /// The names of all errors by code, for the trace.
     pub names: HashMap<u64, String>,
 }
 
@@ -43,7 +43,7 @@ pub struct CoreErrors {
 pub struct Checksum {
     pub name: String,
     pub field: FieldRef,
-    /// The slot of the validity of the field's header; `None` for metadata.
+    /// The validity slot of the header that contains the field; `None` for metadata.
     pub valid: Option<Slot>,
     pub calculation: usize,
     pub condition: Expr,

@@ -7,24 +7,24 @@ use crate::table::answers::MAX_WORDS;
 use crate::table::key::{KeyLayout, RawField};
 use crate::table::trie;
 
-/// The number of a node in the control flow; 0 is the end.
+/// The number of a node in the control flow. Node 0 is the end of the pipeline.
 pub type Node = u32;
 
-/// Which node of the control flow follows a table.
+/// The nodes of the control flow that may follow a table.
 #[derive(Debug, Clone)]
 pub struct Next {
-    /// The nodes after a hit and after a miss, if the control flow depends on these.
+    /// The nodes after a hit and after a miss, if the control flow tests whether the table hit.
     pub hit_miss: Option<(Node, Node)>,
-    /// The node after each action.
+    /// The node that follows each action.
     pub by_action: Vec<(ActionId, Node)>,
-    /// The node that follows in every case, if there is only one.
+    /// The node that follows in every case, if only one node can follow.
     pub same: Option<Node>,
     /// The node that follows if no action ran.
     pub none: Node,
 }
 
 impl Next {
-    /// The node that follows after this action (`None` if no action ran).
+    /// Returns the node that follows this action (`None` if no action ran).
     #[inline]
     pub fn after(&self, action: Option<ActionId>, hit: bool) -> Node {
         if let Some(node) = self.same {
@@ -38,7 +38,7 @@ impl Next {
     }
 }
 
-/// A default action.
+/// A table's default action with its parameters.
 #[derive(Debug, Clone)]
 pub struct DefaultAction {
     pub action: ActionId,
@@ -53,12 +53,12 @@ pub struct Table {
     pub default: Option<DefaultAction>,
     /// The entries that the program declares.
     pub entries: Vec<ConstEntry>,
-    /// Whether the default action can be compiled in place of the lookup: the table has no key, its default action is
-    /// constant, and it has no direct counter or meter.
+    /// Whether the default action can be compiled in place of the lookup. The table must have no key, no direct counter
+    /// or meter, and a constant default action.
     pub inline: bool,
 }
 
-/// A kind of lookup that machine code does itself.
+/// A kind of table lookup that machine code performs without calling Rust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direct {
     /// A lookup in a hash table, [`crate::table::answers`].
@@ -68,31 +68,31 @@ pub enum Direct {
 }
 
 impl Table {
-    /// Whether entries have a direct counter, a direct meter or an idle timeout.
+    /// Returns whether entries have a direct counter, a direct meter or an idle timeout.
     pub fn has_direct_state(&self) -> bool {
         self.info.direct_counter || self.info.direct_meter.is_some() || self.info.support_timeout
     }
 
-    /// Whether an entry consists of its action only: the table has no direct counter or meter, no idle timeout and no
-    /// action profile.
+    /// Returns whether the table is plain, which means that its entries consist only of an action. A plain table has no
+    /// direct counter or meter, no idle timeout and no action profile.
     pub fn plain(&self) -> bool {
         !self.has_direct_state() && self.info.profile.is_none()
     }
 
-    /// Whether all key fields match exactly.
+    /// Returns whether all key fields match exactly.
     pub fn exact(&self) -> bool {
         self.info.keys.iter().all(|k| k.kind == MatchKind::Exact)
     }
 
-    /// Whether the longest prefix alone decides which entry matches. This excludes keys with a mask in the program,
-    /// under which prefixes of different lengths may be equal.
+    /// Returns whether the longest matching prefix alone determines the entry. The result is false for keys with a mask
+    /// in the program, because prefixes of different lengths may be equal under a mask.
     pub fn prefixed(&self) -> bool {
         let mut kinds = self.info.keys.iter().map(|k| k.kind).filter(|&kind| kind != MatchKind::Exact);
         let has_one_prefix = kinds.next() == Some(MatchKind::Lpm) && kinds.next().is_none();
         has_one_prefix && !self.info.needs_priority && !self.key.masked && self.key.words <= trie::MAX_WORDS
     }
 
-    /// The kind of lookup that machine code does itself; `None` if it calls Rust.
+    /// Returns the kind of lookup that machine code performs without calling Rust; `None` if the lookup must call Rust.
     pub fn direct(&self) -> Option<Direct> {
         if !self.plain() || !(1..=MAX_WORDS).contains(&self.key.words) {
             None
@@ -104,7 +104,7 @@ impl Table {
     }
 }
 
-/// An entry that the program declares.
+/// An entry that the program declares in the P4 source.
 pub struct ConstEntry {
     pub fields: Vec<RawField>,
     pub priority: i32,
@@ -118,13 +118,13 @@ pub struct Profile {
 
 pub struct Action {
     pub info: ActionInfo,
-    /// The fields that the parameters are written to.
+    /// The fields to which the parameters are written.
     pub params: Vec<FieldRef>,
     pub json: usize,
 }
 
 impl Action {
-    /// The number of words of all parameters.
+    /// Returns the number of words of all parameters.
     pub fn words(&self) -> usize {
         self.params.iter().map(|p| p.limbs()).sum()
     }

@@ -1,17 +1,17 @@
-//! The result of a lookup in the form that machine code uses.
+//! The result of a table lookup in the form that machine code uses.
 
 use crate::profile::{Bound, Call};
 
-/// The value of [`Answer::action`]'s low half that stands for no action.
+/// The value of the low half of [`Answer::action`] that means that no action runs.
 pub const NONE: u32 = u32::MAX;
 
-/// The action of a lookup, and the address of its parameters.
+/// The result of a table lookup: the action that runs, and the address of the action's parameters.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
-    /// The action in the low half ([`NONE`] for none), and in bit 32 whether the lookup hit.
+    /// The action in the low half ([`NONE`] if no action runs). Bit 32 is set if an entry matched.
     pub action: u64,
-    /// The address of the parameters' words, which are valid until the entry's action changes.
+    /// The address of the parameters' words. It is valid until the entry's action changes.
     pub params: usize,
 }
 

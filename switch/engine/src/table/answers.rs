@@ -1,28 +1,29 @@
-//! The hash table of a plain, exact table: keys and answers side by side, for machine code to look up.
+//! The hash table of a plain, exact table (all key fields match exactly, and entries consist only of their actions). It
+//! contains keys and answers side by side, so that machine code can look up keys without calling Rust.
 //!
-//! It uses open addressing with linear probing, and is never more than 5/8 full. A cell consists of the key's words,
-//! followed by those of the answer.
+//! The table uses open addressing with linear probing, and is never more than 5/8 full. A cell consists of the words of
+//! a key, followed by the words of the key's answer.
 
 use super::answer::Answer;
 use super::hash::hash;
 
-/// The most words of a key in such a hash table; tables with longer keys are looked up in the store.
+/// The maximum number of words of a key in such a hash table. Tables with longer keys are looked up in the store.
 pub const MAX_WORDS: usize = 4;
 /// The value of [`Answer::action`] that marks a free cell.
 pub const FREE: u64 = u64::MAX;
 
-/// The hash table of answers.
+/// The hash table that contains a key and its answer in each cell.
 pub struct Answers {
     words: usize,
     used: usize,
     cells: Vec<u64>,
     /// The address of the first cell.
     pub first: usize,
-    /// The number of cells minus 1, where the number of cells is a power of two.
+    /// The number of cells minus 1. The number of cells is a power of two.
     pub mask: u64,
 }
 
-/// The number of words of a cell.
+/// Returns the number of words of a cell.
 pub const fn stride(words: usize) -> usize {
     words + 2
 }
@@ -60,7 +61,7 @@ impl Answers {
         self.cell(at)[self.words] == FREE
     }
 
-    /// The index of the key's cell, or of the free cell where it would be inserted.
+    /// Returns the index of the cell that contains the key, or of the free cell into which the key would be inserted.
     fn locate(&self, key: &[u64]) -> u64 {
         let mut at = hash(key) & self.mask;
         while !self.is_free(at) && self.cell(at)[..self.words] != *key {
@@ -90,7 +91,7 @@ impl Answers {
             return;
         }
         self.used -= 1;
-        // Move up the cells after the hole that a lookup would no longer reach.
+        // A lookup would no longer reach some of the cells after the hole, so these cells are moved into the hole.
         let mut at = hole;
         loop {
             at = (at + 1) & self.mask;

@@ -1,51 +1,52 @@
-//! Keys packed into 64-bit words.
+//! Keys of tables, which are packed into 64-bit words.
 
 use crate::layout::{FieldRef, Slot, Slots, limbs, mask64};
 use crate::program::{KeyInfo, MatchKind};
 use crate::table::trie::STRIDE;
 
-/// The source of a key field.
+/// The field of the packet from which a key field is read.
 pub struct Source {
     pub field: FieldRef,
-    /// The slot of the validity of the field's header; while the header is not valid, the key has zero, as in BMv2.
+    /// The validity slot of the field's header. While the header is not valid, the key contains zero, like in BMv2.
     /// `None` if the field is always valid.
     pub valid: Option<Slot>,
-    /// A mask that the program applies to the field.
+    /// The mask that the program applies to the field, if any.
     pub mask: Option<Vec<u64>>,
 }
 
-/// The place of a field in the packed key. No narrow field straddles two words; a wide one has words of its own.
+/// The position of a field in the packed key. A narrow field is never split over two words, and a wide field has its
+/// own words.
 #[derive(Debug, Clone)]
 struct PackedField {
     /// The index of the field in the table's key.
     field: usize,
     slot: Slot,
-    /// See [`Source::valid`].
+    /// The validity slot of the field's header, as in [`Source::valid`].
     valid: Option<Slot>,
     width: u32,
     word: usize,
     shift: u32,
-    /// 64 - width; 0 for wide fields.
+    /// The number 64 - width for a narrow field; 0 for wide fields.
     m: u8,
     limbs: usize,
-    /// Whether this field is the first one in its word.
+    /// Whether this field is the first field in its word.
     first: bool,
 }
 
-/// How a table's key is packed: fields in their order, but longest-prefix fields after the others. So the exact fields
-/// and the prefix together form one longer prefix.
+/// The layout of a table's packed key. Fields are packed in their order, but longest-prefix fields are packed last.
+/// Therefore the exact fields and the prefix form one longer prefix.
 #[derive(Debug, Clone)]
 pub struct KeyLayout {
     packed_fields: Vec<PackedField>,
     pub words: usize,
-    /// The program's masks, in the packed form; all ones for fields without a mask.
+    /// The program's masks in the packed form. The masks of fields without a mask are all ones.
     mask: Vec<u64>,
-    /// Whether the program has masks.
+    /// Whether the program applies a mask to any field.
     pub masked: bool,
 }
 
 /// The contribution of a slot to a word of a packed key: `(slot & mask) << shift`, or 0 while the slot `valid` is 0.
-/// The whole word is then masked with `word_mask`.
+/// The sum of a word's contributions is then masked with `word_mask`.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTerm {
     pub slot: Slot,
@@ -56,20 +57,20 @@ pub struct KeyTerm {
     pub word_mask: u64,
 }
 
-/// One field of an entry, in words of the field's own.
+/// One field of an entry's key, which is stored in words of its own and is not packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RawField {
     Exact(Vec<u64>),
-    /// Value and prefix length.
+    /// The value and the prefix length.
     Lpm(Vec<u64>, u32),
-    /// Value and mask.
+    /// The value and the mask.
     Ternary(Vec<u64>, Vec<u64>),
-    /// Lower and upper bound, both included.
+    /// The lower and the upper bound, which are part of the range.
     Range(Vec<u64>, Vec<u64>),
 }
 
-/// A range that is checked on the packed key. As in BMv2, the program's mask applies to the lower bound, but not to the
-/// upper one.
+/// A range that is checked on the packed key. The program's mask is applied to the lower bound, but not to the upper
+/// bound. BMv2 behaves in this way too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Range {
     word: usize,
@@ -80,8 +81,8 @@ pub struct Range {
     high: Vec<u64>,
 }
 
-/// The identity of an entry. It matches a key if `key & mask == value` and the ranges hold; of several matches the
-/// highest priority wins.
+/// The identity of an entry. The entry matches a key if `key & mask == value` and all ranges contain their fields'
+/// values. Of several matching entries, the entry with the highest priority is selected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RawEntry {
     pub value: Vec<u64>,
@@ -106,7 +107,7 @@ impl KeyLayout {
                 free = 64;
             }
             let word = layout.words - if first { limbs } else { 1 };
-            // Align a prefix to the chunks of the trie's nodes, if there is room.
+            // Align a prefix to the chunks of the trie's nodes, if the word has enough free bits.
             let pad = if is_lpm(&field) { free % STRIDE } else { 0 };
             free -= if k.width + pad <= free { pad } else { 0 };
             free = free.saturating_sub(k.width);
@@ -121,13 +122,14 @@ impl KeyLayout {
         layout
     }
 
-    /// The words of the key from the most significant to the least significant one, those of the prefix last.
+    /// Returns the indices of the key's words, from the most significant word to the least significant word. The words
+    /// of the prefix are last.
     pub fn order(&self) -> Vec<usize> {
         let firsts = self.packed_fields.iter().filter(|p| p.first);
         firsts.flat_map(|p| (p.word..p.word + p.limbs).rev()).collect()
     }
 
-    /// The terms that the key's words are put together from, word by word.
+    /// Returns the terms from which the key's words are computed, word by word.
     pub fn terms(&self) -> Vec<KeyTerm> {
         let limb = |p: &PackedField, i: usize| KeyTerm {
             slot: p.slot + i as Slot,
@@ -140,12 +142,12 @@ impl KeyLayout {
         self.packed_fields.iter().flat_map(|p| (0..p.limbs).map(move |i| limb(p, i))).collect()
     }
 
-    /// The slots that the key is made from.
+    /// Returns the slots from which the key is built.
     pub fn slots(&self) -> Vec<Slot> {
         self.packed_fields.iter().flat_map(|p| (0..p.limbs as Slot).map(|i| p.slot + i).chain(p.valid)).collect()
     }
 
-    /// Packs the packet's values into `key`.
+    /// Packs the values of the packet's fields into `key`.
     #[inline]
     pub fn build(&self, slots: &Slots, key: &mut [u64]) {
         for p in &self.packed_fields {
@@ -167,7 +169,7 @@ impl KeyLayout {
         }
     }
 
-    /// The values of a packed key, field by field, most significant byte first.
+    /// Returns the values of a packed key, field by field. The most significant byte of each value is first.
     pub fn values(&self, key: &[u64]) -> Vec<Vec<u8>> {
         let value = |p: &PackedField| {
             let limbs = &key[p.word..p.word + p.limbs];
@@ -184,7 +186,7 @@ impl KeyLayout {
         values
     }
 
-    /// The program's mask of a field, in words of the field's own.
+    /// Returns the program's mask of a field, in words of the field's own.
     fn static_mask(&self, p: &PackedField) -> Vec<u64> {
         match &self.mask[p.word..p.word + p.limbs] {
             [word] => vec![word >> p.shift & u64::MAX >> p.m],
@@ -192,7 +194,7 @@ impl KeyLayout {
         }
     }
 
-    /// The identity of an entry. The fields are in the key's order and fit their widths.
+    /// Returns the identity of an entry. `fields` must be in the order of the key, and must fit their widths.
     pub fn raw(&self, fields: &[RawField], priority: i32) -> RawEntry {
         let mut e = RawEntry { value: vec![0; self.words], mask: vec![0; self.words], ranges: Vec::new(), priority };
         for p in &self.packed_fields {
@@ -220,14 +222,14 @@ impl KeyLayout {
             *v &= *m;
         }
         for (i, m) in self.mask.iter().enumerate() {
-            // Bits that the program masks away never distinguish entries.
+            // Clear the bits that the program masks away, because they never distinguish entries.
             e.value[i] &= m;
             e.mask[i] &= m;
         }
         e
     }
 
-    /// The priority of an entry of a longest-prefix table is its prefix length.
+    /// Returns the priority of an entry in a longest-prefix-match table, which is the entry's prefix length.
     pub fn lpm_priority(keys: &[KeyInfo], fields: &[RawField]) -> i32 {
         keys.iter()
             .zip(fields)
@@ -259,7 +261,7 @@ fn put_field(p: &PackedField, row: &[u64], words: &mut [u64]) {
     }
 }
 
-/// A row of `width` ones.
+/// Returns the words of a number with `width` bits that are all set.
 pub fn all_ones(width: u32) -> Vec<u64> {
     let mut row = vec![u64::MAX; limbs(width)];
     if !width.is_multiple_of(64)
@@ -270,7 +272,7 @@ pub fn all_ones(width: u32) -> Vec<u64> {
     row
 }
 
-/// A row of `width` bits, of which the `prefix` most significant ones are set.
+/// Returns the words of a number with `width` bits, of which the `prefix` most significant bits are set.
 pub fn prefix_mask(width: u32, prefix: u32) -> Vec<u64> {
     let zeros = width - prefix;
     let mut row = all_ones(width);

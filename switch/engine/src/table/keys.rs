@@ -1,22 +1,22 @@
-//! The keys of a table's entries, by entry.
+//! The keys of a table's entries, by entry id.
 
-/// The index of an entry; it does not change while the entry exists.
+/// The id of an entry, which is an index. It does not change while the entry exists.
 pub type EntryId = u32;
 
-/// The entries' keys, one after the other.
+/// The keys of all entries, one after another in one vector.
 pub struct Keys {
     pub words: usize,
     pub all: Vec<u64>,
 }
 
 impl Keys {
-    /// The key of an entry.
+    /// Returns the key of an entry.
     #[inline]
     pub fn of(&self, id: EntryId) -> &[u64] {
         &self.all[id as usize * self.words..(id as usize + 1) * self.words]
     }
 
-    /// The key of an entry, if keys have one word.
+    /// Returns the key of an entry, for keys of one word.
     #[inline]
     pub fn word(&self, id: EntryId) -> u64 {
         self.all[id as usize]

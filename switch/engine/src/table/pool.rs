@@ -1,22 +1,22 @@
-//! Short arrays of one type in one allocation, managed by a buddy allocator.
+//! Stores short arrays of one type in one allocation, which a buddy allocator manages.
 //!
 //! An array occupies a block of 1, 2, 4 ... [`MAX_ITEMS`] items, at an index that is a multiple of the block's size.
-//! Two free halves of a block are merged, so that arrays that grow together leave no holes behind.
+//! Two free halves of a block are merged, so that arrays that grow together cause no gaps.
 
 use std::collections::BTreeSet;
 
-/// The most items of an array.
+/// The maximum number of items of an array.
 pub const MAX_ITEMS: usize = 1 << (ORDERS - 1);
 const ORDERS: usize = 7;
 
-/// Arrays, each identified by the index of its first item.
+/// A pool of arrays. The index of an array's first item identifies the array.
 pub struct Pool<T> {
     items: Vec<T>,
-    /// Free blocks, by the base-2 logarithm of their size.
+    /// The indices of free blocks, by the base-2 logarithm of the blocks' size.
     free: [BTreeSet<usize>; ORDERS],
 }
 
-/// The base-2 logarithm of the size of the block that `n` items need.
+/// Returns the base-2 logarithm of the block size that an array of `n` items needs.
 fn order(n: usize) -> usize {
     n.next_power_of_two().trailing_zeros() as usize
 }
@@ -26,7 +26,7 @@ impl<T: Copy + Default> Pool<T> {
         Pool { items: Vec::new(), free: Default::default() }
     }
 
-    /// The address of the first item of the pool, for machine code. It changes when the pool grows.
+    /// Returns the address of the pool's first item, for machine code. The address changes when the pool grows.
     pub fn first(&self) -> usize {
         self.items.as_ptr().expose_provenance()
     }
@@ -39,7 +39,7 @@ impl<T: Copy + Default> Pool<T> {
         &mut self.items
     }
 
-    /// Allocates an array of 1 to [`MAX_ITEMS`] items; their values are unspecified.
+    /// Allocates an array of 1 to [`MAX_ITEMS`] items, whose values are unspecified. Returns the array's index.
     pub fn take(&mut self, n: usize) -> usize {
         let order = order(n);
         let free = (order..ORDERS).find_map(|from| Some((from, self.free[from].pop_first()?)));
@@ -50,7 +50,7 @@ impl<T: Copy + Default> Pool<T> {
         at
     }
 
-    /// Adds one block of the largest size to the pool.
+    /// Adds one block of the largest size to the pool. Returns the block's index.
     fn grow(&mut self) -> usize {
         let at = self.items.len();
         if at + MAX_ITEMS > self.items.capacity() {
@@ -60,7 +60,7 @@ impl<T: Copy + Default> Pool<T> {
         at
     }
 
-    /// Frees an array.
+    /// Frees the array of `n` items at index `at`.
     pub fn give(&mut self, mut at: usize, n: usize) {
         let mut order = order(n);
         while order + 1 < ORDERS && self.free[order].remove(&(at ^ 1 << order)) {
@@ -70,7 +70,8 @@ impl<T: Copy + Default> Pool<T> {
         self.free[order].insert(at);
     }
 
-    /// Changes the number of an array's items; returns its index, which may change. An array of 0 items has no place.
+    /// Changes the number of an array's items. Returns the array's index, which may change. An array of 0 items
+    /// occupies no block.
     pub fn resize(&mut self, at: usize, old: usize, new: usize) -> usize {
         if old > 0 && new > 0 && order(old) == order(new) {
             return at;
@@ -83,13 +84,13 @@ impl<T: Copy + Default> Pool<T> {
         to
     }
 
-    /// The number of allocated bytes, those of free blocks included.
+    /// Returns the number of allocated bytes, including those of free blocks.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.items.capacity() * size_of::<T>()
     }
 
-    /// The number of items in blocks that are in use.
+    /// Returns the number of items in blocks that are in use.
     #[cfg(test)]
     pub fn used(&self) -> usize {
         self.items.len() - self.free.iter().enumerate().map(|(order, blocks)| blocks.len() << order).sum::<usize>()

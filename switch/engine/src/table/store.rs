@@ -1,17 +1,17 @@
-//! A table's entries: their keys, their ages, and the index that finds them.
+//! Stores the entries of a table: their keys, their ages, and the index by which a lookup finds them.
 
 use super::key::RawEntry;
 use super::keys::{EntryId, Keys};
 use super::trie::Trie;
 use super::tuples::Tuples;
 
-/// In place of an age: there is no entry with this id.
+/// The age that is stored for an id that no entry uses.
 const GONE: u64 = u64::MAX;
 
-/// The keys and the index of one table.
+/// The keys of one table's entries, and the index of these keys.
 pub struct Store {
     index: Index,
-    /// The address of the trie's root, for machine code; 0 without a trie.
+    /// The address of the trie's root, for machine code; 0 if the index is not a trie.
     pub root: usize,
     keys: Keys,
     ages: Vec<u64>,
@@ -26,13 +26,13 @@ enum Index {
 }
 
 impl Store {
-    /// A store for any kind of table. With `exact`, every entry has the same mask of all ones.
+    /// Creates a store for a table of any kind. With `exact`, the mask of every entry must be all ones.
     pub fn new(words: usize, exact: bool) -> Store {
         Store::with(words, Index::Tuples(Tuples::new(exact)), 0)
     }
 
-    /// A store for a longest-prefix table. `order` lists the key's words, the most significant one first. In this
-    /// order, the bits of every mask are ones followed by zeros.
+    /// Creates a store for a longest-prefix-match table. `order` contains the indices of the key's words, most
+    /// significant word first. In this order, the bits of every mask must be ones followed by zeros.
     pub fn of_prefixes(order: Vec<usize>) -> Store {
         let (words, trie) = (order.len(), Trie::new(order));
         let root = trie.root();
@@ -48,12 +48,12 @@ impl Store {
         self.len
     }
 
-    /// The key of an entry. It stays valid after the entry's removal, until the id is used again.
+    /// Returns the key of an entry. After the entry's removal the key remains valid until the id is used again.
     pub fn value(&self, id: EntryId) -> &[u64] {
         self.keys.of(id)
     }
 
-    /// The entry that matches a key best.
+    /// Returns the entry that has precedence among the entries that match a key.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<EntryId> {
         match &self.index {
@@ -62,7 +62,7 @@ impl Store {
         }
     }
 
-    /// The entry with exactly this identity.
+    /// Returns the entry with exactly this identity (value, mask, ranges and priority).
     pub fn find(&self, e: &RawEntry) -> Option<EntryId> {
         match &self.index {
             Index::Tuples(tuples) => tuples.find(&self.keys, e),
@@ -70,18 +70,18 @@ impl Store {
         }
     }
 
-    /// Adds an entry that is not in the store.
+    /// Adds an entry that is not in the store. Returns the entry's id.
     pub fn insert(&mut self, e: &RawEntry) -> EntryId {
         self.next_age += 1;
         self.insert_aged(e, self.next_age - 1)
     }
 
-    /// The age of an entry; the smaller the number, the older the entry.
+    /// Returns the age of an entry as a number. Older entries have smaller numbers.
     pub fn age(&self, id: EntryId) -> u64 {
         self.ages[id as usize]
     }
 
-    /// Adds an entry with the age that it had before its removal.
+    /// Adds an entry again with the age that it had before its removal. Returns the entry's id.
     pub fn insert_aged(&mut self, e: &RawEntry, age: u64) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.ages.push(GONE);
@@ -100,7 +100,7 @@ impl Store {
         id
     }
 
-    /// Removes an entry.
+    /// Removes an entry from the store.
     pub fn remove(&mut self, id: EntryId) {
         if std::mem::replace(&mut self.ages[id as usize], GONE) == GONE {
             return;
@@ -116,7 +116,7 @@ impl Store {
         self.len -= 1;
     }
 
-    /// The ages and ids of all entries, in no particular order.
+    /// Returns the ages and ids of all entries, in no particular order.
     pub fn ages(&self) -> impl Iterator<Item = (u64, EntryId)> {
         self.ages.iter().copied().zip(0..).filter(|(age, _)| *age != GONE)
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the store with a list of entries that is searched from end to end.
+        /// Compares the results of the store with a linear search in a list of entries.
         #[test]
         fn finds_the_same_entries_as_a_linear_search(
             ops in proptest::collection::vec((any::<bool>(), 0u64..8, 0u64..8, 0u64..8, 0u64..8, 0i32..4), 0..60),

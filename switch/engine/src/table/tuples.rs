@@ -1,8 +1,10 @@
-//! Tuple space search (Srinivasan, Suri and Varghese 1999): entries with the same mask share a hash table.
+//! Tuple space search (Srinivasan, Suri and Varghese 1999): entries with the same mask share a hash table, called a
+//! tuple.
 //!
-//! An exact table is a single tuple; a ternary table has a tuple for each mask. Tuples are searched in the order of
-//! their highest priority, until no later tuple can contain a better entry. Entries that differ only in ranges or
-//! priority form a chain, highest priority first. Of entries with equal priority the older one wins, as in BMv2.
+//! An exact table has a single tuple; a ternary table has a tuple for each mask. Tuples are searched in the order of
+//! their highest priority, until no later tuple can contain an entry with a higher priority. Entries that differ only
+//! in ranges or priority form a chain, highest priority first. Of entries with equal priority the older entry has
+//! precedence, like in BMv2.
 
 use hashbrown::HashTable;
 
@@ -14,30 +16,31 @@ const NONE: u32 = u32::MAX;
 
 struct Tuple {
     mask: Vec<u64>,
-    /// The first entries of the chains.
+    /// The first entry of each chain.
     heads: HashTable<EntryId>,
     max_priority: i32,
     entries: usize,
 }
 
-/// The state of an entry in the index, by its id.
+/// The state of an entry in the index. The index of a record is the entry's id.
 #[derive(Clone, Default)]
 struct Record {
     next: EntryId,
     priority: i32,
     age: u64,
-    /// The id of the entry's tuple; see [`Tuples::tuple_ids`].
+    /// The id of the tuple that contains the entry, as in [`Tuples::tuple_ids`].
     tuple: u32,
     ranges: Box<[Range]>,
 }
 
-/// The ids of a table's entries, indexed by mask and masked key.
+/// An index that finds the ids of a table's entries by mask and masked key.
 pub struct Tuples {
     exact: bool,
     tuples: Vec<Tuple>,
     records: Vec<Record>,
     next_tuple: u32,
-    /// The ids of the tuples in `tuples`, in the same order. Tuples move within `tuples`; their ids do not change.
+    /// The ids of the tuples in `tuples`, in the same order. A tuple may move within `tuples`, but its id does not
+    /// change.
     tuple_ids: Vec<u32>,
 }
 
@@ -47,12 +50,12 @@ fn hash_masked(key: &[u64], mask: &[u64]) -> u64 {
 }
 
 impl Tuples {
-    /// Creates an empty index. With `exact`, every entry has the same mask of all ones.
+    /// Creates an empty index. With `exact`, the mask of every entry must be all ones.
     pub fn new(exact: bool) -> Tuples {
         Tuples { exact, tuples: Vec::new(), records: Vec::new(), next_tuple: 0, tuple_ids: Vec::new() }
     }
 
-    /// The best matching entry for a key.
+    /// Returns the matching entry with the highest priority for a key.
     #[inline]
     pub fn lookup(&self, keys: &Keys, key: &[u64]) -> Option<EntryId> {
         if self.exact {
@@ -89,7 +92,7 @@ impl Tuples {
         best.map(|b| b.2)
     }
 
-    /// The entry with exactly this identity.
+    /// Returns the entry with exactly this identity (value, mask, ranges and priority).
     pub fn find(&self, keys: &Keys, e: &RawEntry) -> Option<EntryId> {
         let tuple = self.tuples.iter().find(|t| t.mask == e.mask)?;
         let mut id = tuple.heads.find(hash(&e.value), |&id| keys.of(id) == e.value).copied()?;
@@ -103,7 +106,7 @@ impl Tuples {
         None
     }
 
-    /// Adds an entry, whose key is in `keys` already.
+    /// Adds an entry. Its key must already be in `keys`.
     pub fn insert(&mut self, keys: &Keys, e: &RawEntry, id: EntryId, age: u64) {
         let at = self.tuple_for(&e.mask, e.priority);
         let (tuple, ranges) = (self.tuple_ids[at], e.ranges.clone().into_boxed_slice());
@@ -124,7 +127,7 @@ impl Tuples {
         self.tuples.len() - 1
     }
 
-    /// Inserts the entry into its chain, which is ordered by priority, then age.
+    /// Inserts the entry into its chain, which is ordered by priority, and then by age.
     fn link(&mut self, keys: &Keys, at: usize, id: EntryId) {
         let (records, tuple, key) = (&mut self.records, &mut self.tuples[at], keys.of(id));
         let h = hash(key);
@@ -150,7 +153,7 @@ impl Tuples {
         }
     }
 
-    /// Records that a tuple has an entry of this priority, and restores the order of search.
+    /// Records that a tuple contains an entry of this priority, and restores the order in which tuples are searched.
     fn raise(&mut self, mut at: usize, priority: i32) {
         self.tuples[at].max_priority = self.tuples[at].max_priority.max(priority);
         while at > 0 && self.tuples[at - 1].max_priority < self.tuples[at].max_priority {
@@ -160,7 +163,7 @@ impl Tuples {
         }
     }
 
-    /// Removes an entry, whose key is still in `keys`.
+    /// Removes an entry. Its key must still be in `keys`.
     pub fn remove(&mut self, keys: &Keys, id: EntryId) {
         let record = &self.records[id as usize];
         let (tuple_id, next_entry) = (record.tuple, record.next);
@@ -183,8 +186,8 @@ impl Tuples {
         }
         records[id as usize].ranges = Box::default();
         tuple.entries -= 1;
-        // Remove an empty tuple. A highest priority that no longer exists stays recorded, and only costs a needless
-        // search of the tuple.
+        // Remove an empty tuple. A tuple's highest priority is not lowered when its entry is removed; this only causes
+        // needless searches of the tuple.
         if tuple.entries == 0 && !self.exact {
             self.tuples.remove(at);
             self.tuple_ids.remove(at);

@@ -1,9 +1,10 @@
 //! Compiles expressions to steps, and determines the length of every row.
 //!
-//! Bounds are computed from the leaves up: the widths of the fields limit how many bits each result can take. The
-//! number of wanted bits is computed from the root down: of a value that is cut to a width, only that many low bits are
-//! wanted, and low bits of sums, products, bit operations and left shifts depend on low bits alone. A row contains a
-//! number that is right modulo 2^wanted, and exact if the row is as long as its bound requires.
+//! Bounds are computed from the leaves of the expression to its root: the widths of the fields limit the number of bits
+//! of each result. The number of wanted bits is computed from the root to the leaves. If a value is cut to a width,
+//! only its low bits are wanted. Low bits of sums, products, bit operations and left shifts depend only on low bits of
+//! the operands. The number in a row is always correct modulo 2^wanted. The number is exact if the row is as long as
+//! the bound requires.
 
 use num_bigint::{BigInt, Sign};
 
@@ -13,18 +14,18 @@ use crate::bits::to_limbs;
 use crate::expr::{BinOp, CmpOp, Expr};
 use crate::layout::{FieldRef, limbs};
 
-/// All bits are wanted.
+/// The value of `wanted` which means that all bits of a value are wanted.
 const EXACT: u32 = u32::MAX;
-/// The most bits that a value may take.
+/// The maximum number of bits of an intermediate value.
 pub const MAX_BITS: u32 = 1 << 19;
 
-/// A value may take more than [`MAX_BITS`].
+/// The error for an expression whose value may have more than [`MAX_BITS`] bits.
 #[derive(Debug, thiserror::Error)]
 #[error("the expression has a value that may take more than {MAX_BITS} bits")]
 pub struct TooWide;
 
-/// A row and the bounds of the number in it: the number is less than 2^bits, and at least 0, or at least -2^bits if it
-/// may be negative.
+/// A row and the bounds of the number in it. The number is less than 2^bits. If `negative` is false, the number is at
+/// least 0; otherwise, it is at least -2^bits.
 struct Value {
     row: Row,
     bits: u32,
@@ -40,10 +41,10 @@ struct Compiler {
 }
 
 impl Wide {
-    /// Compiles `d = expr`, cut to the width of `d`. The expression refers to no headers or stacks.
+    /// Compiles `d = expr`. The value is cut to the width of `d`. The expression must not refer to headers or stacks.
     ///
     /// # Errors
-    /// [`TooWide`] if an intermediate value may take more than [`MAX_BITS`].
+    /// [`TooWide`] if an intermediate value may have more than [`MAX_BITS`] bits.
     pub fn new(expr: &Expr, d: FieldRef) -> Result<Wide> {
         let mut c = Compiler::default();
         let result = c.value(expr, d.width)?.row;
@@ -52,7 +53,7 @@ impl Wide {
 }
 
 impl Compiler {
-    /// Computes an expression whose `wanted` low bits matter.
+    /// Emits the steps that compute an expression. Only the `wanted` low bits of the result need to be correct.
     fn value(&mut self, e: &Expr, wanted: u32) -> Result<Value> {
         match e {
             Expr::Const(n) => self.constant(n, wanted),
@@ -104,7 +105,7 @@ impl Compiler {
         }
     }
 
-    /// Reserves a row for a number of this many bits, of which `wanted` low bits matter.
+    /// Reserves a row for a number of `bits` bits. Only the `wanted` low bits of the number need to be stored.
     fn place(&mut self, bits: u32, negative: bool, wanted: u32) -> Result<Value> {
         let (all, low) = (limbs(bits + 1), limbs(wanted));
         if all.min(low) > limbs(MAX_BITS) {
@@ -117,7 +118,7 @@ impl Compiler {
         })
     }
 
-    /// Adds a step with its operands, whose rows become free, and the result `d`.
+    /// Adds a step whose result is `d`. The rows of the step's operands become free.
     fn finish<const N: usize>(&mut self, step: Step, operands: [Value; N], d: Value) -> Result<Value> {
         self.steps.push(step);
         for operand in operands {
@@ -150,7 +151,7 @@ impl Compiler {
         let (bits, negative) = match op {
             BinOp::Add => (max_bits + 1, negative),
             BinOp::Sub => (max_bits + 1, true),
-            // -2^a * -2^b is 2^(a + b).
+            // The product of -2^a and -2^b is 2^(a + b), which needs one more bit.
             BinOp::Mul => (a.bits + b.bits + 1, negative),
             BinOp::And if !a.negative && !b.negative => (a.bits.min(b.bits), false),
             BinOp::And if !a.negative => (a.bits, false),
@@ -186,7 +187,7 @@ impl Compiler {
     fn divide(&mut self, op: BinOp, a: &Expr, b: &Expr, wanted: u32) -> Result<Value> {
         let (a, b) = (self.value(a, EXACT)?, self.value(b, EXACT)?);
         let (which_result, bits, negative) = match op {
-            // -2^bits / -1 is 2^bits.
+            // The quotient of -2^bits and -1 is 2^bits, which needs one more bit.
             BinOp::Div => (DivisionResult::Quotient, a.bits + 1, a.negative || b.negative),
             _ => (DivisionResult::Remainder, a.bits.min(b.bits), a.negative),
         };
@@ -214,7 +215,7 @@ impl Compiler {
         self.compare(op, a, zero)
     }
 
-    /// Whether a value is not zero, as 0 or 1.
+    /// Computes whether a value is not zero. The result is 0 or 1.
     fn truth(&mut self, e: &Expr) -> Result<Value> {
         let v = self.value(e, EXACT)?;
         if v.bits <= 1 && !v.negative { Ok(v) } else { self.against_zero(CmpOp::Ne, v) }
@@ -227,7 +228,7 @@ impl Compiler {
     }
 }
 
-/// How many low bits of the other operand matter in a bitwise and with this expression.
+/// Returns the number of low bits of the other operand that affect a bitwise AND with this expression.
 fn mask(e: &Expr) -> u32 {
     match e {
         Expr::Const(n) if n.sign() != Sign::Minus => u32::try_from(n.bits()).unwrap_or(EXACT),

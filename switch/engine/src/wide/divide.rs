@@ -1,8 +1,9 @@
-//! Unsigned division of words, least significant first (Knuth, The Art of Computer Programming, vol. 2, section 4.3.1,
-//! algorithm D).
+//! Unsigned division of numbers in words, least significant word first (Knuth, The Art of Computer Programming, vol. 2,
+//! section 4.3.1, algorithm D).
 
-/// Divides `u` by `v` in place. The last word of `u` is 0, that of `v` is not. Leaves the remainder in the low words of
-/// `u` and the quotient in the others; returns how many words the remainder has.
+/// Divides `u` by `v` in place. The last word of `u` must be 0, and the last word of `v` must not be 0. The remainder
+/// is stored in the low words of `u` and the quotient in the other words of `u`. Returns the number of the remainder's
+/// words.
 pub fn divide(u: &mut [u64], v: &mut [u64]) -> usize {
     let n = v.len();
     if u.len() <= n {
@@ -12,19 +13,19 @@ pub fn divide(u: &mut [u64], v: &mut [u64]) -> usize {
     shift_left(v, shift);
     shift_left(u, shift);
     for j in (0..u.len() - n).rev() {
-        // The dividend's highest word becomes 0 by this step; the quotient's digit is stored there.
+        // This step makes the dividend's highest word 0. The quotient's digit is stored in this word.
         u[j + n] = digit(&mut u[j..=j + n], v);
     }
     shift_right(&mut u[..n], shift);
     n
 }
 
-/// Subtracts `v`, whose highest bit is set, from `u`, which is one word longer, as many times as possible; returns how
-/// many times (less than 2^64).
+/// Subtracts `v` from `u` as many times as possible, and returns this number, which is less than 2^64. The highest bit
+/// of `v` must be set, and `u` must be one word longer than `v`.
 fn digit(u: &mut [u64], v: &[u64]) -> u64 {
     let n = v.len();
     let top = u128::from(u[n]) << 64 | u128::from(u[n - 1]);
-    // This estimate is at most two too large.
+    // The estimate is larger than the correct digit by at most two.
     let mut q = u64::try_from(top / u128::from(v[n - 1])).unwrap_or(u64::MAX);
     let mut borrow = 0;
     for (x, &y) in u.iter_mut().zip(v) {
@@ -51,7 +52,7 @@ fn digit(u: &mut [u64], v: &[u64]) -> u64 {
     q
 }
 
-/// Shifts by less than 64 bits.
+/// Shifts a number left by `k` bits, where `k` is less than 64.
 fn shift_left(row: &mut [u64], k: u32) {
     let mut low = 0;
     for v in row {
@@ -84,7 +85,7 @@ mod tests {
         assert_eq!((number(quotient), number(remainder)), (&a / &b, &a % &b), "{dividend:x?} / {divisor:x?}");
     }
 
-    /// Estimates that are too large by one and by two, and one that would not fit into a word.
+    /// Divides numbers for which the estimated digit is too large by one, too large by two, or too large for a word.
     #[test]
     fn estimates_are_corrected() {
         let (half, all) = (1 << 63, u64::MAX);

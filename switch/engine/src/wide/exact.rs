@@ -1,4 +1,5 @@
-//! The reference evaluation of expressions, with integers of any size. Tests compare compiled expressions with it.
+//! The reference evaluation of expressions, with integers of any size. Tests compare compiled expressions with its
+//! results.
 
 use num_bigint::{BigInt, Sign};
 
@@ -7,7 +8,7 @@ use crate::bits::to_limbs;
 use crate::expr::{BinOp, Expr};
 use crate::layout::{FieldRef, Slots, sign_extend};
 
-/// Writes a value to a field, cut to the field's width.
+/// Writes a value to a field. The value is cut to the field's width.
 pub fn write(slots: &mut Slots, f: FieldRef, value: &BigInt) {
     let row = to_limbs(value, f.width);
     if f.narrow() {
@@ -19,7 +20,7 @@ pub fn write(slots: &mut Slots, f: FieldRef, value: &BigInt) {
     }
 }
 
-/// Evaluates an expression; conditions give 0 or 1.
+/// Evaluates an expression. The result of a condition is 0 or 1.
 pub fn eval(e: &Expr, slots: &Slots) -> BigInt {
     let go = |e: &Expr| -> BigInt { eval(e, slots) };
     let truth = |e: &Expr| go(e).sign() != Sign::NoSign;

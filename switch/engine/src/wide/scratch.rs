@@ -1,6 +1,6 @@
-//! Allocation of scratch words to rows, done when a program is loaded.
+//! Allocates rows of scratch words. The allocation takes place when a program is loaded.
 
-/// The place of a number in the scratch words; at least one word.
+/// The position of a number in the scratch words. A row has at least one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub at: usize,
@@ -13,17 +13,17 @@ impl Row {
     }
 }
 
-/// The allocator of rows.
+/// An allocator of rows.
 #[derive(Default)]
 pub struct Scratch {
-    /// Rows in use, in order of their places.
+    /// The rows in use, ordered by their position.
     rows: Vec<Row>,
-    /// The number of words that were ever in use.
+    /// The number of scratch words that are needed for all rows.
     pub words: usize,
 }
 
 impl Scratch {
-    /// Allocates the first gap that is long enough.
+    /// Allocates a row in the first gap that has enough words.
     pub fn take(&mut self, words: usize) -> Row {
         let mut at = 0;
         let gap = self.rows.iter().position(|row| {

@@ -1,5 +1,4 @@
-//! Tests of compiled expressions and of their exact evaluation, against values worked out by hand and against each
-//! other.
+//! Compares compiled expressions and their exact evaluation with each other and with values that were computed by hand.
 
 use num_bigint::{BigInt, Sign};
 use proptest::prelude::*;
@@ -9,7 +8,8 @@ use super::exact::{eval, write};
 use crate::expr::{BinOp, CmpOp, Expr, random};
 use crate::layout::{FieldRef, Slots};
 
-/// Width and sign of all three fields, operator, operands, result. A comparison gives one bit, whatever the width.
+/// Width and signedness of all three fields, operator, operands, result. The result of a comparison has one bit in any
+/// case.
 #[rustfmt::skip]
 const VALUES: [(u32, bool, &str, &str, &str, &str); 205] = [
     (1, false, "+", "1", "1", "0"),
@@ -227,13 +227,13 @@ fn zeros() -> Box<Slots> {
     vec![0; 65_536].into_boxed_slice().try_into().unwrap()
 }
 
-/// Runs a compiled assignment, with garbage in the scratch words.
+/// Runs a compiled assignment with arbitrary values in the scratch words.
 fn run(e: &Expr, d: FieldRef, slots: &mut Slots) {
     let wide = Wide::new(e, d).unwrap();
     wide.run(slots, &mut vec![0xabcd_ef01_2345_6789; wide.scratch]);
 }
 
-/// The expression for a program's operator, and whether its result is a truth value.
+/// Returns the expression for an operator of a program, and whether the expression's result is a truth value.
 fn expression(op: &str, a: Expr, b: Expr, width: u32, signed: bool) -> (Expr, bool) {
     let (a, b) = (Box::new(a), Box::new(b));
     let saturated = |e: Expr| {
@@ -280,7 +280,7 @@ fn operators_give_the_values_worked_out_by_hand() {
         write(&mut slots, a_at, &number(a));
         write(&mut slots, b_at, &number(b));
         assert_eq!(a_at.exact(&slots), number(a), "{row:?}: a");
-        // The distance of a shift may be larger than the field can represent.
+        // The distance of a shift may be too large for the field `b`; then it is a constant in the expression.
         let fits = b_at.exact(&slots) == number(b);
         assert!(fits || ["<<", ">>"].contains(&op), "{row:?}: b");
         let b = if fits { Expr::Field(b_at) } else { Expr::Const(number(b)) };
@@ -292,21 +292,21 @@ fn operators_give_the_values_worked_out_by_hand() {
         let v = eval(&e, &slots);
         write(&mut expected, d, &v);
         assert_eq!(d.exact(&expected), number(result), "{row:?}");
-        // Nothing else is written.
+        // No words after the destination are written.
         assert!(expected[30 + d.limbs()..].iter().all(|&v| v == 0), "{row:?}");
         run(&e, d, &mut slots);
         assert_eq!(slots, expected, "{row:?}");
     }
 }
 
-/// Casts wrap an unsigned value to two's complement, and clamp values beyond the other type's bounds.
+/// Casts values to a type of another width and sign: the value wraps, or is clamped to the bounds of the type.
 #[test]
 fn casts_between_signed_and_unsigned() {
     let cast = |make: fn(Box<Expr>, u32) -> Expr, value: &str, width: u32| {
         let mut slots = zeros();
         let e = make(Box::new(Expr::Const(number(value))), width);
         let v = eval(&e, &slots);
-        // One bit more than the cast's width, so that the result's sign is visible.
+        // The destination has one bit more than the cast's width, so that the sign of the result is visible.
         let d = FieldRef { slot: 30, width: width + 1, signed: true, varbit: false };
         run(&e, d, &mut slots);
         assert_eq!(d.exact(&slots), v, "{value} to {width}");
@@ -337,7 +337,7 @@ fn casts_between_signed_and_unsigned() {
     }
 }
 
-/// Words that are likely to reveal errors in carries and signs.
+/// Generates words that are likely to reveal errors in carries and signs.
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(0), 2 => Just(u64::MAX), 1 => Just(1 << 63), 1 => 0u64..300, 3 => any::<u64>()]
 }
@@ -347,7 +347,7 @@ fn number_of(words: Vec<u64>, negative: bool) -> BigInt {
     BigInt::new(if negative { Sign::Minus } else { Sign::Plus }, digits)
 }
 
-/// Fields of any width, sign and value.
+/// Generates fields of any width and signedness, with values.
 fn fields() -> impl Strategy<Value = Vec<(FieldRef, BigInt)>> {
     let width = prop_oneof![1u32..=70, 120u32..=136, 1u32..=512];
     let words = proptest::collection::vec(word(), 8);
@@ -359,7 +359,7 @@ fn fields() -> impl Strategy<Value = Vec<(FieldRef, BigInt)>> {
     })
 }
 
-/// An expression over the fields.
+/// Generates an expression over the fields.
 fn expression_of(fields: &[(FieldRef, BigInt)]) -> impl Strategy<Value = Expr> + use<> {
     let field = proptest::sample::select(fields.iter().map(|f| Expr::Field(f.0)).collect::<Vec<_>>());
     let constant = prop_oneof![
@@ -372,7 +372,7 @@ fn expression_of(fields: &[(FieldRef, BigInt)]) -> impl Strategy<Value = Expr> +
     let amount = prop_oneof![
         8 => (0u32..600).prop_map(|k| Expr::Const(k.into())),
         8 => field.clone().prop_map(small),
-        // Any shift amount: negative ones too, and ones larger than any operand's width in bits.
+        // Any shift amount, including negative amounts and amounts larger than an operand's width in bits.
         1 => field,
         1 => any::<i64>().prop_map(|k| Expr::Const(k.into())),
     ];
@@ -391,7 +391,7 @@ proptest! {
         signed: bool,
     ) {
         let d = FieldRef { slot: 30, width, signed, varbit: false };
-        // Skip expressions that are refused: sums and products of values shifted by the largest distance.
+        // Skip expressions that the compiler refuses: sums and products of values shifted by the maximum distance.
         let wide = Wide::new(&e, d);
         prop_assume!(wide.is_ok());
         let mut slots = zeros();
@@ -406,7 +406,8 @@ proptest! {
     }
 }
 
-/// The bounds of values are tight: the smallest and largest values of fields around whole words give exact results.
+/// Computes with the smallest and the largest values of fields whose widths are near multiples of 64 bits. The results
+/// must be exact, which shows that the bounds of values suffice.
 #[test]
 fn extremes_fit_their_rows() {
     use BinOp::{Add, And, Div, Mod, Mul, Or, Sub, Xor};
@@ -448,8 +449,8 @@ fn a_value_that_may_become_too_wide_is_refused() {
     assert!(Wide::new(&positive(product_of_two()), d).is_ok());
     let product_of_four = || product(product_of_two(), product_of_two());
     assert!(Wide::new(&positive(product_of_four()), d).is_err());
-    // Only the low bits matter, so few words suffice.
+    // Only the low bits are wanted, so a small number of scratch words suffices.
     assert!(Wide::new(&product_of_four(), d).unwrap().scratch < 10);
-    // An amount of eight bits shifts by at most 255.
+    // A shift amount of eight bits is at most 255, so the shifted values need few words.
     assert!(Wide::new(&positive(product(shifted(8), shifted(8))), d).unwrap().scratch < 200);
 }

@@ -1,5 +1,5 @@
-//! Integers in rows of words, in two's complement, least significant word first. A result is cut to its row; an operand
-//! is sign-extended beyond its row.
+//! Arithmetic on integers in rows of words. A row is a number in two's complement, least significant word first. A
+//! result is cut to the length of its row, and an operand is sign-extended beyond its row.
 
 use std::cmp::Ordering;
 
@@ -12,12 +12,12 @@ use crate::layout::sign_extend;
 pub struct Words<'a>(pub &'a mut [u64]);
 
 impl Words<'_> {
-    /// Word `i` of a number.
+    /// Returns word `i` of a number, which may be after the end of its row.
     pub fn word(&self, a: Row, i: usize) -> u64 {
         if i < a.words { self.0[a.at + i] } else { self.sign(a) }
     }
 
-    /// All ones if the number is negative, else 0.
+    /// Returns all ones if the number is negative, and 0 otherwise.
     fn sign(&self, a: Row) -> u64 {
         ((self.0[a.end() - 1] as i64) >> 63) as u64
     }
@@ -40,7 +40,7 @@ impl Words<'_> {
         self.0[d.at + n..d.end()].fill(sign);
     }
 
-    /// Sign-extends the low `width` (at least 1) bits of a row over the whole row.
+    /// Sign-extends the low `width` (at least 1) bits of a row to all bits of the row.
     pub fn extend(&mut self, d: Row, width: u32) {
         let top = (width - 1) / 64;
         let at = d.at + top as usize;
@@ -61,12 +61,12 @@ impl Words<'_> {
         self.sum(d, a, b, 0);
     }
 
-    /// `d = a - b`, computed as a + ~b + 1.
+    /// Computes `d = a - b` as a + ~b + 1.
     pub fn subtract(&mut self, d: Row, a: Row, b: Row) {
         self.sum(d, a, b, u64::MAX);
     }
 
-    /// `d = a + b` if `flip` is 0, `d = a - b` if it is all ones.
+    /// Computes `d = a + b` if `flip` is 0, and `d = a - b` if `flip` is all ones.
     fn sum(&mut self, d: Row, a: Row, b: Row, flip: u64) {
         let mut carry = flip != 0;
         for i in 0..d.words {
@@ -94,8 +94,8 @@ impl Words<'_> {
         }
     }
 
-    /// The distance of a shift by this number, in bits. A negative number counts as the largest distance, and so does
-    /// one that is too large.
+    /// Returns the number as the distance of a shift in bits. For a negative or too large number, the result is the
+    /// maximum distance.
     pub fn amount(&self, a: Row) -> u32 {
         let low = self.0[a.at];
         let fits = low < MAX_SHIFT.into() && self.0[a.at + 1..a.end()].iter().all(|&v| v == 0);
@@ -111,7 +111,7 @@ impl Words<'_> {
         }
     }
 
-    /// An arithmetic shift: rounds towards minus infinity.
+    /// Computes an arithmetic right shift, which rounds towards minus infinity.
     pub fn shift_right(&mut self, d: Row, a: Row, k: u32) {
         let (words, bits) = (k as usize / 64, k % 64);
         for i in 0..d.words {
@@ -121,13 +121,14 @@ impl Words<'_> {
     }
 
     pub fn compare(&self, a: Row, b: Row) -> Ordering {
-        // The signs decide first, then the words from the most significant one down.
+        // The signs are compared first, and then the words, beginning with the most significant word.
         let signs = (self.sign(b)).cmp(&self.sign(a));
         let words = (0..a.words.max(b.words)).rev().map(|i| self.word(a, i).cmp(&self.word(b, i)));
         words.fold(signs, Ordering::then)
     }
 
-    /// Division rounds towards zero, and a remainder has the dividend's sign; a division by zero gives 0.
+    /// Computes a division, which rounds towards zero. A remainder has the sign of the dividend. A division by zero
+    /// gives 0.
     pub fn divide(&mut self, which_result: DivisionResult, d: Row, a: Row, b: Row, work: Row) {
         let (a_negative, b_negative) = (self.sign(a) != 0, self.sign(b) != 0);
         let dividend = Row { at: work.at, words: a.words + 1 };

@@ -1,5 +1,4 @@
-// Test program for registers of several widths, counters, meters, hashes, random numbers, digests, checksums, value sets and
-// varbit.
+// Tests registers of several widths, counters, meters, hashes, random numbers, digests, checksums, value sets, varbit.
 #include <core.p4>
 #include <v1model.p4>
 

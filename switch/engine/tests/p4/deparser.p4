@@ -1,4 +1,4 @@
-// Test program for extern calls in the deparser: the calls read the updated checksums, and do not change the headers.
+// Calls primitives in the deparser. The primitives read the updated checksums and do not change the headers.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,9 +1,8 @@
-// Test program for table keys whose header may be invalid, and for keys that the program itself masks.
+// Builds table keys from fields of invalid headers, and from fields under masks that the program applies.
 #include <core.p4>
 #include <v1model.p4>
 
-/// Bit 0: the packet contains the header `key`. Bit 1: ingress sets it invalid. Bit 2: ingress then writes its fields, valid or
-/// not.
+/// Bit 0: the packet contains a key header. Bit 1: the program removes it. Bit 2: the program writes the key's fields.
 header ask_h { bit<8> what; }
 header key_h {
     bit<8>  small;

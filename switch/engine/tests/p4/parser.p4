@@ -1,4 +1,4 @@
-// Test program for parsers: lookahead, advance, masks over several fields, stack.last and lastIndex, and errors.
+// Tests parser features: lookahead, advance, masks over several fields, stack.last and lastIndex, errors.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -40,7 +40,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             default : accept;
         }
     }
-    /// Extracts items as long as the highest flag of the latest item is set.
+    /// Each item has a flag (0x80) that is set if another item follows.
     state items {
         packet.extract(hdr.kind);
         meta.way = 1;
@@ -54,7 +54,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             default       : accept;
         }
     }
-    /// Skips a constant number of bytes, and then a number of half-bytes that the packet contains.
+    /// Skips first a constant number of bytes, and then a number of bytes that the packet contains.
     state skip {
         packet.extract(hdr.kind);
         packet.advance(16);
@@ -63,14 +63,13 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
         meta.ahead = (bit<72>)packet.lookahead<bit<16>>();
         transition accept;
     }
-    /// Looks ahead at 68 bits: more than a machine word, and not a whole number of bytes.
+    /// A lookahead of 68 bits, which are more than a word and do not end at a byte boundary.
     state peek {
         meta.way = 3;
         meta.ahead = (bit<72>)packet.lookahead<bit<68>>();
         transition accept;
     }
-    /// Looks ahead at nine bytes, more than a machine word. The next state looks ahead at seven bytes, the width of no integer
-    /// type.
+    /// Lookaheads of whole bytes: 9 bytes exceed a word (`bytes`), and no integer type has 7 bytes (`odd_bytes`).
     state bytes {
         packet.extract(hdr.kind);
         meta.way = 7;

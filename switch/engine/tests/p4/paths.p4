@@ -1,4 +1,4 @@
-// Test program for the paths of packets through the switch: multicast, clones, resubmission, recirculation, truncation and drops.
+// Tests the paths of packets: multicast, clones, resubmission, recirculation, truncation, drops.
 #include <core.p4>
 #include <v1model.p4>
 

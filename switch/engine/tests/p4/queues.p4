@@ -1,4 +1,4 @@
-// Test program for queues: egress copies the queue metadata (time-stamps and depths) into each packet.
+// Egress writes the queueing metadata into the packets.
 #include <core.p4>
 #include <v1model.p4>
 

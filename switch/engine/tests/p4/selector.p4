@@ -1,4 +1,4 @@
-// Test program for an action selector and for an action profile without selector, each used by one table.
+// An action profile with a selector, which two tables share, and an action profile without a selector.
 #include <core.p4>
 #include <v1model.p4>
 

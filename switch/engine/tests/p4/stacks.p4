@@ -1,4 +1,4 @@
-// Test program for a header stack that is accessed by an index known only at run time.
+// Accesses header stacks with an index that is known only at run time.
 #include <core.p4>
 #include <v1model.p4>
 

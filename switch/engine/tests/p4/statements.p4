@@ -1,5 +1,5 @@
-// Test program for statements and operators: assignment of headers, stacks and variable-length fields, push and pop, signed and
-// saturating arithmetic, checksums over the payload, log messages, and assumptions.
+// Tests statements and operators: assignment of headers, stacks and variable-length fields, push and pop, signed and
+// saturating arithmetic, checksums over the payload, messages, assumptions.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// Test program for tables: every match kind, priorities, constant entries, direct counter and meter, and idle timeouts.
+// Tests all match kinds, priorities, constant entries, direct counter and meter, idle timeouts.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// Test program for header unions and stacks of header unions: extraction, validity, assignment, comparison, push and pop.
+// Tests header unions and stacks of unions: extraction, validity, assignment, comparison, push and pop.
 #include <core.p4>
 #include <v1model.p4>
 

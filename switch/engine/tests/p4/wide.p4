@@ -1,4 +1,4 @@
-// Test program for every arithmetic operation on fields of more than 64 bits, which take several machine words.
+// Computes with fields of more than 64 bits, in every form that needs several words.
 #include <core.p4>
 #include <v1model.p4>
 

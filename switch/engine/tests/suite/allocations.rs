@@ -1,4 +1,4 @@
-//! Packets allocate no heap memory once the buffers have grown to their size.
+//! Checks that packets allocate no heap memory once the engine's buffers are large enough for them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -16,16 +16,16 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does all the work.
+// SAFETY: all methods call the system's allocator, which implements the trait correctly.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
+        // SAFETY: the caller fulfils the contract of `alloc`, which is also the contract of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, which is the system's.
+        // SAFETY: the caller fulfils the contract of `dealloc`, which is also the contract of the system's allocator.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A sink that counts frames and stores nothing.
+/// A sink that counts frames and does not store them.
 #[derive(Default)]
 struct Tally(usize);
 
@@ -43,8 +43,8 @@ impl Sink for Tally {
     }
 }
 
-/// The number of allocations that frames cause. Each frame comes with its ingress port. The first one arrives at `now`
-/// (nanoseconds), and each following one 1 ms later.
+/// Returns the number of allocations that the frames cause. Each frame has an ingress port. The first frame arrives at
+/// `now` in nanoseconds, and each following frame 1 ms after the previous frame.
 fn allocations(engine: &mut Engine, now: u64, frames: &[(u32, Vec<u8>)], out: &mut Tally) -> u64 {
     let before = ALLOCATIONS.get();
     for (time, (port, frame)) in (now..).step_by(1_000_000).zip(frames) {
@@ -53,14 +53,14 @@ fn allocations(engine: &mut Engine, now: u64, frames: &[(u32, Vec<u8>)], out: &m
     ALLOCATIONS.get() - before
 }
 
-/// Runs the frames twice, and checks that the second time allocates nothing. Returns the packets' `instance_type` at
-/// each pass, as the trace of a third run reports them.
+/// Runs the frames twice, and checks that the second run allocates nothing. Returns the `instance_type` of each pass,
+/// which the trace of a third run contains.
 fn check_second_run(name: &str, both: &mut Both, frames: &[(u32, Vec<u8>)]) -> Vec<u32> {
     const LATER: u64 = 1_000_000_000_000;
     let mut kinds = Vec::new();
     for engine in &mut both.engines {
         let mut out = Tally::default();
-        // The first run lets the buffers grow.
+        // In the first run the buffers grow to the size that the frames need.
         allocations(engine, LATER, frames, &mut out);
         assert_eq!(allocations(engine, 2 * LATER, frames, &mut out), 0, "{name}");
         assert!(out.0 > 0, "{name}: no packet came out");
@@ -74,7 +74,7 @@ fn check_second_run(name: &str, both: &mut Both, frames: &[(u32, Vec<u8>)]) -> V
     kinds
 }
 
-/// Configures a program and runs frames whose first byte is in the range `first`.
+/// Configures the program `name` and checks frames whose first byte is in the range `first`.
 fn check(name: &str, first: std::ops::Range<u8>) -> Vec<u32> {
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut both = Both::new(&json(name)).unwrap();
@@ -107,7 +107,7 @@ fn packets_allocate_nothing() {
 
 #[test]
 fn copies_allocate_nothing() {
-    // Multicast and clones of both kinds are among them, with two replicas each.
+    // The frames cause multicast and clones of both kinds, with two replicas each.
     let kinds = check("paths", 0..14);
     assert!(kinds.contains(&RESUBMITTED) && kinds.contains(&RECIRCULATED));
 }

@@ -1,9 +1,9 @@
-//! Registers, counters, meters, hashes, random numbers, digests, checksums, value sets and parser errors.
+//! Tests registers, counters, meters, hashes, random numbers, digests, checksums, value sets and parser errors.
 
 use crate::common::{SECOND, Switch};
 use sluice_engine::{ControlError, CounterData, DigestConfig, Engine, MeterConfig, Options, TraceEvent};
 
-/// A request of `arrays.p4`, with a variable-length field of options.
+/// Builds a request of `arrays.p4`, with a variable-length field that contains `options`.
 fn request(what: u8, index: u32, options: &[u8]) -> Vec<u8> {
     let sum = checksum(&[options, &[1, 2, 3, 4]].concat());
     [&[what][..], &index.to_be_bytes(), &[options.len() as u8], options, &sum.to_be_bytes(), &[1, 2, 3, 4], b"payload"]
@@ -24,7 +24,7 @@ struct Answer {
     flags: u8,
 }
 
-/// Reads the answer, which lies between the checksum and the payload.
+/// Reads the program's answer, which is between the checksum and the payload of the frame.
 fn answer(frame: &[u8], options: usize) -> Answer {
     let at = 6 + options + 6;
     let number = |range: std::ops::Range<usize>| frame[range].iter().fold(0u128, |v, &b| v << 8 | u128::from(b));
@@ -50,7 +50,7 @@ fn registers_of_all_widths() {
     query(&mut s, 0, 3, 0);
     assert_eq!(query(&mut s, 0, 3, 0).wide, 1 << 64 | 1);
     assert_eq!(s.engine.register_read(wide, 0).unwrap(), (2u128 << 64 | 2).to_be_bytes());
-    // An access outside of the array reads and writes nothing.
+    // An access outside of the array reads zero and writes nothing.
     assert_eq!(query(&mut s, 0, 1, 10).value, 0);
     query(&mut s, 0, 2, u32::MAX);
 
@@ -177,10 +177,10 @@ fn value_sets() {
 #[test]
 fn parser_errors_still_enter_ingress() {
     let mut s = Switch::new("arrays");
-    // The parser's `verify` fails: only the request was parsed, and the rest is payload.
+    // The `verify` in the parser fails. Only the request was parsed, and the bytes after it are payload.
     let out = s.one(0, &[0, 0, 0, 0, 0, 9, 1, 2, 3]);
     assert_eq!(out, [&[0, 0, 0, 0, 0, 9][..], &[0; 24], &[1], &[1, 2, 3]].concat());
-    // The frame is too short for the request: it leaves as received, after the answer.
+    // The frame is too short for a request. It is sent unchanged after the answer.
     let out = s.one(0, &[7, 7]);
     assert_eq!(out, [&[0; 25][..], &[7, 7]].concat());
 }

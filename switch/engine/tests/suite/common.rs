@@ -1,4 +1,4 @@
-//! Helpers of the tests: programs compiled from `tests/p4`, and short ways to write entries.
+//! Helpers of the tests: they load the programs in `tests/p4` and build entries.
 
 use std::sync::Arc;
 
@@ -26,13 +26,14 @@ impl Switch {
         compiled
     }
 
-    /// Two switches with the same program, one compiled to machine code and one interpreted.
+    /// Returns two switches with the program `name`. The first is compiled to machine code, the second is interpreted.
     pub fn both(name: &str) -> [Switch; 2] {
         let tree = serde_json::from_slice(&json(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         Switch::both_of(&tree)
     }
 
-    /// Two switches with a program given as JSON, one compiled and one interpreted.
+    /// Returns two switches with a program given as JSON. The first is compiled to machine code, the second is
+    /// interpreted.
     pub fn both_of(program: &Value) -> [Switch; 2] {
         let program = Program::load(&serde_json::to_vec(program).unwrap()).unwrap_or_else(|e| panic!("{e}"));
         let program = Arc::new(program);
@@ -61,14 +62,14 @@ impl Switch {
         self.engine.table_insert(0, self.table(table), &entry).unwrap_or_else(|e| panic!("{table}: {e}"));
     }
 
-    /// Sends a frame; returns all resulting frames with their egress ports.
+    /// Sends a frame. Returns all resulting frames with their egress ports.
     pub fn send(&mut self, now: u64, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let mut out = Vec::new();
         self.engine.receive(now, port, frame, &mut out);
         out
     }
 
-    /// Sends a frame that must result in a single one, and returns that.
+    /// Sends a frame that must result in exactly one frame, and returns the resulting frame.
     pub fn one(&mut self, now: u64, frame: &[u8]) -> Vec<u8> {
         let mut out = self.send(now, 1, frame);
         assert_eq!(out.len(), 1, "{out:02x?} {:?}", self.engine.drops());
@@ -96,7 +97,7 @@ pub fn range(low: u64, high: u64) -> KeyField {
     KeyField::Range { low: low.to_be_bytes().to_vec(), high: high.to_be_bytes().to_vec() }
 }
 
-/// The paths of all values of a JSON tree.
+/// Collects the JSON pointers of all values of a JSON tree.
 fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
     out.push(at.to_string());
     match v {
@@ -110,7 +111,7 @@ fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Replaces one random value of a program by another.
+/// Replaces one random value of a program by another value.
 pub fn mutate(program: &mut Value, rng: &mut TestRng) {
     let mut all = Vec::new();
     pointers(program, "", &mut all);
@@ -124,7 +125,7 @@ pub fn mutate(program: &mut Value, rng: &mut TestRng) {
         3 => json!(""),
         4 => json!([]),
         5 => json!(rng.random::<bool>()),
-        // A copy of another value of the program.
+        // A copy of another value of the program, unless the copy would be very long.
         _ if replacement.to_string().len() < 5_000 => replacement,
         _ => json!({}),
     };

@@ -1,10 +1,10 @@
-//! Primitives in the deparser.
+//! Tests primitives that are called in the deparser.
 
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
 use sluice_engine::{Program, TraceEvent};
 
-/// A frame of 40 bytes for `deparser.p4`: `what`, `size`, and a zero checksum.
+/// Builds a frame of 40 bytes for `deparser.p4` with `what`, `size` and a zero checksum.
 fn frame(what: u8, size: u8) -> Vec<u8> {
     [&[what, size, 0, 0][..], &[7; 36]].concat()
 }

@@ -1,4 +1,5 @@
-//! The order in which a group selects members: that of BMv2 behind PI, by handles.
+//! Tests the order in which a group selects members. It must be the order of BMv2 and PI (its P4Runtime library), which
+//! order members by handles.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use sluice_engine::{EntryAction, Group, GroupMember, Member, ProfileId};
 
-/// A program with a selector whose hash is its input, so that a number in the packet selects the member.
+/// Loads a program whose selector's hash is equal to its input, so that a number in the packet selects the member.
 fn switches() -> [Switch; 2] {
     let mut program: Value = serde_json::from_slice(&json("selector")).unwrap();
     *algorithm(&mut program) = "identity".into();
@@ -32,13 +33,13 @@ fn group(id: u32, weights: &[(u32, u32)]) -> Group {
     Group { id, members: members.collect(), max_size: 0 }
 }
 
-/// Adds an entry for the packets that begin with the group's number.
+/// Adds an entry that applies group `id` to packets whose first byte is `id`.
 fn bind(s: &mut Switch, id: u32) {
     let t = s.table("choose");
     s.engine.table_insert(0, t, &entry(vec![exact(id.into())], 0, EntryAction::Group(id))).unwrap();
 }
 
-/// The members that the hashes 0 to `count` - 1 select. Each member sends by the port with its own id.
+/// Returns the members that the hashes 0 to `count` - 1 select. Each member sends to the port whose number is its id.
 fn order(s: &mut Switch, group: u32, count: usize) -> Vec<u32> {
     let chosen = |hash: u64| {
         let frame = [&[group as u8][..], &hash.to_be_bytes()[2..]].concat();
@@ -57,7 +58,7 @@ fn a_group_selects_in_the_order_in_which_its_members_were_created() {
         assert_eq!(order(&mut s, 1, 4), [30, 10, 20, 30]);
         s.engine.group_modify(p, &group(1, &[(20, 1), (30, 1)])).unwrap();
         assert_eq!(order(&mut s, 1, 3), [30, 20, 30]);
-        // A member created later takes the smallest free handle; a modified one keeps its handle.
+        // A member that is created later gets the smallest free handle. A member that is modified keeps its handle.
         s.engine.member_delete(p, 10).unwrap();
         create(&mut s, 11);
         create(&mut s, 12);
@@ -76,14 +77,14 @@ fn copies_come_after_all_earlier_members() {
         s.engine.group_insert(p, &group(1, &[(1, 2), (2, 1), (3, 1)])).unwrap();
         bind(&mut s, 1);
         assert_eq!(order(&mut s, 1, 5), [1, 2, 3, 1, 1]);
-        // Copies are created in the order of the members' ids, and all groups share them: member 1 has the handles 0
-        // and 3, member 2 gets 4 and 5, member 3 gets 6.
+        // Copies are created in the order of the members' ids, and all groups share the copies. Member 1 has the
+        // handles 0 and 3. Member 2 gets the additional handles 4 and 5, and member 3 gets the handle 6.
         s.engine.group_insert(p, &group(2, &[(3, 2), (2, 3), (1, 1)])).unwrap();
         bind(&mut s, 2);
         assert_eq!(order(&mut s, 2, 6), [1, 2, 3, 2, 2, 3]);
         s.engine.group_modify(p, &group(1, &[(2, 2), (1, 2)])).unwrap();
         assert_eq!(order(&mut s, 1, 4), [1, 2, 1, 2]);
-        // A copy may take the handle of a deleted member.
+        // A copy may get the handle of a deleted member.
         s.engine.group_modify(p, &group(2, &[(2, 1)])).unwrap();
         s.engine.member_delete(p, 3).unwrap();
         s.engine.group_modify(p, &group(1, &[(2, 3), (1, 2)])).unwrap();
@@ -105,7 +106,7 @@ fn thirty_two_bits_of_the_hash_select() {
     }
 }
 
-/// A model of PI and BMv2: the smallest free handle, and copies by weight.
+/// A model of PI and BMv2: members get the smallest free handle, and copies are created by weight.
 #[derive(Default)]
 struct Model {
     used: Vec<bool>,
@@ -159,7 +160,7 @@ impl Model {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Compares the order after any changes, some of which are made and rolled back.
+    /// Compares the order with that of the model after arbitrary changes. Some changes are made and rolled back.
     #[test]
     fn the_order_is_that_of_the_model(
         changes in proptest::collection::vec((1u32..8, 1u32..4, proptest::collection::btree_map(1u32..8, 1u32..5, 0..5), 0..5), 1..40)
@@ -169,7 +170,7 @@ proptest! {
         for (member, id, weights, kind) in changes {
             let existing: BTreeMap<u32, u32> =
                 weights.into_iter().filter(|(member, _)| model.members.contains_key(member)).collect();
-            // Listed backwards: the order of writing does not matter.
+            // The members are written in reverse order, because the order of writing must not affect the selection.
             let written = group(id, &existing.iter().rev().map(|(&member, &weight)| (member, weight)).collect::<Vec<_>>());
             let used = model.groups.values().any(|group| group.contains_key(&member));
             let exists = model.groups.contains_key(&id);
@@ -188,8 +189,8 @@ proptest! {
                     model.set(id, None);
                 }
                 3 if exists => {
-                    // A change that is rolled back leaves no trace: first of a group's members, then of a member that
-                    // is in no group.
+                    // A change that is rolled back must have no effect. The test first changes a group's members, and
+                    // then a member that is in no group.
                     let saved = s.engine.group_save(p, id, existing.keys().copied());
                     s.engine.group_modify(p, &written).unwrap();
                     s.engine.group_restore(saved).unwrap();

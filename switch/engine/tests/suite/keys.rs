@@ -1,18 +1,19 @@
-//! Table keys from headers that are not valid, and keys with masks in the program: as in BMv2 (`MatchKeyBuilder`).
+//! Tests table keys from invalid headers and keys under masks in the program. The results must be those of BMv2
+//! (`MatchKeyBuilder`).
 
 use crate::common::{Switch, exact, lpm, range, ternary};
 use sluice_engine::KeyField;
 
-/// The values of `keys.p4`'s key fields in the packet.
+/// The values of the key fields of `keys.p4` in the packet.
 const SMALL: u64 = 0x12;
 const NUMBER: u64 = 0x1234;
 const ADDRESS: u64 = 0x0a0b_0c0d;
 const WIDE: [u8; 17] = *b"a wide key field.";
 const SIGNED: u64 = 0xfd;
-/// The value that the program writes into each key field.
+/// The value that the program `keys.p4` writes into each key field.
 const WRITTEN: u64 = 9;
 
-/// The tables' results for a packet, in the order in which the program applies them.
+/// Returns the results of all tables for a packet, in the order in which the program applies the tables.
 fn answers(s: &mut Switch, what: u8) -> Vec<u8> {
     let mut frame = vec![what, SMALL as u8];
     frame.extend((NUMBER as u16).to_be_bytes());
@@ -22,11 +23,11 @@ fn answers(s: &mut Switch, what: u8) -> Vec<u8> {
     s.one(0, &frame)
 }
 
-/// The number of tables that [`fill`] fills.
+/// The number of tables to which [`fill`] adds entries.
 const FILLED: usize = 10;
 
-/// Adds entries to every table that give 1 for zero, 2 for the packet's value, and 3 for the value that the program
-/// writes.
+/// Adds three entries to every table. Their results are 1 for zero, 2 for the packet's value, and 3 for the value that
+/// the program writes.
 fn fill(s: &mut Switch) {
     for (answer, small, number, address, signed) in
         [(1, 0, 0, 0, 0), (2, SMALL, NUMBER, ADDRESS, SIGNED), (3, WRITTEN, WRITTEN, WRITTEN, WRITTEN)]
@@ -76,7 +77,7 @@ fn a_mask_applies_only_to_the_lower_bound_of_a_range() {
             answers(s, 1)[FILLED]
         };
         let any = || KeyField::Optional(None);
-        // The key has 0x230 and the last byte.
+        // Under the program's masks, the key contains 0x230 and the last byte of `WIDE`.
         assert_eq!(add(&mut s, range(0x200, 0x22f), any()), 0);
         assert_eq!(add(&mut s, range(0x240, 0xffff), any()), 0);
         assert_eq!(add(&mut s, range(0x235, 0x237), any()), 3);

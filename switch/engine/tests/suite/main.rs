@@ -1,4 +1,5 @@
-//! Tests of the engine through its public interface: programs in, packets in and out.
+//! Tests the engine through its public interface: the tests load programs, send packets and check the resulting
+//! packets.
 
 mod allocations;
 mod arrays;

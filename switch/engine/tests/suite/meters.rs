@@ -1,18 +1,18 @@
-//! Meters against an exact model of BMv2's two-rate three-colour meter, over time.
+//! Compares meters over time with an exact model of BMv2's two-rate three-colour meter.
 
 use crate::common::Switch;
 use proptest::prelude::*;
 use sluice_engine::MeterConfig;
 
-/// The last byte of `answer_h.value` in a frame without options.
+/// The offset of the last byte of `answer_h.value` in a frame without options.
 const VALUE: usize = 19;
 
-/// One bucket, whose tokens are added one by one.
+/// A bucket of the model. Its tokens are added individually.
 struct Bucket {
     rate: u64,
     burst: u64,
     tokens: u64,
-    /// The number of the next token.
+    /// The number of the token that will be added next.
     next: u64,
 }
 
@@ -21,8 +21,8 @@ impl Bucket {
         Bucket { rate, burst, tokens: burst, next: 1 }
     }
 
-    /// The n-th token is added in the first microsecond that is not before n / rate seconds; a token that does not fit
-    /// is lost.
+    /// Adds the tokens that are due at `micros` and takes `cost` tokens, if there are enough. The n-th token is added
+    /// in the first microsecond that is not before n / rate seconds. A token that does not fit into the bucket is lost.
     fn take(&mut self, micros: u64, cost: u64) -> bool {
         while self.rate > 0 && (1_000_000 * self.next).div_ceil(self.rate) <= micros {
             self.tokens = (self.tokens + 1).min(self.burst);
@@ -36,7 +36,8 @@ impl Bucket {
     }
 }
 
-/// The peak bucket is used first, and its tokens stay spent; a red packet does not use the committed bucket.
+/// A model of a meter. A packet takes its tokens first from the peak bucket. These tokens remain consumed if the packet
+/// is yellow. A red packet takes no tokens from the committed bucket.
 struct Model {
     peak: Bucket,
     committed: Bucket,

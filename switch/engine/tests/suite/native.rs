@@ -1,4 +1,5 @@
-//! Machine code against the interpreter: the same frames and entries must give the same frames and the same state.
+//! Compares machine code with the interpreter: for the same frames and entries, both must produce the same frames and
+//! state.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ fn rng() -> TestRng {
     TestRng::deterministic_rng(RngAlgorithm::ChaCha)
 }
 
-/// The number of rounds: `usual`, or the environment variable `ROUNDS` for a longer search.
+/// Returns the number of rounds: the value of the environment variable `ROUNDS` for a longer search, or else `usual`.
 fn rounds(usual: usize) -> usize {
     std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
@@ -28,7 +29,7 @@ pub fn sluice() -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Two engines with the same program, the first compiled and the second interpreted.
+/// Two engines with the same program. The first is compiled to machine code, the second is interpreted.
 pub struct Both {
     program: Arc<Program>,
     pub engines: [Engine; 2],
@@ -36,7 +37,7 @@ pub struct Both {
     counters: usize,
 }
 
-/// A random value of `width` bits, mostly a small one.
+/// Returns a random value of `width` bits, which is small in most cases.
 fn value(rng: &mut TestRng, width: u32) -> Vec<u8> {
     let mut bytes = vec![0; width.div_ceil(8) as usize];
     if rng.random_range(0..8) == 0 {
@@ -84,7 +85,8 @@ impl Both {
         }
     }
 
-    /// Configures sluice as a router among the addresses of [`frame`]: 1 and 2 are services, 3 to 6 their servers.
+    /// Configures sluice as a router for the addresses of [`frame`]: 10.0.0.1 and 10.0.0.2 are services, and 10.0.0.3
+    /// to 10.0.0.6 are their servers.
     pub fn route(&mut self) {
         let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
         let address = |i: u8| [10, 0, 0, i];
@@ -116,7 +118,8 @@ impl Both {
         }
     }
 
-    /// Adds random entries to every table, and configures clone sessions, multicast groups, digests and meters.
+    /// Adds random entries to every table, and configures clone sessions, multicast groups, digests and meters at
+    /// random.
     pub fn configure(&mut self, rng: &mut TestRng) {
         let tables: Vec<_> = self.program.tables().map(|(id, info)| (id, info.clone())).collect();
         for (id, info) in tables {
@@ -182,7 +185,7 @@ impl Both {
         assert_eq!(a, b, "compiled and interpreted, of {frame:02x?} by port {port}");
     }
 
-    /// Compares all state that packets may have changed.
+    /// Asserts that all state that packets may have changed is equal in both engines.
     fn compare(&mut self) {
         let [a, b] = self.engines.each_mut().map(Engine::take_digests);
         assert_eq!(a, b);
@@ -259,7 +262,7 @@ fn a_length_can_come_straight_from_a_header() {
     both.configure(&mut rng);
     for now in 0..200 {
         let mut frame: Vec<u8> = (0..rng.random_range(20..80)).map(|_| rng.random_range(0..14)).collect();
-        // The header's length field: 0 or 8 bits.
+        // The length field of the header is set to 0 or 8 bits.
         frame[5] = frame[5] / 4 % 2 * 8;
         both.send(now * 300_000, rng.random_range(0..8), &frame);
     }
@@ -268,8 +271,8 @@ fn a_length_can_come_straight_from_a_header() {
 
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// An Ethernet frame with TCP, UDP or ICMP over IPv4, among a small number of addresses; sometimes with IP options, a
-/// changed byte or its end cut off.
+/// Builds a random Ethernet frame with TCP, UDP or ICMP over IPv4. The addresses are from a small set. Some frames have
+/// IP options or a changed byte, or are truncated.
 pub fn frame(rng: &mut TestRng) -> Vec<u8> {
     let mut f = [&ROUTER[..], &[2, 0, 0, 0, 1, 1]].concat();
     if rng.random_range(0..10) == 0 {

@@ -1,4 +1,5 @@
-//! BMv2's older JSON, as in BMv2's own test data: tables refer to actions by name, and contain their action profile.
+//! Tests the older JSON format of BMv2, which BMv2's own test data uses: tables refer to actions by name and contain
+//! their action profiles.
 
 use serde_json::{Value, json};
 use sluice_engine::{EntryAction, OneShotGroup, OneShotMember, Program};
@@ -9,7 +10,7 @@ fn tree(name: &str) -> Value {
     serde_json::from_slice(&common::json(name)).unwrap()
 }
 
-/// Converts a current program to the older form.
+/// Converts the JSON of a current program to the older format.
 fn older(mut program: Value) -> Value {
     for pipeline in program["pipelines"].as_array_mut().unwrap() {
         let profiles = pipeline.as_object_mut().unwrap().remove("action_profiles").unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Parser features: stacks, advance, lookahead, masks and errors.
+//! Tests parser features: stacks, advance, lookahead, masks and errors.
 
 use crate::common::Switch;
 
-/// Parses a frame. Returns the number of the path that `parser.p4` took, its error, the lookahead's value, the index of
-/// the last item, and the bytes after the answer.
+/// Parses a frame. Returns the number of the path through `parser.p4`, the parser's error, the value of the lookahead,
+/// the index of the last item, and the bytes after the answer.
 fn parse(s: &mut Switch, frame: &[u8]) -> (u8, u8, u128, u32, Vec<u8>) {
     let out = s.one(0, frame);
     let number = |bytes: &[u8]| bytes.iter().fold(0u128, |v, &b| v << 8 | u128::from(b));
@@ -29,7 +29,7 @@ fn stacks_record_their_last_element() {
     }
 }
 
-/// The skipped bytes are not part of the packet that leaves.
+/// The parser skips bytes with `advance`. The switch must send the packet without the skipped bytes.
 #[test]
 fn advance_removes_the_bytes_that_it_skips() {
     for mut s in Switch::both("parser") {
@@ -39,10 +39,10 @@ fn advance_removes_the_bytes_that_it_skips() {
             let behind = [&frame[..2], &frame[rest..]].concat();
             assert_eq!(parse(&mut s, &frame), (2, 0, ahead, 0, behind));
         }
-        // Half a byte: an invalid argument.
+        // The advance skips half a byte, which is an invalid argument.
         let frame = [0x20, 1, 1, 2, 3, 4, 5, 6];
         assert_eq!(parse(&mut s, &frame), (0, 3, 0, 0, [&frame[..2], &frame[4..]].concat()));
-        // An advance and a lookahead past the end of the frame.
+        // First an advance and then a lookahead extend past the end of the frame.
         let frame = [0x20, 14, 1, 2, 3, 4, 5, 6];
         assert_eq!(parse(&mut s, &frame), (0, TOO_SHORT, 0, 0, [&frame[..2], &frame[4..]].concat()));
         let frame = [0x20, 6, 1, 2, 3, 4, 5, 6];

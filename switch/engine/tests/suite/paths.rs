@@ -1,11 +1,11 @@
-//! A packet's paths after ingress and after egress: multicast, clones, resubmission, recirculation, truncation and
-//! drops.
+//! Tests the paths of packets after ingress and after egress: multicast, clones, resubmission, recirculation,
+//! truncation and drops.
 
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
 use sluice_engine::{CloneSession, ControlError, Replica, TraceEvent};
 
-/// What a packet of `paths.p4` reports about its way, in the fields of its header.
+/// The report that a packet of `paths.p4` contains about its path, in the fields of its header.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 struct Trail {
     out: u32,
@@ -74,7 +74,7 @@ fn ingress_clones_equal_the_packet_as_received() {
     assert_eq!(send(&mut s, 2).len(), 1);
     assert_eq!(s.engine.drops().unknown_clone_session, 1);
     s.engine.clone_session_set(3, Some(&session(&[(7, 1), (8, 2)], 0))).unwrap();
-    // Only the metadata of the field list survives in the clones; the original has all of it.
+    // Only the metadata of the field list keeps its values in the clones. The original packet keeps all metadata.
     let copy = |out, rid| Trail { out, rid, instance: 1, carried: 0x22, port: out as u16, ..PLAIN };
     assert_eq!(send(&mut s, 2), [copy(7, 1), copy(8, 2), Trail { passes: 9, carried: 0x33, ..PLAIN }]);
     s.engine.clone_session_set(3, Some(&session(&[(7, 1)], 12))).unwrap();
@@ -101,26 +101,29 @@ fn egress_clones_equal_the_packet_as_sent() {
 fn resubmission_and_recirculation() {
     let mut s = Switch::new("paths");
     assert_eq!(send(&mut s, 3), [Trail { carried: 0x44, instance: 0, ..PLAIN }]);
-    // Three passes: the field list carries the metadata, and the headers are those that were deparsed.
+    // The packet makes three passes. The field list carries the metadata, and each further pass parses the deparsed
+    // headers.
     assert_eq!(send(&mut s, 7), [Trail { passes: 3, carried: 2, ..PLAIN }]);
     assert_eq!(send(&mut s, 6), [], "a packet that is resubmitted without end is dropped");
     assert_eq!(s.engine.drops().too_many_passes, 1);
 }
 
-/// Both engines with the program, changed by `change`.
+/// Returns two engines with the program `paths`, which `change` has changed. The first is compiled, the second
+/// interpreted.
 fn changed(change: impl FnOnce(&mut Value)) -> [Switch; 2] {
     let mut program: Value = serde_json::from_slice(&json("paths")).unwrap();
     change(&mut program);
     Switch::both_of(&program)
 }
 
-/// The primitives of the first action that has one named `op`.
+/// Returns the primitives of the first action that contains a primitive named `op`.
 fn primitives<'p>(program: &'p mut Value, op: &str) -> &'p mut Vec<Value> {
     let lists = program["actions"].as_array_mut().unwrap().iter_mut().map(|a| a["primitives"].as_array_mut().unwrap());
     lists.into_iter().find(|list| list.iter().any(|p| p["op"] == op)).unwrap()
 }
 
-/// Older compilers write such a field list for `resubmit(standard_metadata)`.
+/// A field list that contains the standard metadata must not restore the standard metadata. Older compilers write such
+/// a field list for `resubmit(standard_metadata)`.
 #[test]
 fn a_field_list_does_not_restore_the_standard_metadata() {
     let lists_all = |program: &mut Value| {
@@ -163,7 +166,7 @@ fn the_trace_names_the_reason_of_every_loss() {
     assert_eq!(reasons(0), [""; 0]);
     assert_eq!(reasons(1), ["multicast group 5 has no replicas"]);
     assert_eq!(reasons(2), ["clone session 3 does not exist"]);
-    // p4c names statements outside of actions by file and line.
+    // In p4c's JSON, statements outside of actions have names that consist of file and line.
     assert_eq!(reasons(4), ["drop port 511 at the end of ingress, since action paths48"]);
     assert_eq!(reasons(5), ["drop port 511 at the end of ingress, since action paths50"]);
     assert_eq!(reasons(11), ["drop port 511 at the end of egress, since action paths76"]);

@@ -1,4 +1,4 @@
-//! Longest-prefix tables, compiled and interpreted, against a linear search.
+//! Compares longest-prefix-match tables, compiled and interpreted, with a linear search.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::Value;
 use sluice_engine::{ActionCall, ControlError, Engine, EntryAction, KeyField, Options, Program, TableId};
 
-/// Fields of a request of `tables.p4`, and their bytes in it.
+/// The fields of a request of `tables.p4`, each with the range of its bytes in the frame.
 const FIELDS: [(&str, Range<usize>); 5] =
     [("exact", 1..2), ("prefix", 2..6), ("range", 8..10), ("wide", 10..26), ("number", 26..27)];
 const FRAME: usize = 27;
 const MISS: u16 = 0xfffe;
 
-/// The condition of an entry: for each field, the bytes of the frame, the value, and the number of leading bits to
-/// compare.
+/// The condition of an entry. For each field, it contains the bytes' range in the frame, the value, and the number of
+/// leading bits to compare.
 type Condition = Vec<(Range<usize>, Vec<u8>, usize)>;
 
-/// The leading bits of some bytes, followed by zeros.
+/// Returns the first `bits` bits of `bytes`, followed by zeros.
 fn cut(bytes: &[u8], bits: usize) -> Vec<u8> {
     let bits_in = |i: usize| bits.saturating_sub(8 * i).min(8) as u32;
     bytes.iter().enumerate().map(|(i, b)| b & !0xff_u8.checked_shr(bits_in(i)).unwrap_or(0)).collect()
@@ -30,7 +30,7 @@ fn holds(condition: &Condition, frame: &[u8]) -> bool {
     condition.iter().all(|(at, bytes, bits)| cut(&frame[at.clone()], *bits) == *bytes)
 }
 
-/// The program `tables.p4` with another key for its longest-prefix table.
+/// Loads the program `tables.p4` with a changed key of its longest-prefix-match table.
 fn with_key(key: &[(&str, &str)]) -> Arc<Program> {
     let mut program: Value = serde_json::from_slice(&json("tables")).unwrap();
     let tables = program["pipelines"][0]["tables"].as_array_mut().unwrap();
@@ -40,7 +40,7 @@ fn with_key(key: &[(&str, &str)]) -> Arc<Program> {
     Arc::new(Program::load(&serde_json::to_vec(&program).unwrap()).unwrap())
 }
 
-/// Random bytes from a small set, so that some prefixes are prefixes of others.
+/// Returns random bytes, mostly from a small set, so that some prefixes are prefixes of others.
 fn bytes(rng: &mut TestRng, n: usize) -> Vec<u8> {
     let values_set = [0, 0, 0, 0xff, 0xff, 0x80, 1];
     (0..n).map(|_| *values_set.get(rng.random_range(0..8)).unwrap_or(&rng.random())).collect()
@@ -67,7 +67,7 @@ impl Tables {
         for (name, kind) in key {
             let at = FIELDS.iter().find(|f| f.0 == *name).unwrap().1.clone();
             let bits = 8 * at.len();
-            // A field that occurs twice in the key has a single value.
+            // A field that occurs twice in the key must have the same value both times.
             let value = values.entry(*name).or_insert_with(|| bytes(rng, at.len())).clone();
             let (length, field) = if *kind == "lpm" {
                 let length = rng.random_range(0..=bits);
@@ -94,7 +94,7 @@ impl Tables {
     }
 
     fn delete(&mut self, which: usize) {
-        // An empty key marks a deleted entry, which matches nothing.
+        // An empty key marks a deleted entry, which matches no frame.
         let key = std::mem::take(&mut self.entries[which]).1;
         for e in &mut self.engines {
             let deleted = e.table_delete(self.table, &key, 0);
@@ -102,7 +102,7 @@ impl Tables {
         }
     }
 
-    /// The table's answer to a frame.
+    /// Returns the table's result for a frame.
     fn answer(&mut self, frame: &[u8]) -> u16 {
         let [a, b] = self.engines.each_mut().map(|e| {
             let mut out: Vec<(u32, Vec<u8>)> = Vec::new();
@@ -113,14 +113,14 @@ impl Tables {
         a
     }
 
-    /// The number of the matching entry with the longest prefix.
+    /// Returns the number of the matching entry with the longest prefix, which a linear search finds.
     fn expected(&self, frame: &[u8]) -> u16 {
         let exists = (0u16..).zip(&self.entries).filter(|(_, e)| !e.1.is_empty() && holds(&e.0, frame));
         let bits = |condition: &Condition| condition.iter().map(|field| field.2).sum::<usize>();
         exists.max_by_key(|(_, e)| bits(&e.0)).map_or(MISS, |(i, _)| i)
     }
 
-    /// Sends frames that match entries, some with one bit changed, and compares the answers.
+    /// Sends frames that match entries, some with one changed bit, and compares the results with the linear search.
     fn check(&mut self, rng: &mut TestRng, n: usize) {
         let mut hits = 0;
         for _ in 0..n {
@@ -160,7 +160,7 @@ fn the_longest_prefix_answers_whatever_the_key() {
         &[("prefix", "lpm"), ("range", "exact"), ("exact", "exact")],
         &[("wide", "lpm"), ("number", "exact")],
         &[("prefix", "lpm"), ("wide", "exact")],
-        // Keys of more words than machine code compares.
+        // These keys have more words than machine code compares.
         &[("range", "lpm"), ("wide", "exact"), ("prefix", "exact"), ("wide", "exact")],
         &[("wide", "lpm"), ("wide", "exact"), ("exact", "exact")],
     ];

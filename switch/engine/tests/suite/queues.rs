@@ -1,9 +1,9 @@
-//! The queueing metadata that egress reads: the backlog of the queues behind the switch.
+//! Tests the queueing metadata that egress reads, which is the backlog of the queues at the switch's ports.
 
 use crate::common::{MS, Switch};
 use sluice_engine::{Backlog, CloneSession, Replica, Sink};
 
-/// A sink with N packets waiting at every port N. It records the ports for which it is queried.
+/// A sink that reports N waiting packets for every port N, and that records the ports for which the backlog is queried.
 #[derive(Default)]
 struct Queues {
     out: Vec<(u32, Vec<u8>)>,
@@ -21,12 +21,12 @@ impl Sink for Queues {
     }
 }
 
-/// A frame of this kind for this port, before egress writes the backlog into it.
+/// Builds a frame of this kind for this port. Egress will overwrite the bytes 0xff with the backlog.
 fn input(kind: u8, port: u8) -> Vec<u8> {
     [&[kind, port][..], &[0xff; 14], b"payload"].concat()
 }
 
-/// The frame that leaves by `port`, with the backlog that egress has written into it.
+/// Returns the expected frame with its port. The frame contains the backlog that egress has written.
 fn output(kind: u8, to: u8, port: u32, micros: u32) -> (u32, Vec<u8>) {
     let depth = port.to_be_bytes();
     let (time, wait) = (micros.to_be_bytes(), (1000 * port).to_be_bytes());
@@ -52,7 +52,7 @@ fn packets_have_the_backlog_of_their_egress_port() {
             assert_eq!(queues.out, expected, "kind {kind}");
             assert_eq!(queues.queried, queried, "kind {kind}");
         }
-        // A sink without queues reports no backlog.
+        // A sink without queues reports an empty backlog.
         assert_eq!(s.send(9 * MS, 1, &input(0, 7))[0].1[6..16], [0; 10]);
     }
 }

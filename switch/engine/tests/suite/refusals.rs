@@ -1,8 +1,8 @@
-//! The loader's messages for programs that it refuses, compared with `golden/refusals.txt`.
+//! Compares the loader's messages for programs that it refuses with `golden/refusals.txt`.
 //!
-//! In the tests' programs, a value of every kind is removed, duplicated or replaced. Of all messages that differ in
-//! more than names and numbers, the first one is recorded. `UPDATE_GOLDEN=1 cargo test --test suite refusals` rewrites
-//! the file.
+//! In the tests' programs, a value of every kind is removed, duplicated or replaced. Messages that differ only in names
+//! and numbers are considered equal, and only the first of them is recorded. `UPDATE_GOLDEN=1 cargo test --test suite
+//! refusals` writes the file again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -19,7 +19,7 @@ const HEAD: &str = "\
 # Written by tests/suite/refusals.rs; UPDATE_GOLDEN=1 rewrites it.
 ";
 
-/// A change of one value.
+/// A change of one value of a program.
 enum Change {
     Removed,
     Duplicated,
@@ -49,7 +49,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Changes for messages that no general change provokes.
+/// Returns specific changes that cause messages which the general changes do not cause.
 fn others() -> Vec<(&'static str, &'static str, Change)> {
     let condition = |op, left: &Value, right: &Value| {
         let value = json!({"op": op, "left": left, "right": right});
@@ -70,8 +70,9 @@ fn others() -> Vec<(&'static str, &'static str, Change)> {
     ]
 }
 
-/// The paths of a tree's values, one of each kind. Values in different elements of an array are of the same kind if the
-/// objects around them have the same members that determine how they are read.
+/// Collects the paths of a tree's values, one path for each kind of value. Some members of an object determine how the
+/// loader reads it. Values in two elements of an array are of the same kind if the objects around them agree in these
+/// members.
 fn collect_paths(value: &Value, at: &str, kind: &str, seen_kinds: &mut HashSet<String>, paths: &mut Vec<String>) {
     if seen_kinds.insert(kind.to_owned()) {
         paths.push(at.to_owned());
@@ -94,7 +95,7 @@ fn collect_paths(value: &Value, at: &str, kind: &str, seen_kinds: &mut HashSet<S
     }
 }
 
-/// The program with the value at a path changed; `None` if the change does not apply there.
+/// Returns the program with the value at a path changed; returns `None` if the change cannot be applied to this value.
 fn changed(program: &Value, at: &str, change: &Change) -> Option<Value> {
     let mut program = program.clone();
     if let Change::Replaced(new) = change {
@@ -111,7 +112,7 @@ fn changed(program: &Value, at: &str, change: &Change) -> Option<Value> {
     Some(program)
 }
 
-/// A message without its names and numbers.
+/// Returns a message without its names and numbers.
 fn wording(reason: &str) -> String {
     let unquoted = reason.split('\'').step_by(2).collect::<Vec<_>>().join("''");
     unquoted.chars().filter(|letter| !letter.is_ascii_digit()).collect()

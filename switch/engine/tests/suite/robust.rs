@@ -1,4 +1,4 @@
-//! No program and no packet may cause a panic, and every refusal states its place.
+//! Checks that no program and no packet causes a panic, and that every refusal states its place in the JSON.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const PROGRAMS: [&str; 5] = ["tables", "selector", "arrays", "paths", "stacks"];
 #[test]
 fn no_mutated_program_causes_a_panic() {
     let mut rng = TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
-    // The environment variable `MUTANTS` sets a larger number, for a longer search.
+    // The environment variable `MUTANTS` sets a larger number of changed programs, for a longer search.
     let mutants: usize = std::env::var("MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
     let mut accepted = 0;
     for name in PROGRAMS {
@@ -41,7 +41,8 @@ fn no_mutated_program_causes_a_panic() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The traced variant of the code gives the same result as the optimized one.
+    /// Runs frames with and without tracing. The traced variant of the code must give the results of the optimized
+    /// variant.
     #[test]
     fn tracing_changes_nothing(name in prop::sample::select(&PROGRAMS[..]), frames in proptest::collection::vec(proptest::collection::vec(0u8..14, 0..64), 1..10)) {
         let (mut plain, mut traced) = (Switch::new(name), Switch::new(name));
@@ -53,7 +54,7 @@ proptest! {
     }
 }
 
-/// The error message for a program with one value replaced.
+/// Returns the error message for a program in which one value is replaced.
 fn refusal(name: &str, at: &str, new: Value) -> String {
     let mut program: Value = serde_json::from_slice(&json(name)).unwrap();
     *program.pointer_mut(at).unwrap_or_else(|| panic!("no {at}")) = new;
@@ -99,7 +100,7 @@ fn refusals_name_the_place_and_the_reason() {
     assert!(not_json.to_string().starts_with("/: this is not JSON: "), "{not_json}");
 }
 
-/// The expression `first op first op first` with this number of operations, nested to the left or to the right.
+/// Builds the expression `first op first op first` with this number of operations, nested to the left or to the right.
 fn chain(op: &str, first: &Value, operations: usize, to_the_left: bool) -> Value {
     (0..operations).fold(first.clone(), |rest, _| {
         let (left, right) = if to_the_left { (&rest, first) } else { (first, &rest) };
@@ -107,7 +108,7 @@ fn chain(op: &str, first: &Value, operations: usize, to_the_left: bool) -> Value
     })
 }
 
-/// Arrays and objects may be nested 1,000 deep; each operation takes two levels.
+/// The loader accepts expressions of up to the maximum nesting of 1,000 levels. Each operation needs two levels.
 #[test]
 fn long_expressions_are_read() {
     let port = json!({"type": "field", "value": ["standard_metadata", "ingress_port"]});
@@ -135,7 +136,7 @@ fn long_expressions_are_read() {
     }
 }
 
-/// A length in bytes whose number of bits does not fit 32 bits.
+/// The loader refuses a length in bytes if the number of bits does not fit into 32 bits.
 #[test]
 fn an_overlong_variable_length_field_is_refused() {
     let program: Value = serde_json::from_slice(&json("statements")).unwrap();
@@ -158,7 +159,7 @@ fn an_unknown_primitive_is_refused_with_its_source() {
     assert!(message.starts_with(&expected) && is_complete, "{message}");
 }
 
-/// Engines can move between threads, which can share a program.
+/// Engines can be sent to other threads, and several threads can share a program.
 #[test]
 fn engines_can_be_sent_and_programs_shared() {
     fn send<T: Send>() {}

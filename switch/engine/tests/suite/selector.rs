@@ -1,4 +1,4 @@
-//! Action profiles: members, groups, one-shot groups, and the selection of members.
+//! Tests action profiles: members, groups, one-shot groups, and the selection of members.
 
 use crate::common::{Switch, entry, exact};
 use crc::{CRC_32_ISO_HDLC, Crc};
@@ -16,8 +16,8 @@ fn out_port(s: &mut Switch, service: u8, source: u32, port: u16) -> Option<u32> 
     s.send(0, 1, &frame(service, source, port)).first().map(|o| o.0)
 }
 
-/// The member that BMv2 selects: the CRC-32 of the selector fields modulo the list of members, each repeated by its
-/// weight.
+/// Returns the member that BMv2 selects. In the list of members, each member is repeated according to its weight. The
+/// CRC-32 of the selector fields, modulo the length of this list, is the index of the selected member.
 fn model(weights: &[(u32, u32)], source: u32, port: u16) -> u32 {
     let wheel: Vec<u32> = weights.iter().flat_map(|&(p, w)| std::iter::repeat_n(p, w as usize)).collect();
     let hash = Crc::<u32>::new(&CRC_32_ISO_HDLC).checksum(&[&source.to_be_bytes()[..], &port.to_be_bytes()].concat());
@@ -77,13 +77,13 @@ fn a_one_shot_group_can_select_at_random() {
     group.selection = Selection::Random;
     let e = entry(vec![exact(1)], 0, EntryAction::OneShot(group));
     s.engine.table_insert(0, t, &e).unwrap();
-    // Always the same packet.
+    // The same packet is sent every time, so only the random selection can vary.
     let chosen: Vec<u32> = (0..4000).map(|_| out_port(&mut s, 1, 7, 80).unwrap()).collect();
     let second = chosen.iter().filter(|&&port| port == 2).count();
     assert!((2850..3150).contains(&second), "{second}");
     let EntryAction::OneShot(group) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
     assert_eq!(group.selection, Selection::Random);
-    // All members watch port 1. If no member is eligible, the program sends to port 7.
+    // All members watch port 1, so no member is eligible after port 1 goes down. The program then sends to port 7.
     s.engine.set_port(1, false);
     assert_eq!(out_port(&mut s, 1, 7, 80), Some(7));
 }
@@ -120,7 +120,7 @@ fn groups_and_members_by_id() {
         assert_eq!(out_port(&mut s, 1, i, 0), Some(model(&[(1, 1), (2, 2)], i, 0)));
     }
 
-    // A change of a member's action takes effect in all groups at once.
+    // If a member's action is changed, all groups use the new action from the next packet on.
     let changed = member(&s, 20, 5);
     s.engine.member_modify(p, &changed).unwrap();
     assert_eq!(out_port(&mut s, 1, 7, 0), Some(model(&[(1, 1), (5, 2)], 7, 0)));
@@ -129,11 +129,11 @@ fn groups_and_members_by_id() {
     assert_eq!(out_port(&mut s, 1, 7, 0), Some(3));
     assert_eq!(s.engine.groups(p), std::slice::from_ref(&group));
 
-    // An empty group runs no action, so the egress port keeps its value.
+    // An empty group runs no action, so the egress port does not change.
     s.engine.group_modify(p, &Group { members: vec![], ..group.clone() }).unwrap();
     assert_eq!(out_port(&mut s, 1, 7, 0), Some(7));
 
-    // A member or group that is referred to cannot be deleted.
+    // A group cannot be deleted while an entry refers to it, and a member cannot be deleted while a group refers to it.
     assert!(matches!(s.engine.group_delete(p, 1), Err(ControlError::FailedPrecondition(_))));
     assert!(matches!(s.engine.member_delete(p, 30), Err(ControlError::FailedPrecondition(_))));
     s.engine.member_delete(p, 20).unwrap();
@@ -171,7 +171,7 @@ fn a_profile_does_not_exceed_its_limit() {
     s.engine.table_modify(0, t, &replacement).unwrap();
     assert_eq!(s.engine.profile_size(p), ProfileSize { weights: 6, places: 2 });
 
-    // If members are counted, two members fit where one member of weight 4 was.
+    // If the limit counts members, two members fit into the space of one member with weight 4.
     s.engine.limit_profile(p, Some(ProfileLimit::Places(3)));
     let two_members = entry_with(&s, 1, &[(1, 40), (2, 50)]);
     s.engine.table_modify(0, t, &two_members).unwrap();
@@ -212,7 +212,7 @@ fn members_whose_port_is_down_are_left_out() {
     assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![1, 2], vec![1, 2]));
     s.engine.set_port(1, false);
     assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![2], vec![2]));
-    // Without an eligible member no action runs, so the egress port keeps its value.
+    // If no member is eligible, no action runs, so the egress port does not change.
     s.engine.set_port(2, false);
     assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![7], vec![7]));
 }

@@ -1,5 +1,5 @@
-//! Header stacks whose index is computed at run time. For such an element, p4c generates an `isValid()` that BMv2 does
-//! not load.
+//! Tests header stacks whose index is computed at run time. For `hdr.stack[i].isValid()` with such an index, p4c
+//! generates JSON that BMv2 cannot load.
 
 use crate::common::Switch;
 
@@ -13,7 +13,7 @@ fn extracted_elements_are_valid() {
             frame.push(0x77);
             let out = s.one(0, &frame);
             let is_valid = index < count;
-            // An element beyond the stack's end is not valid, and reads as zero.
+            // An element after the end of the stack is invalid and reads as zero.
             let value = if is_valid { 0x10 * (index + 1) } else { 0 };
             assert_eq!(out[..4], [count, index, u8::from(is_valid), value], "{count} elements, index {index}");
             assert_eq!(out[4..], frame[4..]);

@@ -1,17 +1,18 @@
-//! P4 statements and operators, run by a compiled program.
+//! Tests P4 statements and operators that a compiled program runs.
 
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
 use sluice_engine::TraceEvent;
 
-/// A packet of `statements.p4`.
+/// A packet of the program `statements.p4`.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Packet {
     what: u8,
     left: Option<[u8; 3]>,
     right: Option<[u8; 3]>,
     items: Vec<u8>,
-    /// The contents of the headers `others` and `copy` and of the checksum; only packets that the switch sent have them.
+    /// The contents of the headers `others` and `copy` and of the checksum. Only packets sent by the switch contain
+    /// them.
     others: Vec<u8>,
     bytes: Vec<u8>,
     copy: Vec<u8>,
@@ -30,7 +31,7 @@ impl Packet {
     }
 }
 
-/// Sends `before` and expects `after`, but with the first four bytes of `before`.
+/// Sends `before` and expects `after`, except that the first four bytes must be those of `before`.
 fn check(s: &mut Switch, before: &Packet, after: &Packet) {
     let (before, mut expected) = (before.bytes(), after.bytes());
     expected[..4].copy_from_slice(&before[..4]);
@@ -51,7 +52,7 @@ fn headers_are_assigned_with_their_validity() {
 #[test]
 fn stacks_are_assigned_pushed_and_popped() {
     let mut program: Value = serde_json::from_slice(&json("statements")).unwrap();
-    // The primitive that p4c's current version replaces by one assignment for each header.
+    // The primitive assigns a complete stack. p4c's current version generates an assignment for each header instead.
     let stacks = ["others", "items"].map(|name| json!({"type": "header_stack", "value": name}));
     let actions = program["actions"].as_array_mut().unwrap();
     let assigns = |a: &&mut Value| a["primitives"][0]["parameters"][0]["value"] == "others[0]";
@@ -86,7 +87,7 @@ fn variable_length_fields_are_assigned() {
 #[test]
 fn checksums_cover_the_payload() {
     for mut s in Switch::both("statements") {
-        // The sum of 0x0600 and the words of "the payload", the last one padded with zeros.
+        // The sum of 0x0600 and the words of "the payload". The last word is padded with a zero byte.
         let words = [0x0600, 0x7468, 0x6520, 0x7061, 0x796c, 0x6f61, 0x6400u32];
         let sum: u32 = words.iter().sum();
         let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
@@ -125,8 +126,8 @@ fn headers_are_compared() {
     }
 }
 
-/// The numbers of a packet: `a` and `b` are signed, `c` and `d` unsigned, `e` is signed with 32 bits, `f` and `g` have
-/// 72 bits.
+/// Returns the bytes of a packet's number fields: `a` and `b` are signed, `c` and `d` are unsigned, `e` is signed with
+/// 32 bits, `f` and `g` have 72 bits.
 fn numbers(a: i8, b: i8, c: u8, d: u8, e: i32, f: u128, g: u128) -> Vec<u8> {
     let wide = |v: u128| v.to_be_bytes()[7..].to_vec();
     [vec![a as u8, b as u8, c, d], e.to_be_bytes().to_vec(), wide(f), wide(g)].concat()

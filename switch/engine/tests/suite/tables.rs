@@ -1,9 +1,9 @@
-//! Match kinds, priorities, const entries, and the direct resources of entries.
+//! Tests match kinds, priorities, constant entries, and the direct counters and meters of entries.
 
 use crate::common::{MS, SECOND, Switch, exact, lpm, range, ternary};
 use sluice_engine::{ControlError, CounterData, EntryAction, KeyField, MatchKind, MeterConfig, Of};
 
-/// A request of `tables.p4`; the answer is (hit, colour).
+/// A request of `tables.p4`. The program's answer consists of (hit, colour).
 #[derive(Default, Clone, Copy)]
 struct Key {
     kind: u8,
@@ -38,7 +38,7 @@ fn a_program_describes_its_tables() {
     let s = Switch::new("tables");
     let info = s.program.table_info(s.table("ternary_t"));
     let keys: Vec<_> = info.keys.iter().map(|k| (k.name.as_str(), k.kind, k.width)).collect();
-    // Optional fields are ternary in BMv2's JSON.
+    // In BMv2's JSON, optional fields are written as ternary fields.
     let kind = MatchKind::Ternary;
     assert_eq!(keys, [("hdr.key.ternary", kind, 12), ("hdr.key.optional", kind, 4), ("hdr.key.number", kind, 8)]);
     assert!(info.needs_priority && !info.const_default && info.size == 20_000);
@@ -137,7 +137,7 @@ fn the_longest_prefix_wins_among_ten_thousand() {
     assert_eq!(at(1, 0x0007_0908), 7);
     assert_eq!(at(1, 0x0fff_0000), 0xff);
     assert_eq!(at(1, 0xffff_0000), 1000);
-    // A hit and a miss lead to different nodes.
+    // The program continues at different nodes after a hit and after a miss.
     assert_eq!(at(2, 0x0007_0809), 0xfffe);
 }
 
@@ -149,7 +149,7 @@ fn ternary_and_optional_fields_by_priority() {
     s.insert("ternary_t", vec![ternary(0x123, 0xfff), any(), any()], 5, "answer", &[2]);
     s.insert("ternary_t", vec![any(), KeyField::Optional(Some(vec![3])), any()], 20, "answer", &[3]);
     s.insert("ternary_t", vec![any(), any(), ternary(0xfe, 0xff)], 30, "answer", &[4]);
-    // `switch (t.apply().action_run)` adds 0x100 to the value of 'answer'.
+    // After the action 'answer', the program's `switch (t.apply().action_run)` adds 0x100 to the value.
     let mut at =
         |ternary, optional, number| request(&mut s, 0, Key { kind: 3, ternary, optional, number, ..Key::default() }).0;
     assert_eq!(at(0x123, 0, 0), 0x101);
@@ -161,7 +161,7 @@ fn ternary_and_optional_fields_by_priority() {
     assert_eq!(views[0].entry.key[1], KeyField::Optional(None));
     assert_eq!(views[2].entry.key[1], KeyField::Optional(Some(vec![3])));
     assert_eq!(views[1].entry.priority, 5);
-    // The same key with another priority is another entry.
+    // An entry with the same key and another priority is a different entry.
     s.engine.table_delete(t, &views[0].entry.key, 10).unwrap();
     assert_eq!(request(&mut s, 0, Key { kind: 3, ternary: 0x123, ..Key::default() }).0, 0x102);
 }

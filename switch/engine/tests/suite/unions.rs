@@ -1,9 +1,9 @@
-//! Header unions and stacks of them.
+//! Tests header unions and stacks of header unions.
 
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
 
-/// A union's short header as it is in the packet.
+/// Returns the bytes of a union's short header in the packet.
 fn short(value: u8) -> Vec<u8> {
     vec![1, value]
 }
@@ -12,12 +12,14 @@ fn long(kind: u8, value: u8) -> Vec<u8> {
     vec![kind, 0, 0, value]
 }
 
-/// A packet of `unions.p4`: the operation, the union `one`, the items, and bytes that are not parsed.
+/// Builds a packet of `unions.p4`: the operation, the union `one`, the items, and bytes that the program does not
+/// parse.
 fn frame(what: u8, answer: u8, one: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
     [&[what, items.len() as u8, answer], one, &items.concat(), b"rest"].concat()
 }
 
-/// Sends `before`, as the union `one` and the items, and expects `after`; the packet's `count` field stays.
+/// Sends a packet with `before` (the union `one` and the items), and expects `after`. The packet's `count` field must
+/// not change.
 fn check(s: &mut Switch, what: u8, before: (&[u8], &[Vec<u8>]), after: (u8, &[u8], &[Vec<u8>])) {
     let mut expected = frame(what, after.0, after.1, after.2);
     expected[1] = before.1.len() as u8;
@@ -84,7 +86,7 @@ fn push_and_pop_move_unions() {
     }
 }
 
-/// Items that do not fit into the stack are not parsed, and leave as received.
+/// An item that does not fit into the stack ends the parser. The remaining items are not parsed and are sent unchanged.
 #[test]
 fn a_full_stack_ends_the_parser() {
     for mut s in Switch::both("unions") {
@@ -93,7 +95,7 @@ fn a_full_stack_ends_the_parser() {
     }
 }
 
-/// Primitives that p4c's current version replaces by operations on single headers.
+/// Assigns and compares unions by primitives. p4c's current version generates operations on single headers instead.
 #[test]
 fn unions_are_assigned_and_compared() {
     let mut program: Value = serde_json::from_slice(&json("unions")).unwrap();
@@ -114,7 +116,7 @@ fn unions_are_assigned_and_compared() {
         check(&mut s, 2, (&short(5), &items[..1]), (0, &[], &items[..1]));
         check(&mut s, 5, (&short(6), &items), (1, &short(6), &items));
         check(&mut s, 5, (&short(5), &items), (2, &short(5), &items));
-        // On BMv2, a union without a valid header equals nothing.
+        // On BMv2, a union without a valid header is not equal to any union.
         check(&mut s, 5, (&[], &[]), (2, &[], &[]));
     }
 }

@@ -1,4 +1,4 @@
-//! The optimized instructions against those of the traced variant, which are not optimized.
+//! Compares the optimized instructions with the instructions of the traced variant, which are not optimized.
 
 use crate::common::{MS, Switch};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn a_trace_changes_nothing() {
         let mut emitted = 0;
         for i in 0..3_000u64 {
             let mut frame: Vec<u8> = (0..rng.random_range(0..140)).map(|_| rng.random()).collect();
-            // Small numbers reach more branches of the program.
+            // Bytes with small numbers make the program run more of its branches.
             frame.iter_mut().for_each(|b| {
                 if rng.random_range(0..3) > 0 {
                     *b &= 3;

@@ -1,11 +1,11 @@
-//! Arithmetic on fields of more than 64 bits, run by a compiled program.
+//! Tests arithmetic on fields of more than 64 bits, which a compiled program runs.
 
 use crate::common::{Switch, json};
 use num_bigint::{BigInt, BigUint, Sign};
 use serde_json::Value;
 use sluice_engine::Program;
 
-/// A packet of `wide.p4`.
+/// A packet of the program `wide.p4`.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Packet {
     what: u8,
@@ -14,14 +14,14 @@ struct Packet {
     b: u128,
     c: BigInt,
     d: BigInt,
-    /// A field of 72 bits.
+    /// The value of a field with 72 bits.
     e: u128,
     f: u8,
-    /// Two fields of 96 bits.
+    /// The values of two fields with 96 bits each.
     items: [u128; 2],
 }
 
-/// The value as a signed number of 200 bits in two's complement.
+/// Returns the value modulo 2^200, read as a signed number of 200 bits in two's complement.
 fn int200(v: &BigInt) -> BigInt {
     let modulus = BigInt::from(1) << 200;
     let low: BigInt = v & (&modulus - 1);
@@ -55,7 +55,7 @@ impl Packet {
         .concat()
     }
 
-    /// The packet after the program's statement number `what`.
+    /// Returns the packet that results from the program's statement with the number `what`.
     fn after(&self) -> Packet {
         let Packet { what, by, a, b, ref c, ref d, e, .. } = *self;
         let mut p = self.clone();
@@ -90,7 +90,7 @@ impl Packet {
     }
 }
 
-/// Random bytes: often all zeros or all ones, so that carries cross many words.
+/// Returns random bytes. In many cases all bytes are zeros or all are ones, so that carries extend over many words.
 fn bytes(n: usize, seed: &mut u64) -> Vec<u8> {
     let mut next = || {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -125,7 +125,7 @@ fn every_statement_gives_the_expected_packet() {
     }
 }
 
-/// The program with all operations of one operator changed.
+/// Returns the program with `change` applied to all operations of one operator.
 fn changed(op: &str, change: impl Fn(&mut Value)) -> Value {
     fn walk(v: &mut Value, op: &str, change: &dyn Fn(&mut Value)) {
         match v {
@@ -142,7 +142,8 @@ fn changed(op: &str, change: impl Fn(&mut Value)) -> Value {
     program
 }
 
-/// p4c refuses division by anything but a constant; BMv2 supports it.
+/// Division rounds towards zero, and division by zero gives 0. p4c refuses a divisor that is not constant; BMv2
+/// supports it, so the test changes the program's JSON.
 #[test]
 fn division_rounds_towards_zero_and_by_zero_gives_0() {
     let program = changed("*", |v| v["op"] = "/".into());
@@ -150,7 +151,7 @@ fn division_rounds_towards_zero_and_by_zero_gives_0() {
         let mut seed = 1;
         for i in 0..600 {
             let mut before = packet(2, &mut seed);
-            // Divisors of all lengths.
+            // The divisors have different numbers of bits.
             before.b >>= i % 128;
             before.d = &before.d >> (i % 200);
             let mut after = before.clone();
@@ -161,7 +162,8 @@ fn division_rounds_towards_zero_and_by_zero_gives_0() {
     }
 }
 
-/// Shifted by a field of 128 bits, a value may take 131,200 bits.
+/// A 128-bit value that is shifted by another field may have 131,200 bits. The loader must accept a product of three
+/// such values, and refuse a product of four.
 #[test]
 fn a_program_whose_values_may_become_too_wide_is_refused() {
     let field = |name| serde_json::json!({"type": "field", "value": ["numbers", name]});

@@ -1,15 +1,15 @@
-//! Changes of the trie. When a prefix is added or removed, the answers of its node's chunks are recomputed, and those
-//! of nodes below as far as their inherited answer changes.
+//! Adds and removes entries of the trie. When a prefix is added or removed, the answers of its node's chunks are
+//! recomputed. The answers of nodes below are recomputed if their inherited answer changes.
 //!
-//! Nodes contain the addresses of their children and answers, for machine code. When a pool moves, all nodes are
-//! updated; a copy of a node made before is then out of date.
+//! Nodes contain the addresses of their children and answers, for machine code. When a pool's memory moves, the
+//! addresses in all nodes are updated, and a copy of a node that was made before becomes invalid.
 
 use super::node::{CHUNKS, NONE, Node, Place};
 use super::{Link, Trie};
 use crate::table::keys::EntryId;
 
 impl Trie {
-    /// Adds an entry whose prefix is not in the trie.
+    /// Adds an entry whose prefix is not in the trie yet.
     pub fn insert(&mut self, key: &[u64], length: usize, id: EntryId) {
         if self.links.len() <= id as usize {
             self.links.resize(id as usize + 1, Link { next: NONE, length: 0, first: 0 });
@@ -29,7 +29,7 @@ impl Trie {
         self.recompute(at, self.get(at).inherited);
     }
 
-    /// The index of the node at a place; creates the node if it does not exist.
+    /// Returns the index of the node at a place. If the node does not exist, it is created.
     fn find_or_create(&mut self, key: &[u64], place: Place) -> usize {
         let (mut at, mut word) = (0, 0);
         if self.get(0).is_vacant() {
@@ -55,7 +55,7 @@ impl Trie {
         }
     }
 
-    /// Creates a node without children and entries.
+    /// Creates a node without children and entries, for which all chunks have the answer `inherited`.
     pub(super) fn node(&mut self, path: u64, inherited: u32) -> Node {
         let answers = self.resize_answers(0, 0, 1);
         self.answers.items_mut()[answers] = inherited;
@@ -63,7 +63,7 @@ impl Trie {
         Node { path, forks: 0, runs: 1 << 63, children: 0, answers, inherited, own: NONE }
     }
 
-    /// Inserts a node above the node at index `at`, and at that index.
+    /// Inserts a new node at index `at`. The node that was at this index becomes the new node's child.
     fn put_above(&mut self, at: usize, word: u64, shift: u32) {
         let above = self.node(Node::path(word, shift), self.get(at).inherited);
         let child = self.resize_nodes(0, 0, 1);
@@ -86,7 +86,7 @@ impl Trie {
         new
     }
 
-    /// Makes room for `new` children of a node that had `old`; returns the index of the first child.
+    /// Changes the number of a node's children from `old` to `new`. Returns the index of the first child.
     fn resize_children(&mut self, at: usize, old: usize, new: usize) -> usize {
         let first = if old > 0 { self.before_children(&self.get(at)) + 1 } else { 0 };
         let first = self.resize_nodes(first, old, new);
@@ -94,12 +94,12 @@ impl Trie {
         first
     }
 
-    /// The address just before a node.
+    /// Returns the address of the memory directly before a node.
     fn address_before_node(&self, at: usize) -> usize {
         self.nodes.first().wrapping_add(at * size_of::<Node>()).wrapping_sub(size_of::<Node>())
     }
 
-    /// Resizes an array of nodes like [`Pool::resize`]. Addresses of children read before may become invalid.
+    /// Resizes an array of nodes like [`Pool::resize`]. Addresses of children that were read before may become invalid.
     fn resize_nodes(&mut self, at: usize, old: usize, new: usize) -> usize {
         let before = self.nodes.first();
         let at = self.nodes.resize(at, old, new);
@@ -110,7 +110,8 @@ impl Trie {
         at
     }
 
-    /// Resizes an array of answers like [`Pool::resize`]. Addresses of answers read before may become invalid.
+    /// Resizes an array of answers like [`Pool::resize`]. Addresses of answers that were read before may become
+    /// invalid.
     fn resize_answers(&mut self, at: usize, old: usize, new: usize) -> usize {
         let before = self.answers.first();
         let at = self.answers.resize(at, old, new);
@@ -121,7 +122,8 @@ impl Trie {
         at
     }
 
-    /// Recomputes the answers of a node's chunks, and those below the node that depend on them.
+    /// Recomputes the answers of a node's chunks. If the answer of a chunk with a child changes, the child is
+    /// recomputed too.
     fn recompute(&mut self, at: usize, inherited: u32) {
         let mut by_chunk = [inherited; CHUNKS];
         let mut lengths = [0; CHUNKS];
@@ -153,7 +155,7 @@ impl Trie {
         }
     }
 
-    /// Removes an entry with this key.
+    /// Removes the entry that has this key.
     pub fn remove(&mut self, key: &[u64], id: EntryId) {
         let length = self.links[id as usize].length.into();
         if length == 0 {
@@ -178,7 +180,7 @@ impl Trie {
                     self.drop_answers(&node);
                     self.drop_child(above, chunk);
                 }
-                // The node's only child can take its place.
+                // The only child replaces its parent node.
                 (1, _) if node.shift() > 0 => {
                     self.drop_answers(&node);
                     let child = self.before_children(&node) + 1;

@@ -1,15 +1,17 @@
 //! Longest-prefix match by a compressed multibit trie with six bits for each node.
 //!
-//! A key is a string of bits, word after word in the order of their significance. A node looks at six bits of a word,
-//! its *chunk*; the first chunk of a word has four bits. The trie has nodes only where keys fork or prefixes end. A
-//! node's `path` contains the bits of its word above the chunk; a key that differs in these bits is not below the node.
-//! Paths do not extend over words: a branch that continues in the next word has a node at the end of the word before.
+//! A key is a string of bits, which are divided into words; the most significant word is first. A node examines six
+//! bits of a word, which are its *chunk*. The first chunk of a word has only four bits. The trie has nodes only where
+//! keys fork or prefixes end. A node's `path` contains the bits of the word above the chunk; a key that differs in
+//! these bits does not belong to the node's subtree. A path does not extend over several words. If a branch continues
+//! in the next word, the branch has a node at the end of the current word.
 //!
-//! Prefixes end within chunks. A node stores the answers of all values of its chunk, those inherited from shorter
-//! prefixes included, as runs of equal answers. So a lookup takes its answer from the first node where it cannot
-//! descend further. Children and runs are stored in arrays without gaps, those of the highest chunk first, and are
-//! found by counting bits, as in tree bitmaps (Eatherton, Varghese, Dittia: "Tree bitmap", ACM CCR 34(2), 2004) and
-//! Poptries (Asai, Ohara: "Poptrie", SIGCOMM 2015). Machine code reads this structure too ([`crate::native`]).
+//! Prefixes end within chunks. A node stores the answers for all values of its chunk, including the answers inherited
+//! from shorter prefixes, as runs of equal answers. Therefore the answer to a lookup is in the first node at which the
+//! lookup cannot descend further. Children and runs are stored in arrays without gaps, those of the highest chunk
+//! first. They are found by counting bits, like in tree bitmaps (Eatherton, Varghese, Dittia: "Tree bitmap", ACM CCR
+//! 34(2), 2004) and Poptries (Asai, Ohara: "Poptrie", SIGCOMM 2015). Machine code reads this structure too
+//! ([`crate::native`]).
 
 mod change;
 mod node;
@@ -22,34 +24,34 @@ use super::pool::Pool;
 
 pub use self::node::{Node, STRIDE};
 
-/// The most words of a key in a trie. Tables with longer keys use tuple space search.
+/// The maximum number of words of a key in a trie. Tables with longer keys use tuple space search.
 pub const MAX_WORDS: usize = 64;
 
-/// The state of an entry in the trie, by its id.
+/// The state of an entry in the trie. The index of a link is the entry's id.
 #[derive(Clone, Copy)]
 struct Link {
-    /// The next entry whose prefix ends in the same node.
+    /// The next entry whose prefix ends in the same node; `NONE` after the last entry.
     next: u32,
     /// The length of the entry's prefix in bits.
     length: u16,
-    /// The first of the node's chunks that the prefix covers.
+    /// The smallest value of the node's chunk that the prefix covers.
     first: u8,
 }
 
-/// The ids of a longest-prefix table's entries, indexed by prefix.
+/// The index of a longest-prefix-match table. It finds the ids of the table's entries by their prefixes.
 pub struct Trie {
-    /// The indices of a key's words, the most significant one first.
+    /// The indices of a key's words, most significant word first.
     order: Vec<usize>,
-    /// All nodes; the root is the first one.
+    /// All nodes. The root is the first node.
     nodes: Pool<Node>,
     answers: Pool<u32>,
     links: Vec<Link>,
-    /// The answer of the prefix of length 0: its entry's id plus one, or 0.
+    /// The answer of the prefix of length 0: the id of its entry plus one, or 0 if there is no such entry.
     all: u32,
 }
 
 impl Trie {
-    /// Creates an empty trie. `order` lists the key's words, the most significant one first.
+    /// Creates an empty trie. `order` contains the indices of the key's words, most significant word first.
     pub fn new(order: Vec<usize>) -> Trie {
         let mut trie = Trie { order, nodes: Pool::new(), answers: Pool::new(), links: Vec::new(), all: 0 };
         trie.nodes.take(1);
@@ -58,12 +60,12 @@ impl Trie {
         trie
     }
 
-    /// The address of the root. Only changes of entries change it.
+    /// Returns the address of the root, which changes only when entries are added or removed.
     pub fn root(&self) -> usize {
         self.nodes.first()
     }
 
-    /// The length in bits of the prefix that a mask stands for.
+    /// Returns the length in bits of the prefix that has this mask.
     pub fn length(&self, mask: &[u64]) -> usize {
         let last = self.order.iter().rposition(|&word| mask[word] != 0);
         last.map_or(0, |i| 64 * (i + 1) - mask[self.order[i]].trailing_zeros() as usize)
@@ -77,32 +79,32 @@ impl Trie {
         self.nodes.items()[at]
     }
 
-    /// The index of the node just before a node's children.
+    /// Returns the index of the node directly before a node's children.
     fn before_children(&self, node: &Node) -> usize {
         (node.children - self.nodes.first()) / size_of::<Node>()
     }
 
-    /// The index of a node's first answer.
+    /// Returns the index of a node's first answer.
     fn first_answer(&self, node: &Node) -> usize {
         (node.answers.wrapping_add(size_of::<u32>()) - self.answers.first()) / size_of::<u32>()
     }
 
-    /// The address just before an answer.
+    /// Returns the address of the memory directly before an answer.
     fn address_before_answer(&self, at: usize) -> usize {
         self.answers.first().wrapping_add(at * size_of::<u32>()).wrapping_sub(size_of::<u32>())
     }
 
-    /// The index of a chunk's child, if the chunk has one.
+    /// Returns the index of a chunk's child, or `None` if the chunk has no child.
     fn child(&self, node: &Node, chunk: u64) -> Option<usize> {
         node.has(chunk).then(|| self.before_children(node) + (node.forks >> chunk).count_ones() as usize)
     }
 
-    /// The answer of a chunk that has no child.
+    /// Returns the answer of a chunk that has no child.
     fn answer(&self, node: &Node, chunk: u64) -> u32 {
         self.answers.items()[self.first_answer(node) + (node.runs >> chunk).count_ones() as usize - 1]
     }
 
-    /// The entry with the longest prefix of a key.
+    /// Returns the entry with the longest prefix that matches a key.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<EntryId> {
         let (mut at, mut word) = (0, 0);
@@ -121,7 +123,7 @@ impl Trie {
         answer.checked_sub(1)
     }
 
-    /// The entry with this prefix.
+    /// Returns the entry with exactly this prefix.
     pub fn find(&self, key: &[u64], length: usize) -> Option<EntryId> {
         if length == 0 {
             return self.all.checked_sub(1);
@@ -131,7 +133,7 @@ impl Trie {
         self.own(at).find(same)
     }
 
-    /// Whether an entry whose prefix ends in the node `at` matches a key that leads to the node.
+    /// Returns whether an entry whose prefix ends in the node `at` matches a key whose lookup reaches this node.
     fn covers(&self, id: EntryId, at: usize, key: &[u64]) -> bool {
         let link = self.links[id as usize];
         let place = Place::new(link.length.into());
@@ -139,14 +141,14 @@ impl Trie {
         chunk >> place.open_bits == u64::from(link.first) >> place.open_bits
     }
 
-    /// The entries whose prefixes end in a node.
+    /// Returns the entries whose prefixes end in a node.
     fn own(&self, at: usize) -> impl Iterator<Item = EntryId> {
         let entry = |id: u32| (id != NONE).then_some(id);
         std::iter::successors(entry(self.get(at).own), move |&id| entry(self.links[id as usize].next))
     }
 
-    /// The nodes from the root to the one where a prefix ends, each with the key's chunk; `None` if there is no such
-    /// node.
+    /// Returns the nodes from the root to the node in which a prefix ends, each with the key's chunk. Returns `None` if
+    /// there is no such node.
     fn path_to(&self, key: &[u64], length: usize) -> Option<Vec<(usize, u64)>> {
         let (place, mut path) = (Place::new(length), Vec::new());
         let (mut at, mut word) = (0, 0);

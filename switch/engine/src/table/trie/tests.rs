@@ -1,10 +1,10 @@
-//! Tests of the trie against a list of prefixes, and of the invariants of its nodes.
+//! Compares the trie with a list of prefixes, and checks the invariants of its nodes.
 
 use super::node::Place;
 use super::*;
 use proptest::prelude::*;
 
-/// The words of a key, cut to a prefix of `length` bits.
+/// Returns the words of a key, of which only the first `length` bits are kept and the others are zero.
 fn prefix_of(key: &[u64], order: &[usize], length: usize) -> Vec<u64> {
     let mut masked = vec![0; key.len()];
     for (i, &word) in order.iter().enumerate() {
@@ -14,8 +14,8 @@ fn prefix_of(key: &[u64], order: &[usize], length: usize) -> Vec<u64> {
     masked
 }
 
-/// Checks the invariants: every node is needed for an entry or a fork, and every answer is that of the longest matching
-/// prefix.
+/// Checks the invariants: every node is needed for an entry or a fork, and every answer is the entry with the longest
+/// matching prefix.
 fn check(trie: &Trie, at: usize, inherited: u32) {
     let node = trie.get(at);
     assert_eq!(node.inherited, inherited);
@@ -55,7 +55,7 @@ fn prefixes_end_in_chunks() {
     assert_eq!(trie.length(&[3 << 62, u64::MAX]), 66);
 }
 
-/// A pseudo-random number (the generator xorshift64*).
+/// Returns the next pseudo-random number of the generator xorshift64*.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state >> 12;
     *state ^= *state << 25;
@@ -84,7 +84,7 @@ fn memory_is_in_proportion_to_the_entries() {
 }
 
 proptest! {
-    /// Compares the trie with a list of prefixes.
+    /// Compares the results of the trie with those of a linear search in a list of prefixes.
     #[test]
     fn the_longest_prefix_answers(
         width in 1usize..=200,
@@ -95,7 +95,7 @@ proptest! {
         let order: Vec<usize> = if backwards { (0..words).rev().collect() } else { (0..words).collect() };
         let mut trie = Trie::new(order.clone());
         let mut list: Vec<(usize, Vec<u64>)> = Vec::new();
-        // Words that differ only in late bits, so that there are prefixes of prefixes.
+        // The words differ only in a few bits, so that some prefixes are prefixes of others.
         let patterns = [0, u64::MAX, 1 << 63, 1, 0x0a01_0000_0000_0000, 0x0a01_0200_0000_0000, 0xff00, 0x5555_5555_5555_5555];
         for (what, length, flip, kinds) in &ops {
             let length = length % (width + 1);
@@ -106,7 +106,7 @@ proptest! {
             prop_assert_eq!(trie.find(&prefix, length), position.map(|i| i as u32));
             match position {
                 None if *what > 0 => {
-                    // Ids are indices in the list; those of removed entries are used again.
+                    // Ids are indices in the list. Ids of removed entries are used again.
                     let id = list.iter().position(|e| e.1.is_empty()).unwrap_or(list.len());
                     trie.insert(&prefix, length, id as u32);
                     if id == list.len() { list.push((length, prefix)) } else { list[id] = (length, prefix) }
