@@ -2,11 +2,7 @@
 // priorities, direct counters and meters, idle timeouts, an action selector, a parser value set, multicast, mirroring, a
 // register, a digest, and packets from and to a controller.
 //
-<<<<<<< HEAD:switch/tofino/tests/campus/campus.p4
-// `make -C switch/tofino/tests/campus` compiles the program; p4c-barefoot and bfas must be on PATH.
-=======
-// `make -C gateway/tests/campus` compiles it, with p4c-barefoot and bfas on PATH.
->>>>>>> folders:gateway/tests/campus/campus.p4
+// `make -C gateway/tests/campus` compiles the program; p4c-barefoot and bfas must be on PATH.
 #include <core.p4>
 #include <tna.p4>
 
