@@ -1,4 +1,4 @@
-// A v1model program with one of each P4Runtime entity, for the tests of the server.
+// A v1model program that has every kind of P4Runtime entity, for the tests of the server.
 #include <core.p4>
 #include <v1model.p4>
 
