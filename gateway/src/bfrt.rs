@@ -1,4 +1,4 @@
-//! Constructors and accessors of BF Runtime's messages.
+//! Constructors and accessors of the messages of BF Runtime.
 
 use crate::proto::{
     DataField, Entity, KeyField, TableData, TableEntry, TableFlags, TableKey, TableOperation, Update, data_field,
@@ -54,7 +54,7 @@ pub fn bytes(field: &DataField) -> Option<&[u8]> {
     }
 }
 
-/// Returns a big-endian number of at most 64 bits.
+/// Returns the value of a big-endian number of at most 64 bits.
 pub fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
@@ -85,12 +85,12 @@ pub fn cell(table_id: u32, key_field: u32, index: u32, from_hw: bool) -> Entity 
     entry_entity(TableEntry { table_flags, ..key_only(table_id, number_key(key_field, index)) })
 }
 
-/// Returns the pattern of all entries of a table; deleting it clears the table.
+/// Returns the pattern that matches all entries of a table. A deletion of the pattern clears the table.
 pub fn whole_table(table_id: u32) -> TableEntry {
     TableEntry { table_id, ..Default::default() }
 }
 
-/// Returns a table's default entry.
+/// Returns the default entry of a table.
 pub fn default_entry(table_id: u32, data: Option<TableData>) -> TableEntry {
     TableEntry { table_id, data, is_default_entry: true, ..Default::default() }
 }

@@ -11,7 +11,7 @@ typedef bit<48> mac_t;
 typedef bit<32> ipv4_t;
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
-// The lowest bit of a port's metadata is set for the CPU port, whose frames begin with the packet-out header.
+// The lowest bit of a port's metadata is set for the CPU port. Frames from this port begin with the packet-out header.
 const bit<1> FROM_CPU = 1;
 const bit<3> NEW_HOST = 1;      // digest_type
 const bit<3> MIRRORED = 1;      // mirror_type
@@ -50,7 +50,7 @@ header ipv4_h {
     ipv4_t  destination;
 }
 
-// The bridge header of every frame between the pipelines; mirrored frames need a header there.
+// The bridge header of every frame between ingress and egress. Mirrored frames need a header there too.
 header internal_h {
     bit<8> type;
 }
@@ -79,7 +79,7 @@ struct egress_headers_t { }
 struct egress_metadata_t { internal_h internal; }
 
 parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t intrinsic) {
-    // EtherTypes that are parsed as IPv4, in addition to 0x0800.
+    // EtherTypes that the parser treats as IPv4, in addition to 0x0800.
     value_set<bit<16>>(4) ipv4_types;
 
     state start {
@@ -120,13 +120,13 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 in ingress_intrinsic_metadata_from_parser_t from_parser,
                 inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
                 inout ingress_intrinsic_metadata_for_tm_t for_tm) {
-    // Received frames, by ingress port.
+    // Number of received frames, by ingress port.
     Register<bit<32>, port_t>(512) arrivals;
     RegisterAction<bit<32>, port_t, bit<32>>(arrivals) arrive = {
         void apply(inout bit<32> count) { count = count + 1; }
     };
 
-    // Known source addresses. Idle ones are reported by the idle timeout, new ones by a digest.
+    // Known source addresses. Idle timeouts report addresses that are no longer used, and a digest reports new ones.
     action known() { }
     action learn() { for_deparser.digest_type = NEW_HOST; }
     table hosts {
@@ -162,7 +162,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 256;
     }
 
-    // Routes of IPv4: each flow goes to one port of a group.
+    // Routes of IPv4. All packets of a flow are sent to the same port of a group.
     Hash<bit<14>>(HashAlgorithm_t.CRC16) hash;
     ActionProfile(64) ports;
     ActionSelector(ports, hash, SelectorMode_t.FAIR, 16, 16) uplinks;
@@ -175,7 +175,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 256;
     }
 
-    // Ports of all other frames, by destination address.
+    // Output ports of all other frames, by destination address.
     action flood(bit<16> group) { for_tm.mcast_grp_a = group; }
     action forward(port_t port) { for_tm.ucast_egress_port = port; }
     table stations {
