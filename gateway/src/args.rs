@@ -46,7 +46,7 @@ pub enum Command {
     Print(String),
 }
 
-/// The arguments of a serving gateway.
+/// The arguments of a gateway that serves P4Runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Args {
     /// Address on which the gateway serves P4Runtime.
@@ -57,7 +57,7 @@ pub struct Args {
     pub driver: String,
     /// The number that the driver gives to the device.
     pub driver_device: u32,
-    /// The number by which the driver identifies this client.
+    /// The client id by which the driver identifies this gateway.
     pub client_id: u32,
     /// The name of the program to use, required if the driver runs several programs.
     pub program: Option<String>,

@@ -64,7 +64,7 @@ pub fn update(kind: update::Type, entry: TableEntry) -> Update {
     Update { r#type: kind as i32, entity: Some(entry_entity(entry)) }
 }
 
-/// Returns an entry as an entity.
+/// Returns the entity that contains an entry.
 pub fn entry_entity(entry: TableEntry) -> Entity {
     Entity { entity: Some(entity::Entity::TableEntry(entry)) }
 }
@@ -74,12 +74,12 @@ pub fn entry(table_id: u32, key: TableKey, data: TableData) -> TableEntry {
     TableEntry { table_id, key: Some(key), data: Some(data), ..Default::default() }
 }
 
-/// Returns an entry with its key only, to delete or read it.
+/// Returns an entry without data, with which a client deletes or reads the entry of this key.
 pub fn key_only(table_id: u32, key: TableKey) -> TableEntry {
     TableEntry { table_id, key: Some(key), ..Default::default() }
 }
 
-/// Returns the entity that reads one cell of an array: from the device, or from the driver's copy of the array.
+/// Returns the entity for a read of one array cell, from the device or from the driver's copy of the array.
 pub fn cell(table_id: u32, key_field: u32, index: u32, from_hw: bool) -> Entity {
     let table_flags = from_hw.then(|| TableFlags { from_hw, ..Default::default() });
     entry_entity(TableEntry { table_flags, ..key_only(table_id, number_key(key_field, index)) })
@@ -95,7 +95,7 @@ pub fn default_entry(table_id: u32, data: Option<TableData>) -> TableEntry {
     TableEntry { table_id, data, is_default_entry: true, ..Default::default() }
 }
 
-/// Returns the update that makes the driver copy a table's counts or cells from the device.
+/// Returns the update that makes the driver copy the counts or cells of a table from the device.
 pub fn sync(table_id: u32, operation: &str) -> Update {
     let operation = TableOperation { table_id, table_operations_type: operation.to_owned() };
     Update {

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// Limit on the number of queued frames from controllers. Further frames are refused.
 const WAITING: usize = 1024;
-/// Interval between attempts to reopen a lost interface.
+/// Time between two attempts to open a lost interface again.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// The error when the CPU interface cannot be opened or polled.

@@ -86,7 +86,7 @@ choices!(#[derive(Default)] Loopback: #[default] None "none" "BF_LPBK_NONE", Mac
     MacFar "mac-far" "BF_LPBK_MAC_FAR", PcsNear "pcs-near" "BF_LPBK_PCS_NEAR",
     SerdesNear "serdes-near" "BF_LPBK_SERDES_NEAR", SerdesFar "serdes-far" "BF_LPBK_SERDES_FAR");
 
-/// A port of the file, with the line that declares it.
+/// A port in the file, with the number of the line that declares it.
 #[derive(Debug, Clone)]
 struct Port {
     line: usize,

@@ -22,7 +22,7 @@ pub struct Table {
     pub id: u32,
     /// The kind of the table, such as `MatchAction_Direct` or `Register`.
     pub table_type: String,
-    /// Number of entries or cells.
+    /// Number of entries or cells of the table.
     #[serde(default)]
     pub size: u64,
     /// The fields of the key.
@@ -81,7 +81,7 @@ impl Table {
     }
 }
 
-/// Returns a name without the program's instance.
+/// Returns a table's name without the name of the program's instance.
 pub fn p4_name(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, rest)| rest)
 }

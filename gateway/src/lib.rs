@@ -34,7 +34,7 @@ pub mod replication;
 pub mod shadow;
 pub mod statistics;
 
-/// Messages of BF Runtime, generated from `proto/`.
+/// The messages of BF Runtime, generated from `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 pub mod proto {
     tonic::include_proto!("bfrt_proto");

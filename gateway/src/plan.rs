@@ -178,7 +178,7 @@ impl Planner<'_> {
         self.batch.later.push((self.owner, update));
     }
 
-    /// Changes the shadow, and records the change for the current update.
+    /// Changes a value in the shadow, and records the change for the current update.
     fn put(&mut self, place: Place, value: Option<Value>) {
         let change = self.shadow.put(place, value);
         self.batch.changes.push((self.owner, change));

@@ -108,7 +108,7 @@ pub struct Profile {
     info: ProfileInfo,
 }
 
-/// The table of a profile's groups.
+/// The driver's table of the groups of a profile.
 #[derive(Debug)]
 pub struct Selector {
     /// The id of the driver's table of groups.

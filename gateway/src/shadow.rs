@@ -106,7 +106,7 @@ pub struct Change {
     pub new: Option<Value>,
 }
 
-/// All values that clients wrote, by place.
+/// All values that clients wrote, indexed by place.
 #[derive(Debug, Default)]
 pub struct Shadow {
     values: BTreeMap<Place, Value>,

@@ -60,7 +60,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Counts a request by its outcome, and returns the outcome.
+    /// Counts a request as answered or refused, and returns its outcome unchanged.
     pub fn count<T, E>(&self, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_ok() { &self.answered } else { &self.refused }.add(1);
         outcome

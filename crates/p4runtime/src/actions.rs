@@ -71,7 +71,7 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
     Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })
 }
 
-/// Returns the message for an action with its arguments.
+/// Returns the P4Runtime message for an action with its arguments.
 pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p4::Action {
     let action_id = set.by_engine.get(&call.action).copied().unwrap_or_default();
     let params = binding.actions.get(action_id).map_or(&[][..], |action| &action.params);
@@ -222,7 +222,7 @@ pub fn check_group_size(counts_members: bool, limit: u32, weights: impl ExactSiz
     Ok(())
 }
 
-/// Returns the message for an entry's action.
+/// Returns the P4Runtime message for the action of an entry.
 pub fn encode_entry_action(binding: &Binding, table: &TableBinding, action: &EntryAction) -> p4::TableAction {
     let kind = match action {
         EntryAction::Call(call) => TableActionType::Action(encode_action(binding, &table.actions, call)),

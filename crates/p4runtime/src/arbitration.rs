@@ -11,16 +11,16 @@ use crate::proto::p4::v1 as p4;
 /// Limit on the length of a role's name, in bytes.
 const ROLE_NAME: usize = 256;
 
-/// The number of an open stream, unique in this process.
+/// The number of an open stream, which is unique in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 
 /// An arbitration message, with the stream that must receive it.
 #[derive(Debug, PartialEq)]
 pub struct Notice {
-    /// The receiving stream.
+    /// The stream that must receive the message.
     pub to: StreamId,
-    /// The content.
+    /// The content of the message.
     pub message: p4::MasterArbitrationUpdate,
 }
 
@@ -39,7 +39,7 @@ pub struct Arbiter {
     highest: BTreeMap<String, Option<u128>>,
 }
 
-/// Returns an election id as one number.
+/// Returns an election id, which consists of two 64-bit fields, as one number.
 pub fn election(id: Option<&p4::Uint128>) -> Option<u128> {
     id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
 }
@@ -244,7 +244,7 @@ mod tests {
         p4::MasterArbitrationUpdate { role: Some(role), ..bid(Some(election)) }
     }
 
-    /// Returns each notice's stream, status code and highest election id.
+    /// Returns the stream, status code and highest election id of each notice.
     fn summaries(notices: &[Notice]) -> Vec<(StreamId, Code, Option<u128>)> {
         let summary = |notice: &Notice| {
             let status = notice.message.status.as_ref().unwrap();

@@ -40,7 +40,7 @@ impl Permit {
     }
 }
 
-/// One switch behind the service.
+/// The interface through which the service controls one switch.
 pub trait Backend: Send + Sync + 'static {
     /// A guard: no write runs while it exists. [`Backend::exclude_writes`] returns it.
     type WriteExclusion: Send;
@@ -111,10 +111,10 @@ pub trait Backend: Send + Sync + 'static {
     /// The reason why the packet is dropped.
     fn packet_out(&self, packet: &p4::PacketOut) -> Outcome;
 
-    /// Handles the acknowledgement of a digest list.
+    /// Processes the acknowledgement of a digest list.
     ///
     /// # Errors
-    /// `NOT_FOUND` when P4Info has no digest of this id.
+    /// `NOT_FOUND` when P4Info has no digest with this id.
     fn acknowledge(&self, ack: &p4::DigestListAck) -> Outcome;
 
     /// Runs the periodic tasks of the switch. Returns only when the server must end.

@@ -58,7 +58,7 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     Ok(padded)
 }
 
-/// Returns the shortest two's complement byte string of a value of `width` bits, given in `ceil(width / 8)` bytes.
+/// Returns the shortest two's complement byte string for a value of `width` bits in `ceil(width / 8)` bytes.
 pub fn canonical_signed(value: &[u8], width: u32) -> Vec<u8> {
     let mut bytes = value.to_vec();
     let spare = bytes.len() as u32 * 8 - width;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use tonic::Code;
 
-    /// The examples of P4Runtime's section "Examples of Valid Bytestring Encoding".
+    /// Tests the examples of the section "Examples of Valid Bytestring Encoding" of P4Runtime.
     #[test]
     fn valid_examples() {
         assert_eq!(unsigned(&[0x63], 8).unwrap(), [0x63]);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(signed(&[0x9d], 16).unwrap(), [0xff, 0x9d]);
     }
 
-    /// The examples of P4Runtime's section "Examples of Invalid Bytestring Encoding".
+    /// Tests the examples of the section "Examples of Invalid Bytestring Encoding" of P4Runtime.
     #[test]
     fn invalid_examples() {
         for (value, width) in

@@ -42,7 +42,7 @@ pub(crate) struct Programs {
     pub running: Option<Running>,
     /// The program that `VERIFY_AND_SAVE` stored. Control requests address it until it is committed.
     pub saved: Option<Running>,
-    /// The switch's ports and their link states.
+    /// The ports of the switch and their link states.
     pub ports: Ports,
     /// Sums of the packet counts of all engines that ran before the current one.
     pub past: Drops,
@@ -167,7 +167,7 @@ impl Device {
         true
     }
 
-    /// Returns all ports; the flag is true for a port that is up.
+    /// Returns all ports, each with a flag that is true if the port is up.
     pub fn ports_up(&self) -> Vec<(u32, bool)> {
         self.programs.lock().ports.iter().collect()
     }
@@ -190,7 +190,7 @@ impl Device {
         self.controllers.streams.count()
     }
 
-    /// Stores a program for a later COMMIT.
+    /// Stores a program for a later `COMMIT`.
     pub(crate) fn save(&self, mut next: Running) {
         let mut programs = self.programs.lock();
         apply_port_states(&mut next, &programs.ports);
@@ -348,7 +348,7 @@ fn trace_loss(trace: Option<&mut Vec<TraceEvent>>, what: &str, why: Option<&str>
     }
 }
 
-/// Applies the ports' link states to a program's groups and replicas; a failure is logged.
+/// Applies the link states of the ports to the groups and replicas of a program. Logs a failure.
 pub(crate) fn apply_port_states(program: &mut Running, ports: &Ports) {
     if let Err(error) = program.apply_port_states(ports) {
         tracing::error!(%error, "a port's state could not be applied to a group");

@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use crate::proto::google::rpc;
 use crate::proto::p4::v1 as p4;
 
-/// The protobuf type URL of the details of a refused batch.
+/// The protobuf type URL of the messages in the details of a refused batch.
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
 /// Limit on the bytes of messages in these details. Details are sent in HTTP/2 headers, of which clients accept 8 to 64
 /// KB. With longer headers a client would receive no codes at all. Errors above the limit have a code without message.

@@ -20,12 +20,12 @@ impl Ports {
         self.0.get(&port).copied().unwrap_or(false)
     }
 
-    /// Returns all ports; the flag is true for a port that is up.
+    /// Returns all ports, each with a flag that is true if the port is up.
     pub fn iter(&self) -> impl Iterator<Item = (u32, bool)> {
         self.0.iter().map(|(port, up)| (*port, *up))
     }
 
-    /// Decodes a member's `watch_port`; `None` for an empty string.
+    /// Decodes a member's `watch_port`. Returns `None` for an empty string.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a port that does not exist.

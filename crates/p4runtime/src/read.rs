@@ -122,7 +122,7 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// Returns an iterator of responses with the entities of these fragments, in order.
+    /// Returns an iterator of responses, which contain the entities of these fragments in order.
     pub fn new(fragments: Vec<Fragment>) -> Self {
         Self { fragments: fragments.into_iter(), current: None }
     }

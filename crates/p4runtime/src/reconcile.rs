@@ -118,8 +118,8 @@ fn carry_entries(
     Ok(())
 }
 
-/// Writes one entry to the new program. Returns its table and place there, or `None` for a const entry that the new
-/// program lacks.
+/// Writes one entry to the new program. Returns the entry's table and place in the new program, or `None` for a const
+/// entry that the new program lacks.
 fn carry_entry(
     mut entry: p4::TableEntry,
     target: &mut Target<'_>,

@@ -41,7 +41,7 @@ statistics! {
     idle_notifications,
     /// Idle timeout notifications dropped because there was no primary, or only primaries with full queues.
     idle_notifications_dropped,
-    /// Updates of Write requests that were made.
+    /// Updates of Write requests that were applied.
     updates,
     /// Updates of Write requests that were refused, or reverted because another update of their batch failed.
     updates_refused,

@@ -45,7 +45,7 @@ pub struct Outbox {
     pub notices: mpsc::Receiver<Response>,
     /// Packets, digests and all other messages.
     pub events: mpsc::Receiver<Event>,
-    /// Ready when the server has ended the stream.
+    /// Becomes ready when the server has ended the stream.
     pub end: oneshot::Receiver<()>,
 }
 

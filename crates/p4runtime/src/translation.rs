@@ -29,7 +29,7 @@ const LONGEST_NAME: usize = 256;
 /// The form in which controllers read and write the values of a translated type.
 #[derive(Debug, Clone)]
 pub enum Sdn {
-    /// A number of this many bits.
+    /// A number of this width in bits.
     Number(u32),
     /// A name. All types with one URI share the table of names.
     Name(Arc<Names>),

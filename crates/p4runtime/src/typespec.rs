@@ -17,11 +17,11 @@ const MEMBERS: usize = 65_536;
 /// A data type of registers or digests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataType {
-    /// `bit<W>`
+    /// The type `bit<W>`, with its width in bits.
     Bit(u32),
-    /// `int<W>`
+    /// The type `int<W>`, with its width in bits.
     Int(u32),
-    /// `bool`
+    /// The type `bool`.
     Bool,
     /// A serializable enum, with the width of its underlying type in bits.
     EnumValue(u32),

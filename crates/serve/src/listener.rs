@@ -15,7 +15,7 @@ use tonic::transport::server::Connected;
 
 /// A listening socket.
 pub enum Listener {
-    /// A TCP port.
+    /// A TCP socket.
     Tcp(TcpListener),
     /// A Unix socket. Its file is removed when the listener is dropped.
     Unix(UnixListener, SocketFile),

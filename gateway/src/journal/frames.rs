@@ -11,7 +11,7 @@ static CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI)
 /// Number of bytes in front of a record: its length, its checksum, and the checksum of both, all little-endian.
 const HEADER: usize = 12;
 
-/// The content at a position of a file.
+/// The content of a file at a position.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'b> {
     /// The file ends at this position.
@@ -20,7 +20,7 @@ pub enum Frame<'b> {
     Cut,
     /// The bytes differ from the bytes that were written.
     Damaged,
-    /// A record, and the position after it.
+    /// A record, and the position that follows the record.
     Record(&'b [u8], usize),
 }
 

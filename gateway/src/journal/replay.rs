@@ -70,7 +70,7 @@ pub fn replay(bytes: &[u8], owner: &JournalOwner) -> Result<Option<Restored>, Jo
     Ok(Some(restored))
 }
 
-/// Returns the record at a position and the position after it; `None` after the last complete record.
+/// Returns the record at a position, and the position that follows it; `None` after the last complete record.
 fn next(bytes: &[u8], position: usize) -> Result<Option<(Record, usize)>, JournalError> {
     match frames::at(bytes, position) {
         Frame::End | Frame::Cut => Ok(None),

@@ -156,7 +156,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Returns a key in the driver's form.
+    /// Returns a key in the form of a BF Runtime message.
     pub(super) fn key(&self, table: TableId, fields: &[KeyField], priority: i32) -> Outcome<TableKey> {
         use key_field::{Exact, Lpm, MatchType, Optional, Range, Ternary};
         let compiled = &self.loaded.program.tables[table.index()];
@@ -247,7 +247,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns an action with its parameters in the driver's form.
+    /// Returns an action with its parameters, in the form of a BF Runtime message.
     pub(super) fn call(&self, call: &ActionCall) -> TableData {
         let compiled = &self.loaded.program.actions[call.action.index()];
         let params = compiled.params.iter().zip(&call.params);

@@ -137,7 +137,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         idle_timeout = true;
     }
 
-    // The access rules.
+    // The access rules, which permit, deny or punt packets.
     DirectCounter<bit<32>>(CounterType_t.PACKETS_AND_BYTES) acl_hits;
     action permit() { acl_hits.count(); }
     action deny() { acl_hits.count(); for_deparser.drop_ctl = 1; }
@@ -151,7 +151,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 512;
     }
 
-    // The rate limits of hosts.
+    // The rate limits of hosts, by source address.
     DirectMeter(MeterType_t.BYTES) rate;
     action limited() { meta.colour = (bit<8>)rate.execute(); }
     table limits {

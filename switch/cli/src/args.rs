@@ -68,7 +68,7 @@ SIGHUP: opens the log file anew. Without it, that happens within a second of a r
 SIGUSR1 and SIGUSR2, and SIGHUP without a log file: a line in the log, no more.
 ";
 
-/// A port of the switch and its interface.
+/// A port of the switch, with its interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSpec {
     /// The port number that the program uses.
@@ -89,7 +89,7 @@ pub enum TraceFormat {
 /// The flags that configure TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Whether TLS is requested.
+    /// Whether the command line requests TLS.
     pub on: bool,
     /// The server's certificate chain, a PEM file.
     pub certificate: Option<PathBuf>,

@@ -7,9 +7,9 @@
 /// The section of the command line, before or after `--`, that contains a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
-    /// Before `--`: the flags of every BMv2 target.
+    /// The words before `--`: flags of every BMv2 target.
     General,
-    /// After `--`: the flags of `simple_switch` and `simple_switch_grpc`.
+    /// The words after `--`: flags of `simple_switch` and `simple_switch_grpc`.
     Target,
 }
 

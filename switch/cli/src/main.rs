@@ -235,7 +235,7 @@ fn open_ports(args: &Args) -> Result<Ports, String> {
     args.ports.iter().map(open).collect()
 }
 
-/// Opens files in place of interfaces.
+/// Opens capture files in place of interfaces.
 fn open_files(args: &Args, wait: Duration) -> Result<(Ports, Inputs), String> {
     let (mut inputs, mut ports) = (Inputs::new(wait), Vec::new());
     for port in &args.ports {

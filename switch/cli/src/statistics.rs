@@ -23,7 +23,7 @@ pub struct PortStatistics {
     pub counters: Arc<Counters>,
 }
 
-/// The sources of all counts.
+/// The sources of all counters in the statistics.
 pub struct Statistics {
     /// The ports, in the order of the command line.
     pub ports: Vec<PortStatistics>,

@@ -5,9 +5,9 @@ use sluice_p4runtime::proto::p4::v1 as p4;
 
 use p4::update::Type::{Delete, Insert, Modify};
 
-/// P4Info id of the ternary table.
+/// The P4Info id of the ternary table.
 pub const TERNARY: u32 = 0x0200_0003;
-/// P4Info id of the action that forwards to a port.
+/// The P4Info id of the action that forwards to a port.
 const FORWARD: u32 = 0x0100_0002;
 /// The source MAC address of the frames, as a number.
 pub const SOURCE: u32 = 7;

@@ -26,14 +26,14 @@ use p4::update::Type::Insert;
 
 use batches::{SOURCE, TERNARY, batch, entry, update};
 
-/// Duration of each measurement.
+/// The duration of each measurement.
 const MEASURED: Duration = Duration::from_secs(4);
 /// Number of entries of the large table. The size that the program declares, 16,384, is too small for them.
 const ENTRIES: u32 = 100_000;
 /// The size that replaces the declared table size.
 const SIZE: &str = "131072";
 
-/// Counts the packets that leave by the two expected ports, and those by others.
+/// Counts the packets that leave by the two expected ports, and the packets that leave by other ports.
 #[derive(Default)]
 struct Tally {
     expected: u64,

@@ -16,7 +16,7 @@ pub trait Compiled {
     fn action(&self, table: TableId, name: &str) -> Option<ActionId>;
     /// Returns the action of the profile with this name.
     fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId>;
-    /// Returns an action's parameters.
+    /// Returns the parameters of an action.
     fn action_info(&self, id: ActionId) -> &ActionInfo;
     /// Returns the action profile with this name.
     fn action_profile(&self, name: &str) -> Option<(ProfileId, &ProfileInfo)>;

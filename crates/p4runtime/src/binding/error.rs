@@ -20,14 +20,14 @@ pub enum BindError {
         "{place}: P4Info has {p4info}, the program's JSON has {json}: they are not from the same compilation; give what one run of p4c wrote"
     )]
     Different {
-        /// The object, by kind and name.
+        /// The kind and name of the object.
         place: String,
         /// The value of the property in P4Info.
         p4info: String,
         /// The value of the property in the program's JSON.
         json: String,
     },
-    /// P4Info contradicts itself.
+    /// The P4Info message contradicts itself.
     #[error("P4Info: {0}; p4c does not write this: compile the program again")]
     Malformed(String),
     /// P4Info is valid, but uses a feature that this switch does not support.

@@ -44,7 +44,7 @@ pub struct CounterBinding {
     pub name: String,
     /// The counter's id in the compiled program.
     pub engine: CounterId,
-    /// Number of cells.
+    /// Number of the counter's cells.
     pub size: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct MeterBinding {
     pub name: String,
     /// The meter's id in the compiled program.
     pub engine: MeterId,
-    /// Number of cells.
+    /// Number of the meter's cells.
     pub size: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct RegisterBinding {
     pub name: String,
     /// The register's id in the compiled program.
     pub engine: RegisterId,
-    /// Number of cells.
+    /// Number of the array's cells.
     pub size: u64,
     /// The P4Info type of a cell.
     pub data: DataType,
@@ -131,7 +131,7 @@ fn limit(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-/// Resolves P4Info's action profiles and selectors.
+/// Resolves the action profiles and selectors of P4Info.
 pub fn profiles(
     info: &p4info::P4Info,
     program: &impl Compiled,
@@ -190,7 +190,7 @@ pub fn profiles(
     )
 }
 
-/// Resolves P4Info's indirect counters.
+/// Resolves the indirect counters of P4Info.
 pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<CounterBinding> {
     Objects::bind(
         &info.counters,
@@ -204,7 +204,7 @@ pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<Counter
     )
 }
 
-/// Resolves P4Info's indirect meters.
+/// Resolves the indirect meters of P4Info.
 pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBinding> {
     Objects::bind(
         &info.meters,
@@ -229,7 +229,7 @@ pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBind
     )
 }
 
-/// Resolves P4Info's registers.
+/// Resolves the registers of P4Info.
 pub fn registers(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<RegisterBinding> {
     Objects::bind(
         &info.registers,
@@ -259,7 +259,7 @@ pub fn registers(info: &p4info::P4Info, types: &Types, program: &impl Compiled) 
     )
 }
 
-/// Resolves P4Info's digests.
+/// Resolves the digests of P4Info.
 pub fn digests(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<DigestBinding> {
     Objects::bind(
         &info.digests,
@@ -280,7 +280,7 @@ pub fn digests(info: &p4info::P4Info, types: &Types, program: &impl Compiled) ->
     )
 }
 
-/// Resolves P4Info's parser value sets.
+/// Resolves the parser value sets of P4Info.
 pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<ValueSetBinding> {
     Objects::bind(
         &info.value_sets,

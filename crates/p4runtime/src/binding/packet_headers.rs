@@ -20,7 +20,7 @@ pub struct PacketField {
     pub id: u32,
     /// The field's name.
     pub name: String,
-    /// The field's width in bits, in the program.
+    /// The field's width in the program, in bits.
     pub width: u32,
     /// The form of the value that controllers use, if the field's type is translated.
     pub sdn: Option<Sdn>,

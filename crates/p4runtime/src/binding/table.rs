@@ -21,7 +21,7 @@ pub struct KeyBinding {
     /// Whether the field is optional in P4Info and ternary in the program. p4c compiles optional fields to ternary
     /// ones.
     pub as_ternary: bool,
-    /// The field's width in bits, in the program.
+    /// The field's width in the program, in bits.
     pub width: u32,
     /// The form of the value that controllers use, if the field's type is translated.
     pub sdn: Option<Sdn>,
@@ -34,7 +34,7 @@ pub struct ParamBinding {
     pub id: u32,
     /// The parameter's name.
     pub name: String,
-    /// The parameter's width in bits, in the program.
+    /// The parameter's width in the program, in bits.
     pub width: u32,
     /// The form of the value that controllers use, if the parameter's type is translated.
     pub sdn: Option<Sdn>,
@@ -65,18 +65,18 @@ pub enum Scope {
 /// An action of a table or of an action profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionChoice {
-    /// The id of the action within the table or profile, in the compiled program.
+    /// The id of the action in the compiled program. It is specific to the table or profile.
     pub engine: ActionId,
     /// The uses of the action that the table permits.
     pub scope: Scope,
 }
 
-/// The actions of a table or action profile, by P4Info id and by engine id.
+/// The actions of a table or action profile, indexed by P4Info id and by the compiled program's id.
 #[derive(Debug, Default)]
 pub struct ActionSet {
     /// The actions by their P4Info ids.
     pub by_id: HashMap<u32, ActionChoice>,
-    /// The actions' P4Info ids by their engine ids.
+    /// The actions' P4Info ids, by their ids in the compiled program.
     pub by_engine: HashMap<ActionId, u32>,
 }
 
@@ -93,7 +93,7 @@ pub struct TableBinding {
     pub key: Vec<KeyBinding>,
     /// The actions that the table may use.
     pub actions: ActionSet,
-    /// P4Info id of the table's action profile, if it has one.
+    /// P4Info id of the table's action profile; `None` for a table without a profile.
     pub profile: Option<u32>,
     /// Whether the program declares the entries constant, so that controllers cannot write them.
     pub is_const: bool,
@@ -103,9 +103,9 @@ pub struct TableBinding {
     pub needs_priority: bool,
     /// Whether entries may have an idle timeout.
     pub idle_timeout: bool,
-    /// P4Info id of the direct counter, if the table has one.
+    /// P4Info id of the direct counter; `None` for a table without one.
     pub counter: Option<u32>,
-    /// P4Info id of the direct meter, if the table has one.
+    /// P4Info id of the direct meter; `None` for a table without one.
     pub meter: Option<u32>,
 }
 

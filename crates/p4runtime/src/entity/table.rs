@@ -277,7 +277,7 @@ pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::Tab
     })
 }
 
-/// Calls `emit` with each entry of a table that matches the pattern, oldest first.
+/// Calls `emit` with each entry of a table that matches the pattern, the oldest entry first.
 ///
 /// # Errors
 /// Fails when the pattern is malformed.

@@ -62,7 +62,7 @@ async fn with(sdn: &SdnType) -> (Switch, Controller) {
     (switch, controller)
 }
 
-/// Returns an entry that forwards packets to `station` by `port`.
+/// Returns an entry that forwards packets for the address `station` to `port`.
 pub fn of(station: &[u8], port: &[u8]) -> p4::entity::Entity {
     TableEntry(entry(EXACT, vec![exact(1, station)], direct(action(FORWARD, &[port]))))
 }

@@ -46,7 +46,7 @@ impl Process {
         &self.driver
     }
 
-    /// Returns the process's log.
+    /// Returns the text of the process's log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

@@ -26,7 +26,7 @@ pub struct Traffic {
 pub struct Carried {
     /// The number of frames that reached the switch's interface.
     pub sent: u64,
-    /// The number of these frames that did not come back.
+    /// The number of these frames that did not return.
     pub lost: u64,
     /// The duration of sending, in seconds.
     pub seconds: f64,
