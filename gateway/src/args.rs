@@ -61,7 +61,8 @@ pub struct Args {
     pub client_id: u32,
     /// The name of the program to use, required if the driver runs several programs.
     pub program: Option<String>,
-    /// The pipes of the device. A read of a register returns the sum of its cells in these pipes.
+    /// The pipes of the device that a read of a register includes. The result has, for each cell, the sum of its values
+    /// in these pipes.
     pub pipes: Vec<u32>,
     /// The port of the device that is connected to the CPU; `None` leaves the device's setting unchanged.
     pub cpu_port: Option<u32>,
@@ -73,7 +74,8 @@ pub struct Args {
     pub metrics_address: Option<String>,
     /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// Whether a commit of the driver's program loads it again instead of clearing its tables.
+    /// Whether the commit of a program that the driver already runs makes the driver load it again, instead of clearing
+    /// the program's tables.
     pub reload: bool,
     /// Folder in which the gateway saves its state for a restart; `None` to save no state.
     pub state: Option<String>,

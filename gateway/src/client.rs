@@ -210,8 +210,8 @@ impl Driver {
             let mut responses = self.grpc.clone().read(request).await?.into_inner();
             let mut entities = Vec::new();
             while let Some(response) = responses.message().await? {
-                // The driver normally sends one message, with megabytes for a large register. The first message is not
-                // copied.
+                // The driver normally sends one message, with megabytes for a large register. So the entities of the
+                // first message are moved, not copied.
                 if entities.is_empty() {
                     entities = response.entities;
                 } else {

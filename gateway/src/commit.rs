@@ -1,5 +1,5 @@
-//! Commits programs: compares a pushed program with the driver's, has the driver load the pushed one if they differ,
-//! and clears the tables.
+//! Commits programs: compares a pushed program with the one that the driver runs, makes the driver load the pushed
+//! program if they differ, and clears the tables.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Configures the CPU port of the device. On this port the program's parser must expect packet-out headers, and the
-//! traffic manager must send copies for the CPU to it. The driver has a table for each of the two settings, so that
-//! compiled programs do not depend on the port numbers of a chip. One table requires insertions, the other
+//! traffic manager must send copies for the CPU to this port. The driver has a table for each of the two settings, so
+//! that compiled programs do not depend on the port numbers of a chip. One table requires insertions, the other
 //! modifications.
 
 use crate::bfrt;

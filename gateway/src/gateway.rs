@@ -43,7 +43,8 @@ pub struct Settings {
     pub device_id: u64,
     /// The address of the driver.
     pub driver: Address,
-    /// The pipes of the device. A read of a register returns the sum of its cells in these pipes.
+    /// The pipes of the device that a read of a register includes. The result has, for each cell, the sum of its values
+    /// in these pipes.
     pub pipes: Vec<u32>,
     /// The port of the device that is connected to the CPU; `None` leaves the device's setting unchanged.
     pub cpu_port: Option<u32>,
@@ -51,7 +52,8 @@ pub struct Settings {
     pub front_panel: FrontPanel,
     /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// Whether a commit of the driver's program loads it again instead of clearing its tables.
+    /// Whether the commit of a program that the driver already runs makes the driver load it again, instead of clearing
+    /// the program's tables.
     pub reload: bool,
 }
 

@@ -4,7 +4,7 @@ use crate::client::Events;
 
 /// The requested change of the task's connection to the driver.
 pub(crate) enum Handover {
-    /// Drop the connection, and wait for a message with another one.
+    /// Drop the connection, and wait for a message that contains another connection.
     Hold,
     /// Follow this connection.
     Take(Box<Events>),

@@ -23,8 +23,8 @@ const NANOSECONDS: u64 = 1_000_000;
 /// Time for which notifications are collected, so that many entries are reported in one message.
 const COLLECTED: Duration = Duration::from_millis(50);
 
-/// Returns an update for each table with idle timeouts, which enables the timeouts in the driver, with the name of the
-/// table. The driver refuses timeouts in other tables.
+/// Returns, for each table with idle timeouts, the name of the table and the update that enables the timeouts in the
+/// driver. The driver refuses timeouts in other tables.
 pub fn aging(loaded: &Loaded) -> Vec<(String, Update)> {
     let tables = loaded.binding.tables.iter().filter(|table| table.idle_timeout);
     let update = |table: &TableBinding| {
@@ -93,7 +93,7 @@ fn normalised(mut field: proto::KeyField) -> proto::KeyField {
     field
 }
 
-/// Idle entries that the gateway has not yet reported, so that it reports many together.
+/// Idle entries that the gateway has not yet reported. They are collected, so that one message reports many.
 #[derive(Default)]
 pub struct Collected {
     entries: Vec<p4::TableEntry>,

@@ -43,7 +43,7 @@ const FORMAT: u32 = 1;
 /// The machine and device to which a journal belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalOwner {
-    /// The id that the kernel chose for its boot.
+    /// The id that the kernel gave to the current boot of the machine.
     pub boot: String,
     /// The device id in P4Runtime.
     pub device_id: u64,
@@ -148,10 +148,10 @@ fn framed(kind: record::Kind) -> Vec<u8> {
     bytes
 }
 
-/// Returns the id that the kernel chose for its boot.
+/// Returns the id that the kernel gave to the current boot of the machine.
 ///
 /// # Errors
-/// Fails when the file of the kernel cannot be read.
+/// Fails when the file with the id cannot be read.
 pub fn boot() -> Result<String, JournalError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let read = std::fs::read_to_string(path).map_err(|error| JournalError::File(path.to_owned(), error));

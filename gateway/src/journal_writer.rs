@@ -8,7 +8,7 @@ use tonic::Status;
 
 use crate::journal::Journal;
 
-/// Time after a failure after which the gateway writes the journal again.
+/// Time between a failure to write the journal and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// The journal, with the names and elections that its file contains so far.

@@ -88,7 +88,7 @@ impl Gateway {
                 Ok((driver, events)) => {
                     let program = driver.program().map_or("none", |program| program.name());
                     tracing::info!(uri = self.settings.driver.uri, program, "the driver answers");
-                    // These messages concern the previous connection.
+                    // These messages concern the previous connection, so they are discarded.
                     while handovers.try_recv().is_ok() {}
                     self.state.lock().driver = Some(driver);
                     self.statistics.connections.add(1);

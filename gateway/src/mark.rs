@@ -38,7 +38,7 @@ impl Mark {
         Ok(Self(bytes))
     }
 
-    /// Returns the mark with these bytes, which an earlier mark had.
+    /// Returns the mark that consists of these bytes.
     pub fn of(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -91,7 +91,7 @@ impl Mark {
         Ok(mark)
     }
 
-    /// Returns the updates that delete the present mark and insert this mark.
+    /// Returns the updates that delete the mark in the driver and insert this mark instead.
     fn updates(&self, device: &Info) -> Option<[Update; 2]> {
         let table = sessions(device)?;
         let (action_id, header) = field(table, HEADER)?;

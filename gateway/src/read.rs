@@ -39,7 +39,7 @@ pub struct Reader<'a> {
 pub trait WithShadow: Fn(&mut dyn FnMut(&Shadow)) {}
 impl<T: Fn(&mut dyn FnMut(&Shadow))> WithShadow for T {}
 
-/// The reads for one pattern.
+/// Reads the entities for one pattern.
 impl Reader<'_> {
     /// Returns the entities that match a pattern.
     ///

@@ -8,7 +8,7 @@ use sluice_p4runtime::statistics::Counter;
 
 use crate::shadow::{Place, Shadow};
 
-/// The number of calls of one kind, and the time until the driver's replies.
+/// The number of calls of one kind, and the sum of their durations.
 #[derive(Debug, Default)]
 pub struct Calls {
     count: AtomicU64,

@@ -228,8 +228,8 @@ impl Device {
     }
 
     /// Runs frames that arrived at `port` through the program, in order. Sends packets for the CPU port to the
-    /// controllers and all other packets to `sink`. With `trace`, appends every packet's events to it, including losses
-    /// at the queues of the controllers.
+    /// controllers and all other packets to `sink`. Appends the events of every packet to `trace`, if given, including
+    /// losses at the queues of the controllers.
     pub fn receive<'f>(
         &self,
         port: u32,

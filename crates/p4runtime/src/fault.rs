@@ -58,8 +58,8 @@ constructors! {
 pub type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
-    /// Returns the same error with `place` in front of the message. If the message begins with the last part of
-    /// `place`, that part is not repeated.
+    /// Returns this error with `place` in front of the message. If the message begins with the last part of `place`,
+    /// this part is not repeated.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         let subject = place.rsplit(", ").next().unwrap_or(place);

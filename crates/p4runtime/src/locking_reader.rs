@@ -41,8 +41,8 @@ impl StateReader for LockingReader<'_> {
             replication: &running.replication,
             now: self.device.now(),
         });
-        // A fair unlock passes the lock to the data plane if it waits. A reader that locks again at once could starve
-        // packets.
+        // A fair unlock passes the lock to the data plane if the data plane waits for it. Otherwise a reader that locks
+        // again at once could starve packets.
         MutexGuard::unlock_fair(programs);
         Ok(result)
     }

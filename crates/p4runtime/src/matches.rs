@@ -137,8 +137,8 @@ fn wildcard(field: &KeyBinding) -> KeyField {
     }
 }
 
-/// Returns an optional match as optional or as ternary field, as in the compiled program: p4c compiles some optional
-/// fields to ternary ones. `None` matches every value.
+/// Returns the key field for an optional match. The field is optional or ternary, like the field in the compiled
+/// program, because p4c compiles some optional fields to ternary ones. `None` matches every value.
 fn optional(field: &KeyBinding, value: Option<Vec<u8>>) -> KeyField {
     match value {
         value if !field.as_ternary => KeyField::Optional(value),
@@ -173,7 +173,8 @@ pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
 
 fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType> {
     let value = |bytes: &[u8]| translation::encode(binding.sdn.as_ref(), bytes);
-    // The width of a number in P4Info, if it differs from the program. Entries always match such a number completely.
+    // The width of a number in P4Info, if it differs from the width in the program. Entries match such a number
+    // completely.
     let wide = binding.sdn.as_ref().and_then(|sdn| sdn.exact_only_width(binding.width));
     match field {
         KeyField::Exact(bytes) => Some(FieldMatchType::Exact(wire::Exact { value: value(bytes) })),

@@ -108,7 +108,7 @@ fn carry_entries(
         for (place, view) in places.iter().zip(views) {
             let metered = view.meter.is_some_and(|meter| meter.config.is_some());
             let mut entry = table::encode_entry(reader.binding(), table, &view, &pattern, 0);
-            // The counts are zero at first. `succession` adds the final counts when the new program starts.
+            // The counts are zero at first. The module `succession` adds the final counts when the new program starts.
             entry.counter_data = view.counter.map(|_| p4::CounterData::default());
             if let Some(new) = carry_entry(entry, target)? {
                 carried.entry(EntryPair { old: (table.engine, Some(*place)), new: (new.0, Some(new.1)) }, metered);

@@ -13,7 +13,7 @@ use crate::service::Service;
 
 /// Time without data from a controller after which the server sends an HTTP/2 ping.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Time in which a controller must answer the ping; otherwise the server closes its connection.
+/// Time in which a controller must answer the ping; otherwise the server closes the connection.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which a client must complete the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

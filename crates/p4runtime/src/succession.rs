@@ -24,7 +24,7 @@ use p4::update::Type;
 /// Number of entries whose counts are added while the engine is locked once. Between two locks the engine runs packets.
 const PAIRS_AT_ONCE: usize = 1024;
 
-/// The state to transfer of the kinds that packets change, as pairs of an object of the old and one of the new program.
+/// The objects whose state must be transferred, as pairs of an object of the old program and one of the new program.
 #[derive(Debug, Default)]
 pub struct CarriedState {
     arrays: Vec<Array>,
@@ -60,7 +60,8 @@ impl CarriedState {
         carried
     }
 
-    /// Adds an entry whose counts are transferred; with `metered`, its direct meter too.
+    /// Adds an entry whose counts must be transferred. If `metered` is set, the entry's direct meter must be
+    /// transferred too.
     pub fn entry(&mut self, pair: EntryPair, metered: bool) {
         self.entries.push(pair);
         if metered {
@@ -96,8 +97,8 @@ fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
 }
 
 impl Device {
-    /// Replaces the addressed program by `next`, which receives its state. Packets run meanwhile, except during the
-    /// final transfer between two packets. The caller has locked `Device::gate`.
+    /// Replaces the addressed program by `next`, and transfers the state to `next`. Packets run meanwhile, except
+    /// during the final transfer between two packets. The caller has locked `Device::gate`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` with the name of the first state that cannot be transferred. The old program then continues

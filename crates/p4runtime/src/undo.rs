@@ -35,7 +35,7 @@ pub struct Saved(HashSet<Array>);
 
 impl Saved {
     /// Returns whether the undo of an update must save the cells that the update changes. An update without index
-    /// changes all cells, so the array is then added to the set.
+    /// changes all cells; for such an update, this method adds the array to the set of saved arrays.
     fn must_save(&mut self, array: Array, index: Option<&p4::Index>) -> bool {
         if index.is_some() { !self.0.contains(&array) } else { self.0.insert(array) }
     }

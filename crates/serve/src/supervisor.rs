@@ -48,8 +48,9 @@ impl Supervisor {
         self.notify("STOPPING=1");
     }
 
-    /// While the future is polled, notifies systemd periodically that the process is alive, each time that `is_alive`
-    /// returns true. `is_alive` may wake threads, and check at its next call whether they have worked since.
+    /// While the future is polled, calls `is_alive` periodically, and notifies systemd that the process is alive each
+    /// time that the result is true. `is_alive` may wake threads, and check at its next call whether these threads have
+    /// worked since.
     pub async fn watch(&self, mut is_alive: impl AsyncFnMut() -> bool) -> Infallible {
         let (Some(pause), Some(_)) = (self.pause, &self.systemd) else { return pending().await };
         loop {

@@ -15,7 +15,7 @@ pub const FILE: &str = "journal";
 const NEXT: &str = "journal.new";
 /// Name of the file that a running gateway locks.
 const LOCK: &str = "lock";
-/// Growth factor since the last replacement of the file at which the gateway replaces it again.
+/// The gateway replaces the file when it has grown by this factor since the last replacement.
 const GROWTH: u64 = 4;
 /// Size in bytes below which the gateway never replaces the file.
 const SMALL: u64 = 256 << 10;
@@ -151,8 +151,8 @@ impl Journal {
     fn write_next(&self, next: &Path, contents: &[u8]) -> io::Result<File> {
         let mut file = File::create(next)?;
         file.write_all(contents)?;
-        // Without `sync_data`, a failure of the machine could leave an empty file. With it, the old or the new file
-        // remains, whose boot id shows that it is outdated.
+        // Without `sync_data`, a failure of the machine could leave an empty file. With it, either the old or the new
+        // file remains, and the boot id in the file shows that it is outdated.
         file.sync_data()?;
         fs::rename(next, self.path())?;
         Ok(file)

@@ -13,7 +13,7 @@ use crate::mark::Mark;
 use crate::proto::Update;
 use crate::shadow::Shadow;
 
-/// The state from a journal: the entities that clients wrote, and the extent to which the driver has them.
+/// The state from a journal: the entities that clients wrote, and the updates that the driver has not yet received.
 #[derive(Debug)]
 pub struct Restored {
     /// The mark of the driver instance that has this state.

@@ -63,7 +63,7 @@ pub struct Driver {
     pub unreadable: Mutex<Option<(String, u32)>>,
     /// Ids of the arrays that the driver is copying from the device.
     copied: Mutex<HashSet<u32>>,
-    /// Number of received acknowledgements of digests. Each acknowledgement ends its stream.
+    /// Number of received acknowledgements of digests. Each acknowledgement ends the stream of its sender.
     pub acknowledgements: AtomicUsize,
     /// Name of a table into which the driver refuses insertions, as if the table's memory were full.
     pub full: Mutex<Option<String>>,
@@ -184,7 +184,7 @@ impl Driver {
             let mut clients = self.clients.lock();
             let client = clients.get_mut(&request.client_id).ok_or_else(|| Status::unavailable("Unknown client."))?;
             if client.in_warm_init {
-                // The driver also replies OK without an effect.
+                // The real driver also replies OK here, without loading the program.
                 return Ok(());
             }
             client.in_warm_init = true;

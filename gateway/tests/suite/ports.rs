@@ -51,7 +51,7 @@ async fn ports_are_configured_by_front_panel_names_and_untouched_if_correct() {
     let ten = expected(7, "BF_SPEED_10G", "BF_FEC_TYP_NONE", "PM_AN_DEFAULT");
     let hundred = expected(132, "BF_SPEED_100G", "BF_FEC_TYP_REED_SOLOMON", "PM_AN_FORCE_DISABLE");
     assert_eq!(configured_ports(&driver), [ten.clone(), hundred]);
-    // The file of another gateway changes one port. This gateway must not change the other port.
+    // The file of a second gateway changes one port. The second gateway must leave the other port unchanged.
     bench.stop().await;
     driver.requests.lock().clear();
     let changed = FILE.replace("reed-solomon", "firecode");

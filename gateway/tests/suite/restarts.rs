@@ -48,7 +48,7 @@ async fn a_restarted_gateway_restores_all_state_without_writing_it_again() {
     for (atomicity, batch) in batches() {
         let _ = controller.batch(atomicity, batch).await;
     }
-    // Before this write, the gateway also sends the updates that complete the last batch.
+    // Before it makes this write, the gateway sends the updates that complete the last batch.
     controller.modify(written::route(1, &[(6, 1)])).await;
     let expected = (everything(&mut controller).await, holdings(&driver));
     driver.requests.lock().clear();

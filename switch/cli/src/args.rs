@@ -353,8 +353,8 @@ impl Reading {
     }
 }
 
-/// Returns the value of a flag whose value is optional. The value is the text after `=`, or the next word, unless this
-/// word is a flag; otherwise `otherwise`.
+/// Returns the value of a flag whose value is optional: the text after `=`, or else the next word, unless this word is
+/// a flag. If neither exists, returns `otherwise`.
 fn implied(parser: &mut Parser, otherwise: &str) -> Result<OsString, UsageError> {
     if let Some(value) = parser.optional_value() {
         return Ok(value);
@@ -500,7 +500,8 @@ mod tests {
         for words in ["p.json", "--input-config p.json", "--input p.json", "-- p.json --cpu-port 5", "p.json --"] {
             assert_eq!(run(words).program, Some("p.json".into()), "{words}");
         }
-        // After `--`, flags of BMv2's target take precedence over abbreviations.
+        // An abbreviation may match several flags. Before `--`, flags of every BMv2 target take precedence; after it,
+        // flags of the specific target.
         assert_eq!(
             run("p.json --max 5").warnings,
             ["--max-port-count has no effect: the number of ports is not limited"]

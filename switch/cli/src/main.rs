@@ -324,8 +324,8 @@ async fn control(
     }
 }
 
-/// Writes the line which reports that the switch is ready to standard output. Programs that start the switch wait for
-/// this line.
+/// Writes a line to standard output that reports that the switch is ready. Programs that start the switch wait for this
+/// line.
 fn announce(args: &Args, address: &str, metrics: Option<SocketAddr>) {
     let ports: Vec<_> = args.ports.iter().map(|port| format!("{}@{}", port.number, port.interface)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The reason why P4Info does not fit the program.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum BindError {
-    /// P4Info contains an object that the program does not.
+    /// P4Info contains an object that is missing in the program.
     #[error(
         "P4Info has {kind} {name}, the program's JSON does not: they are not from the same compilation; give what one run of p4c wrote"
     )]

@@ -1,5 +1,5 @@
-//! P4Info resolved against the compiled program once, when the pipeline is pushed: maps each P4Info id to the object of
-//! the program that has this id.
+//! P4Info resolved against the compiled program once, when the pipeline is pushed: maps each id in P4Info to the object
+//! of the program that the id denotes.
 //!
 //! P4Info and the program must come from one run of the compiler. If their names, widths or kinds differ, neither can
 //! be trusted, so the push fails with an error that states the values of both.

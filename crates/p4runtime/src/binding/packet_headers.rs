@@ -99,8 +99,8 @@ fn candidates(fields: &[PacketField], program: &impl Compiled, place: &str) -> R
     }
 }
 
-/// Returns the first untranslated field whose width differs from `widths`, the widths in the program's header, and its
-/// width there.
+/// Returns the first untranslated field whose width differs from `widths`, which are the widths in the program's
+/// header. Also returns the width of this field in `widths`.
 fn difference<'f>(fields: &'f [PacketField], widths: &[u32]) -> Option<(&'f PacketField, u32)> {
     let mut pairs = fields.iter().zip(widths.iter().copied());
     pairs.find(|(field, width)| field.sdn.is_none() && field.width != *width)

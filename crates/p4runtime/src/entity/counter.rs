@@ -18,7 +18,8 @@ pub fn decode_data(data: &p4::CounterData) -> Outcome<CounterData> {
     })
 }
 
-/// Encodes the packet count and byte count of a counter. Counts above the range of the message become its maximum.
+/// Encodes the packet count and byte count of a counter. Counts above the range of a message field become the field's
+/// maximum.
 pub fn encode_data(data: CounterData) -> p4::CounterData {
     let clamp = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     p4::CounterData { byte_count: clamp(data.bytes), packet_count: clamp(data.packets) }

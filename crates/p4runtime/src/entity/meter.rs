@@ -31,7 +31,7 @@ pub fn decode_config(config: &p4::MeterConfig) -> Outcome<MeterConfig> {
     Ok(config)
 }
 
-/// Encodes the configuration of a meter. Values above the range of the message become its maximum.
+/// Encodes the configuration of a meter. Values above the range of a message field become the field's maximum.
 pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
     let clamp = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
     p4::MeterConfig {

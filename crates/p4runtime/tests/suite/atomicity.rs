@@ -190,8 +190,8 @@ async fn a_refused_update_undoes_the_whole_batch() {
     prepare(&switch, &mut controller).await;
     let before = everything(&mut controller).await;
     for atomicity in [RollbackOnError, DataplaneAtomic] {
-        // The last update of each batch is refused. The first batch makes no update before it, the second one update,
-        // and so on.
+        // One update of each batch is refused. In the first batch no update precedes the refused one, in the second
+        // batch one update does, and so on.
         for length in 0..=changes().len() {
             let mut updates = changes();
             updates.insert(length, update(Delete, by_ports(1, 77)));

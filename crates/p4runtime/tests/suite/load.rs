@@ -25,8 +25,8 @@ impl Sink for Tally {
     }
 }
 
-/// Runs frames through the switch until `stop` is set; they must leave by the ports 1 and 2. Returns the numbers of
-/// frames that left by each port, and the number of frames sent.
+/// Starts a thread that runs frames through the switch until `stop` is set. The frames should leave by the ports 1 and
+/// 2. The thread returns the numbers of frames that left by each port, and the number of frames that it sent.
 pub fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u64)> {
     let (device, stop) = (Arc::clone(&switch.device), Arc::clone(stop));
     std::thread::spawn(move || {
@@ -106,7 +106,7 @@ fn requests_are_answered_during_a_long_write() {
     };
     let answered = clients.block_on(async {
         let write = tokio::spawn(async move { writer.write(request).await });
-        // Up to 20 requests may be answered before the write begins, so the test requires more.
+        // The switch may answer up to 20 requests before the write begins, so the test requires more.
         let mut answered = 0;
         while !write.is_finished() {
             reader.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();

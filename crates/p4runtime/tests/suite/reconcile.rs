@@ -160,7 +160,7 @@ async fn arrays_of_another_size_or_type_keep_their_cells_or_the_request_is_refus
         switch.packet(2, &frame(1, 3, 0x800));
     }
     controller.modify(cell(399_999, &[7])).await;
-    // The cells of `balance` are signed. In a new program that declares them unsigned, their bits must be equal.
+    // The cells of `balance` are signed. A new program that declares them unsigned must receive their bits unchanged.
     let mut resized = with_cells(400_000);
     let balance = resized.p4info.as_mut().unwrap().registers.iter_mut().find(|register| register.size == 2).unwrap();
     let spec = balance.type_spec.as_mut().unwrap().type_spec.as_mut().unwrap();

@@ -302,7 +302,7 @@ async fn counters_and_meters_of_const_default_actions_are_written_as_separate_en
     controller.push(Action::VerifyAndCommit, Some(constant)).await.unwrap();
     let counts = |packet_count, byte_count| Some(p4::CounterData { byte_count, packet_count });
     let default = || p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], None) };
-    // A write to a const default action is refused, with and without an action, even if it only sets the counter.
+    // A write to a const default action must be refused, with and without an action, even if it only sets the counter.
     for action in [None, direct(action(NO_ACTION, &[]))] {
         let counted = p4::TableEntry { counter_data: counts(5, 5), action, ..default() };
         controller.refused(Modify, TableEntry(counted), Code::PermissionDenied, "the default action is const").await;

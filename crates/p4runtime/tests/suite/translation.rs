@@ -142,7 +142,7 @@ async fn strings_are_names_and_digits_stand_for_numbers() {
     ] {
         controller.refused(Insert, of(station, port), Code::InvalidArgument, text).await;
     }
-    // A program that replaces this program by `RECONCILE_AND_COMMIT` receives its names.
+    // A program that replaces this one by `RECONCILE_AND_COMMIT` must receive the names and their numbers.
     let json = String::from_utf8(JSON.to_vec()).unwrap().replace("\"max_size\" : 16384", "\"max_size\" : 16385");
     let next = p4::ForwardingPipelineConfig { p4_device_config: json.into_bytes(), ..translated(&strings()) };
     controller.push(Action::ReconcileAndCommit, Some(next)).await.unwrap();

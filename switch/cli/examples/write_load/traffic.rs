@@ -8,7 +8,7 @@ use sluice_ports::{Input, Interface, Options, TxBatch};
 
 use crate::veths::packets;
 
-/// Time between two transmissions of frames (ticks).
+/// Time between two transmissions of frames, here called a tick.
 const TICK: Duration = Duration::from_micros(500);
 /// Limit on the number of frames that are sent at once. After a late tick, further frames that are due are omitted.
 /// Otherwise the measurement would include the irregular scheduling of this thread.

@@ -9,7 +9,8 @@ use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, controller, frame};
 use serde_json::{Value, json};
 use sluice_ports::pcap::PcapWriter;
 
-/// Starts a switch that reads two frames from files. It drops the first frame and sends the second one to port 9.
+/// Starts a switch that reads two frames from files. The switch drops the first frame and sends the second one to port
+/// 9.
 fn with_two_frames(directory: &Path, more: &str) -> Switch {
     reading_two_frames(directory, &format!("-i 1@f1 -i 9@f2 {more}"))
 }
