@@ -1,5 +1,5 @@
-//! Compiles the messages of BF Runtime and the records of the journal. They contain messages of P4Runtime and
-//! `google.rpc`, which come from the crate `sluice_p4runtime`.
+//! Compiles the messages of BF Runtime and the records of the journal. The messages of P4Runtime and `google.rpc` to
+//! which these refer come from the crate `sluice_p4runtime`.
 
 use std::path::PathBuf;
 

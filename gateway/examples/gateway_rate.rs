@@ -1,12 +1,12 @@
-//! Measures two rates of the gateway in front of a driver stand-in that replies at once: table writes per second by
-//! batch size, with and without a journal, and the time to read a register of 65,536 cells through P4Runtime, compared
-//! with the time through BF Runtime.
+//! Measures the speed of the gateway in front of a driver stand-in that replies at once. The example prints the number
+//! of table writes per second by batch size, with and without a journal. It also prints the time to read a register of
+//! 65,536 cells through P4Runtime, and the time to read it through BF Runtime.
 //!
 //! `cargo run --release -p sluice-tofino --example gateway_rate [BF_RUNTIME GATEWAY]`
 //!
-//! Two addresses, such as `http://127.0.0.1:50052 http://127.0.0.1:9559`, name a driver that runs sluice and the
-//! gateway in front of it. Then the example measures only the read of the register there. It pushes the program again,
-//! which clears the register's cells.
+//! The two addresses, such as `http://127.0.0.1:50052 http://127.0.0.1:9559`, are those of a driver that runs sluice
+//! and of the gateway in front of it. With them, the example measures only the read of the register, with this driver.
+//! It pushes the program again, which clears the register's cells.
 #![allow(clippy::cast_precision_loss, deprecated)]
 
 #[path = "../tests/stand_in/mod.rs"]

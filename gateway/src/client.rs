@@ -26,7 +26,7 @@ use crate::statistics::DriverCalls;
 const ALL_PIPES: u32 = 0xffff;
 /// Limit on the size of a message, in bytes. The driver replies to a read with one message of any size.
 const LARGEST_MESSAGE: usize = 1 << 30;
-/// Limit on the size of a reply's headers, in bytes. They contain an error for each update of a refused batch.
+/// Limit on the size of a reply's headers, in bytes. The headers contain an error for each update of a refused batch.
 const LARGEST_HEADERS: u32 = 64 << 20;
 /// Time without a reply after which the driver is considered unreachable.
 pub const PATIENCE: Duration = Duration::from_secs(60);

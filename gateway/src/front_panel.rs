@@ -18,7 +18,7 @@ use crate::proto::{DataField, TableData, TableEntry, TableKey, entity, update::T
 
 /// Name of the driver's table of ports, whose key is the device port.
 const PORTS: &str = "$PORT";
-/// Name of the driver's table of front-panel names, which maps them to device ports.
+/// Name of the driver's table that maps front-panel names to device ports.
 const NAMES: &str = "$PORT_STR_INFO";
 
 /// The errors of the file that configures ports.

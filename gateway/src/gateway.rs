@@ -1,8 +1,8 @@
 //! The driver as the backend of the P4Runtime server.
 //!
-//! Writes run one at a time, because the plan of a write depends on the shadow (the gateway's copy of what clients
-//! wrote), which earlier writes change. The gateway locks its state to plan a write and to record the result, never
-//! while it waits for the driver. So bids, reads and packets do not wait for a write.
+//! Writes run one at a time: the plan of a write depends on the shadow, the gateway's copy of what clients wrote, and
+//! earlier writes change the shadow. The gateway locks its state to plan a write and to record the result, never while
+//! it waits for the driver. So bids, reads and packets do not wait for a write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ pub(crate) struct State {
     pub shadow: Shadow,
     /// The mark that identifies the driver instance with the state of the shadow.
     pub mark: Option<Mark>,
-    /// Updates that the gateway must still send, because the driver did not reply to earlier requests. They bring the
-    /// driver to the state of the shadow; some may be superfluous.
+    /// Updates that the gateway must still send, because the driver did not reply to earlier requests. These updates
+    /// bring the driver to the state of the shadow; some may be superfluous.
     pub pending: Vec<Update>,
     /// State from the journal of an earlier gateway, until the driver's mark shows whether the driver still has this
     /// state.

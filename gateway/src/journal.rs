@@ -2,8 +2,8 @@
 //!
 //! The file begins with the driver's mark and the program. Each batch of updates appends two records. The first record
 //! precedes the request to the driver, and contains the updates that revert the batch. The second record follows the
-//! driver's reply, and contains the changes of the shadow. So a gateway that is killed at any point restores a batch
-//! completely or not at all, and no batch is lost whose result the client has received.
+//! driver's reply, and contains the changes of the shadow. So after a kill at any point, a restarted gateway restores
+//! each batch completely or not at all. It loses no batch whose result the client has received.
 //!
 //! The gateway does not force records to the disk. If only the process ends, the kernel still writes them. If the
 //! machine fails, the last records may be lost, so a gateway ignores a file of an earlier boot.
@@ -101,14 +101,14 @@ pub fn election(role: &str, id: u128) -> Vec<u8> {
     framed(record::Kind::Election(proto::Election { role: role.to_owned(), high, low }))
 }
 
-/// Returns the record that precedes a request to the driver. It contains the updates that revert the request, and the
-/// number of ids that the gateway has assigned.
+/// Returns the record that precedes a request to the driver. The record contains the updates that revert the request,
+/// and the number of ids that the gateway has assigned.
 pub fn intent(undo: Vec<Update>, ids: u32) -> Vec<u8> {
     framed(record::Kind::Intent(proto::Intent { way_back: undo, ids }))
 }
 
-/// Returns the record that follows a request. It contains the changes of the batch, new names, and the updates that the
-/// driver must still receive.
+/// Returns the record that follows a request to the driver. The record contains the changes of the batch, new names,
+/// and the updates that the driver must still receive.
 pub fn outcome<'c>(
     changes: impl Iterator<Item = &'c Change>,
     names: Vec<AssignedName>,

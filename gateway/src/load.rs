@@ -93,8 +93,8 @@ fn drop_driver_externs(info: &mut P4Info, driver: &Info) {
     });
 }
 
-/// Adds the fields of value sets, which p4c omits from the P4Info of a TNA program. They are copied from the driver's
-/// description, with the driver's field ids.
+/// Adds the fields of value sets, which p4c omits from the P4Info of a TNA program. The fields and their ids are copied
+/// from the driver's description of the program.
 fn add_value_set_fields(info: &mut P4Info, driver: &Info) {
     for set in info.value_sets.iter_mut().filter(|set| set.r#match.is_empty()) {
         let name = set.preamble.as_ref().map_or("", |preamble| &preamble.name);

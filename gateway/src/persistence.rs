@@ -20,8 +20,8 @@ use crate::plan::Batch;
 use crate::proto::Update;
 
 impl Gateway {
-    /// Returns the gateway with a journal. It adopts `restored`, the state from an earlier journal, when the driver has
-    /// replied.
+    /// Returns the gateway with a journal. When the driver has replied, the gateway adopts `restored`, the state from
+    /// an earlier journal.
     #[must_use]
     pub fn with_journal(mut self, journal: Journal, restored: Option<Restored>) -> Self {
         let elections = restored.as_ref().map(|restored| restored.elections.clone()).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Gateway {
             behind = last;
         }
         if self.state.lock().mark.as_ref() != Some(&mark) {
-            // The state was discarded while the journal was written, because the driver has lost it.
+            // The state was discarded while the journal was written, because the driver has lost the state.
             return;
         }
         let journal_writer = Arc::clone(journal_writer);

@@ -1,9 +1,9 @@
 //! Reads the single cells that the patterns of a request name, in one request to the driver. Afterwards the patterns
 //! are answered one by one.
 //!
-//! If a request names many cells of one array, the driver first copies the array from the device. Times with
-//! open-p4studio on an idle software model: a read of one cell needs 0.9 to 1.7 ms, a copy of 1,024 registers in one
-//! pipe 6 ms, and a copy of 1,024 counters in four pipes 84 ms.
+//! If a request names many cells of one array, the driver first copies the array from the device. With open-p4studio on
+//! an idle software model, a read of one cell needs 0.9 to 1.7 ms. A copy of 1,024 registers in one pipe needs 6 ms,
+//! and a copy of 1,024 counters in four pipes needs 84 ms.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -37,13 +37,13 @@ struct Array {
 /// The indices of the cells to read, for each array.
 type CellIndices = BTreeMap<Array, BTreeSet<u32>>;
 
-/// The cells that were read, by pipe, table and index. The pipe of counters is the driver's id of all pipes.
+/// The cells that were read, by pipe, table and index. For counters, the pipe is the driver's id of all pipes.
 #[derive(Debug, Default)]
 pub struct Prefetched(HashMap<(u32, u32, u64), TableData>);
 
 impl Prefetched {
-    /// Reads the cells that patterns name. Cells that the driver refuses are omitted. They are read again one by one,
-    /// so that the error names the place of the wrong pattern.
+    /// Reads the cells that patterns name. The result omits cells that the driver refuses. The gateway reads such cells
+    /// again one by one, so that the error names the place of the wrong pattern.
     ///
     /// # Errors
     /// Fails when the driver does not reply.

@@ -1,5 +1,5 @@
 //! The mapping between the two descriptions of a program, P4Info and `bfrt.json`: the names of P4Info and the driver's
-//! ids. It is built once, when a controller pushes P4Info.
+//! ids. The gateway builds the mapping once, when a controller pushes P4Info.
 
 use std::collections::HashMap;
 

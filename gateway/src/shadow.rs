@@ -1,6 +1,6 @@
-//! The shadow: what clients wrote, in a form from which the gateway can answer reads. The driver does not return all of
-//! it: for example no metadata, one-shot groups, weights, parameters that the compiled program does not use, or rates
-//! before rounding.
+//! The shadow: what clients wrote, in a form from which the gateway can answer reads. The driver returns only a part of
+//! these data. It does not return, for example, metadata, one-shot groups, weights, parameters that the compiled
+//! program does not use, and rates before rounding.
 //!
 //! The shadow is a map from places to values. A batch is a list of changes, each with the old and the new value of a
 //! place. The list suffices to revert the batch, and is written to the [`journal`](crate::journal).
@@ -28,7 +28,7 @@ pub enum Place {
     Shared(ProfileId, Vec<u8>),
     /// The configuration of a digest that is reported.
     Digest(DigestId),
-    /// The configuration of a meter's cell at an index.
+    /// The configuration of one cell of a meter, by the index of the cell.
     Meter(MeterId, u64),
     /// The members of a value set.
     ValueSet(ValueSetId),

@@ -1,8 +1,8 @@
 //! The interface between the P4Runtime service and a switch: an engine in this process, or a driver over a network.
 //!
 //! A backend receives complete requests rather than single entities. So the backend decides how many messages it sends
-//! to the switch for a batch of updates, which updates it reverts when one fails, and which replies it awaits. The
-//! service locks nothing while it calls a backend.
+//! to the switch for a batch of updates, and which replies it awaits. When an update fails, the backend also decides
+//! which other updates it reverts. The service locks nothing while it calls a backend.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -180,7 +180,8 @@ impl Buffer {
         if self.waiting.is_empty() {
             return None;
         }
-        // A list can become full without a new message when the client reduces `max_list_size`. It is due at once.
+        // The waiting messages can become a full list without a new message, when the client reduces `max_list_size`.
+        // Such a list is due at once.
         let full = self.waiting.len() >= self.limit();
         Some(if full { self.since } else { self.since.saturating_add(self.config.max_timeout_ns) })
     }

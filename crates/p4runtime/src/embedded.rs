@@ -23,7 +23,7 @@ use crate::write::{self, AllOrNone};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
 
-/// Number of updates that a request makes while it locks the engine once. Between two locks the engine runs packets.
+/// Number of updates that a request makes before it unlocks the engine. Packets run while the engine is unlocked.
 const UPDATES_AT_ONCE: usize = 64;
 
 impl Backend for Device {

@@ -21,7 +21,7 @@ use crate::write;
 use p4::entity::Entity;
 use p4::update::Type;
 
-/// Number of entries whose counts are added while the engine is locked once. Between two locks the engine runs packets.
+/// Number of entries whose counts are added before the engine is unlocked. Packets run while the engine is unlocked.
 const PAIRS_AT_ONCE: usize = 1024;
 
 /// The objects whose state must be transferred, as pairs of an object of the old program and one of the new program.
@@ -83,8 +83,8 @@ impl CarriedState {
     }
 }
 
-/// Writes the nonzero cells of a register array into the new program's array, whose cells have another type, through
-/// the same functions as a client's write.
+/// Writes the nonzero cells of a register array into the new program, in which the cells of the array have another
+/// type. Calls the functions that process a client's write.
 fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
     let all = p4::RegisterEntry { register_id: id, ..Default::default() };
     let fragments = register::read(source, &all)?.into_iter().map(Fragment::Registers).collect();

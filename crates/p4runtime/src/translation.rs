@@ -221,7 +221,7 @@ pub struct AssignedName {
 }
 
 impl Types {
-    /// Returns the types of this P4Info, without names at first.
+    /// Returns the types of `info`. No value has a name yet.
     pub fn new(info: &p4info::P4Info) -> Self {
         Self { info: info.type_info.clone().unwrap_or_default(), names: Mutex::default() }
     }
@@ -237,7 +237,7 @@ impl Types {
         }
     }
 
-    /// Returns the form for controllers that a translation declares.
+    /// Returns the form that controllers use for a type, from the type's translation.
     ///
     /// # Errors
     /// Fails when the translation declares neither a width nor strings.

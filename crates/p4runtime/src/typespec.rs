@@ -116,7 +116,7 @@ impl DataType {
         P4StructLike { members: members.iter().map(|member| member.encode(&mut fields)).collect() }
     }
 
-    /// Decodes the value of a register cell to `ceil(width / 8)` bytes.
+    /// Returns the value of a register cell as `ceil(width / 8)` bytes.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the message is of another kind, `OUT_OF_RANGE` when the value does not fit.

@@ -1,5 +1,5 @@
-//! The folder of the journal, which one gateway at a time locks. Records are appended to the journal's file, or a new
-//! file replaces it atomically.
+//! The folder of the journal. At most one gateway locks the folder at a time. Records are appended to the journal's
+//! file, or a new file replaces it atomically.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};

@@ -1,8 +1,8 @@
-//! Frames of records in a file. The length of each record and checksums precede it. They distinguish an incomplete last
-//! record from a damaged one.
+//! Frames of records in a file. Each record follows its length and two checksums, by which a reader distinguishes an
+//! incomplete last record from a damaged one.
 //!
-//! The length has a checksum of its own. Otherwise a damaged length that exceeds the file would be mistaken for that of
-//! an incomplete last record, and all following records would be ignored silently.
+//! The length has a checksum of its own. Otherwise a damaged length that exceeds the file would look like an incomplete
+//! last record, and all following records would be ignored without an error.
 
 use crc::{CRC_32_ISCSI, Crc, Table};
 

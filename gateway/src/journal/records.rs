@@ -8,7 +8,7 @@ use super::proto::{self, place, value};
 use crate::proto::{TableData, TableKey};
 use crate::shadow::{Copies, Entry, OwnGroup, Place, Value};
 
-/// Encodes a place of the shadow with its current value; without a value if the place was removed.
+/// Encodes a place of the shadow with its current value. A place that was removed has no value.
 pub fn change(changed: &Place, value: Option<&Value>) -> proto::Change {
     proto::Change { place: Some(encode_place(changed)), value: value.map(encode_value) }
 }

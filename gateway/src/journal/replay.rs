@@ -37,7 +37,8 @@ pub struct Restored {
 /// Replays a file. Returns `None` when the file is empty, or was written before the machine's current boot.
 ///
 /// # Errors
-/// The error contains the position of the first damaged record, or the other format or device of the file.
+/// The error contains the position of the first damaged record. If the file has another format or belongs to another
+/// device, the error contains this format or device.
 pub fn replay(bytes: &[u8], owner: &JournalOwner) -> Result<Option<Restored>, JournalError> {
     let Some((record, mut position)) = next(bytes, 0)? else { return Ok(None) };
     let Some(record::Kind::Opening(opening)) = record.kind else {

@@ -278,8 +278,8 @@ impl Store {
         })
     }
 
-    /// Reads entries. A field of a register cell has one value, from the pipe `pipe`, or a value for each pipe if
-    /// `pipe` is not a pipe's number.
+    /// Reads entries. If `pipe` is the number of a pipe, each field of a register cell has its value in this pipe.
+    /// Otherwise each field has a value for each pipe.
     pub fn read(&self, pattern: &TableEntry, pipe: usize) -> Result<Vec<TableEntry>, Refusal> {
         let table = self.by_id(pattern.table_id)?;
         let answer = |key: &TableKey, data: TableData| TableEntry {

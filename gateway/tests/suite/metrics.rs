@@ -28,7 +28,7 @@ async fn scrape(bench: &Bench) -> String {
 fn objections(page: &str) -> String {
     use std::process::{Command, Stdio};
     let start = page.find("# HELP").unwrap();
-    // The chunked encoding of HTTP writes the length of each chunk between the lines. These lengths are omitted.
+    // The chunked encoding of HTTP writes the length of each chunk between the lines. The filter removes these lengths.
     let text: String = page[start..]
         .lines()
         .filter(|line| line.starts_with(['#', 's']))

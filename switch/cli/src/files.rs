@@ -116,8 +116,8 @@ impl Inputs {
         Ok(())
     }
 
-    /// Starts a thread that reads the inputs. The thread ends at the end of the inputs, or when the receiver is
-    /// dropped. It wakes the data plane with `waker` for each frame.
+    /// Starts a thread that reads the inputs. The thread wakes the data plane with `waker` for each frame. It ends at
+    /// the end of the inputs, or when the receiver is dropped.
     ///
     /// # Errors
     /// Fails if no thread can be started.

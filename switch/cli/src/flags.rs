@@ -78,7 +78,7 @@ const OWN: &[&str] = &[
 ];
 
 /// The flags of BMv2 that have no effect on this switch: the name, whether the flag has a value, and why it has no
-/// effect. They are accepted, so that scripts which use them run.
+/// effect. The switch accepts these flags, so that scripts which use them run.
 pub const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
     ("packet-in", true, "there is no nanomsg packet input; packets come by -i"),
     ("thrift-port", true, "there is no Thrift server, simple_switch_CLI cannot connect; P4Runtime has registers too"),

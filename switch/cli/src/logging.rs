@@ -13,7 +13,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Args, TraceFormat};
 use crate::rotation::RotatingFile;
 
-/// The target of the trace that logs the processing of each packet. It is enabled independently of the log level.
+/// The `tracing` target of the lines that describe the processing of each packet. These lines are enabled independently
+/// of the log level.
 pub const PACKETS: &str = "packet";
 
 /// Returns the format of the trace of packets; `None` if packets are not traced.

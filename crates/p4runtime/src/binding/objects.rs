@@ -29,7 +29,7 @@ pub struct ProfileBinding {
     pub max_group_size: u32,
     /// Whether `max_group_size` limits the number of members; otherwise it limits the sum of their weights.
     pub size_counts_members: bool,
-    /// Highest weight of a member if `size_counts_members`; 0 if unlimited.
+    /// Highest weight of a member if `size_counts_members` is true; 0 if unlimited.
     pub max_member_weight: u32,
     /// Whether a member of a group must have no weight.
     pub weights_disallowed: bool,

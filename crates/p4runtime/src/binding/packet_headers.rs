@@ -22,7 +22,7 @@ pub struct PacketField {
     pub name: String,
     /// The field's width in the program, in bits.
     pub width: u32,
-    /// The form of the value that controllers use, if the field's type is translated.
+    /// The form of the field's values for controllers, if the field's type is translated.
     pub sdn: Option<Sdn>,
 }
 

@@ -23,7 +23,7 @@ pub struct KeyBinding {
     pub as_ternary: bool,
     /// The field's width in the program, in bits.
     pub width: u32,
-    /// The form of the value that controllers use, if the field's type is translated.
+    /// The form of the field's values for controllers, if the field's type is translated.
     pub sdn: Option<Sdn>,
 }
 
@@ -36,7 +36,7 @@ pub struct ParamBinding {
     pub name: String,
     /// The parameter's width in the program, in bits.
     pub width: u32,
-    /// The form of the value that controllers use, if the parameter's type is translated.
+    /// The form of the parameter's values for controllers, if the parameter's type is translated.
     pub sdn: Option<Sdn>,
 }
 
@@ -65,7 +65,7 @@ pub enum Scope {
 /// An action of a table or of an action profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionChoice {
-    /// The id of the action in the compiled program. It is specific to the table or profile.
+    /// The id of the action in the compiled program, where each table or profile has its own id for the action.
     pub engine: ActionId,
     /// The uses of the action that the table permits.
     pub scope: Scope,

@@ -43,8 +43,8 @@ pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
     }
 }
 
-/// Returns whether a write clears a meter's counts by colour. It does if the message contains the counts, which must be
-/// zero; a write cannot set other values.
+/// Returns whether a write clears a meter's counts by colour. A write whose message contains the counts clears them.
+/// All counts in the message must be zero, because a write cannot set other values.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for counts other than zero.

@@ -47,8 +47,8 @@ pub struct Source<'a> {
     pub now: u64,
 }
 
-/// Access to the state for a read request, in several inspections. Packets may run between two inspections, so a large
-/// read does not block them for long; no request changes the state in between.
+/// Access to the state for a read request, in several inspections. Packets may run between two inspections, so that a
+/// large read does not block packets for long. No other request changes the state between two inspections.
 pub trait StateReader {
     /// Returns the objects of the program by P4Info id.
     fn binding(&self) -> &Binding;

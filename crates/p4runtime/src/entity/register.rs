@@ -24,7 +24,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::Register
 }
 
 /// Consecutive cells that a read copied from a register array, in the engine's compact form. Packets wait only while
-/// the cells are copied; they run again while the cells are encoded.
+/// the cells are copied, not while the cells are encoded.
 #[derive(Debug)]
 pub struct Cells {
     /// The register array's id in P4Info.

@@ -233,8 +233,8 @@ fn malformed_requests_are_answered_and_the_switch_keeps_running() {
         });
         let answer = answer.expect("an answer within a minute");
         if let Err(status) = answer {
-            // tonic reports `INTERNAL` for bytes that it cannot decode. An `INTERNAL` of the switch itself would mean a
-            // panic.
+            // tonic reports `INTERNAL` for bytes that it cannot decode. The switch itself reports `INTERNAL` only after
+            // a panic.
             let garbled = status.code() == Code::Internal && status.message().contains("decode");
             prop_assert!(garbled || !matches!(status.code(), Code::Internal | Code::Unavailable), "{status:?}");
         }

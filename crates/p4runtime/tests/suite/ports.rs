@@ -80,7 +80,7 @@ async fn members_follow_their_watch_ports() {
     let to_group = p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileGroupId(1)) };
     controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[6])], Some(to_group)))).await;
     assert_eq!(used_ports(&switch, 6), [2]);
-    // No member is available, so the group runs no action, and the program drops the packet by default.
+    // When port 2 is down too, no member is available. The group then runs no action, and the program drops the packet.
     switch.device.set_port(2, false);
     assert_eq!(used_ports(&switch, 6), Vec::<u32>::new());
     // A program that is pushed while a port is down also excludes this port.

@@ -9,7 +9,8 @@
 //!
 //! Without RATE, the program first searches for a rate, in packets per second, which the switch forwards for a minute
 //! without loss and without writes. It then writes for SECONDS (default 5) with every batch size and atomicity, at this
-//! rate and at half of it. It prints the loss, and the loss in an equally long period without writes just before.
+//! rate and at half of it. It prints the loss during the writes and, for comparison, the loss in an equally long period
+//! without writes just before.
 
 #[path = "../../../../crates/p4runtime/examples/write_rate/batches.rs"]
 mod batches;

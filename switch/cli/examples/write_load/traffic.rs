@@ -66,7 +66,7 @@ impl Traffic {
     }
 }
 
-/// Sends frames until `stop` is set. Returns the duration in seconds.
+/// Sends frames until `stop` is set. Returns the duration of sending, in seconds.
 fn send(interface: &mut Interface, rate: f64, stop: &AtomicBool) -> f64 {
     let mut frame = vec![0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 7, 8, 0];
     frame.resize(64, 0);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::binary::{Host, in_namespace};
 use crate::common::{P4INFO, PROGRAM, Switch, capture, frame};
 
-/// Starts a switch with captures. Returns it with the host at port 1.
+/// Starts a switch with captures. Returns the switch, and the test's end of the veth pair at port 1.
 fn capturing(directory: &Path) -> (Switch, Host) {
     let flags = format!(
         "{PROGRAM} --p4info {P4INFO} -i 1@s1 -i 2@s2 --pcap={} --log-console -- --grpc-server-addr 127.0.0.1:0",

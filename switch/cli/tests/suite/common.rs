@@ -43,7 +43,7 @@ impl Switch {
         Self::with_words(directory, &words)
     }
 
-    /// Starts a switch in this directory. Its flags may contain spaces.
+    /// Starts a switch in this directory. The flags in `words` may contain spaces.
     pub fn with_words(directory: &Path, words: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sluice-switch"))
             .args(words)

@@ -134,7 +134,7 @@ fn frames_that_cannot_be_written_are_counted_as_lost() {
     let mut switch = Switch::spawn(directory.path(), &format!("--stats-file stats {}", flags(0)));
     let mut first = PcapWriter::create(&path("pcap1_in.pcap")).unwrap();
     first.flush().unwrap();
-    // The reader reads the header of the output, and then closes the pipe.
+    // The test reads the header of the output, and then closes the reading end of the pipe.
     drop(PcapReader::new(File::open(path("pcap2_out.pcap")).unwrap()).unwrap());
     switch.await_ready();
     controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
