@@ -138,7 +138,7 @@ impl Driver {
         Self { pipe, ..self.clone() }
     }
 
-    /// Returns the pipe to which calls refer, or [`ALL_PIPES`].
+    /// Returns the pipe to which calls refer, or `ALL_PIPES`.
     #[must_use]
     pub fn pipe(&self) -> u32 {
         self.pipe

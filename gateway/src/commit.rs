@@ -83,8 +83,8 @@ impl Gateway {
                         std::iter::once(&running.config).chain(&running.other_programs).cloned().collect();
                     self.load(&configs).await?;
                 } else {
-                    // Even if the clearing fails, the driver may have deleted a part of the entities that clients
-                    // wrote.
+                    // The state is discarded first, because the driver may delete a part of the entities even if the
+                    // clearing fails.
                     self.discard_state();
                     clear(&driver, running).await.inspect_err(|_| self.drop_connection())?;
                 }

@@ -48,7 +48,7 @@ impl JournalWriter {
     }
 
     /// Returns whether the complete file must be written now: the file is large or missing, and the last failure is at
-    /// least [`RETRY`] ago.
+    /// least `RETRY` ago.
     pub fn is_due(&self) -> bool {
         (self.journal.is_large() || !self.journal.is_usable()) && self.failed.is_none_or(|at| at.elapsed() > RETRY)
     }

@@ -60,7 +60,7 @@ impl PushedProgram {
     /// the pushed config contains no compiled files, compares only the names of the tables.
     pub fn is(&self, running: &DriverProgram) -> bool {
         if self.config.profiles.is_empty() {
-            // The driver adds its own tables to those of the program.
+            // The driver adds its own tables to those of the program, so the pushed tables are a subset.
             return names(&self.info).is_subset(&names(&running.info));
         }
         (&self.config.p4_name, &self.config.bfruntime_info) == (&running.config.p4_name, &running.config.bfruntime_info)
@@ -170,7 +170,8 @@ async fn load_once(
     client::within(PATIENCE, grpc.set_forwarding_pipeline_config(request))
         .await
         .map_err(|status| Status::new(failure_code(status.code()), status.message()))?;
-    // The reply is not sufficient: after a failed load the driver replies OK to the next request without loading.
+    // The reply does not prove that the program was loaded: after a failed load, the driver replies OK to the next
+    // request without loading.
     let finished = async {
         loop {
             match events.next().await {

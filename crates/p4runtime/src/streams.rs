@@ -32,7 +32,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns the message. Dropping the event releases its part of [`EVENT_BYTES`].
+    /// Returns the message. Dropping the event releases its part of `EVENT_BYTES`.
     pub fn take(self) -> p4::StreamMessageResponse {
         self.message
     }

@@ -116,8 +116,8 @@ impl Device {
             let same = old.pipeline.config.p4_device_config == pipeline.config.p4_device_config
                 && old.pipeline.config.p4info == pipeline.config.p4info;
             if same {
-                // Only the cookie can differ, so the state remains in the same engine. The names that controllers use
-                // for translated values are copied, so that they keep their numbers.
+                // The two configs can differ only in the cookie, so the state remains in the same engine. The names of
+                // translated values are copied to the new config, so that they keep their numbers.
                 if let (Some(old), Some(binding)) = (&old.pipeline.binding, &pipeline.binding) {
                     binding.types.take_over(&old.types);
                 }

@@ -49,8 +49,8 @@ impl DataType {
     pub fn fit(&mut self, widths: &mut impl Iterator<Item = u32>) {
         match self {
             Self::Struct(members) | Self::Tuple(members) | Self::Header(members) => {
-                // A `dyn` iterator: with a generic one, each level of the recursion would instantiate a further type
-                // without end.
+                // The iterator is `dyn`, because with a generic iterator each level of the recursion would require a
+                // further type.
                 let mut widths: &mut dyn Iterator<Item = u32> = widths;
                 members.iter_mut().for_each(|member| member.fit(&mut widths));
             }
@@ -110,8 +110,8 @@ impl DataType {
     }
 
     fn encode_members<'v>(members: &[Self], fields: &mut impl Iterator<Item = &'v [u8]>) -> P4StructLike {
-        // A `dyn` iterator: with a generic one, each level of the recursion would instantiate a further type without
-        // end.
+        // The iterator is `dyn`, because with a generic iterator each level of the recursion would require a further
+        // type.
         let mut fields: &mut dyn Iterator<Item = &'v [u8]> = fields;
         P4StructLike { members: members.iter().map(|member| member.encode(&mut fields)).collect() }
     }

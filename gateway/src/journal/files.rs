@@ -80,8 +80,8 @@ impl Journal {
         };
         if let Some(restored) = &restored {
             let file = OpenOptions::new().append(true).open(&path).map_err(failed(&path))?;
-            // Removes an incomplete last record, because a later replay would stop there and ignore the records after
-            // it.
+            // An incomplete last record is removed. Otherwise a later replay would stop at it and ignore the records
+            // that follow.
             file.set_len(restored.end as u64).map_err(failed(&path))?;
             (journal.bytes, journal.first_bytes) = (restored.end as u64, restored.end as u64);
             journal.file = Some(file);
@@ -165,8 +165,8 @@ impl Journal {
     pub fn remove(&mut self) -> io::Result<()> {
         self.is_incomplete = self.file.is_some();
         match fs::remove_file(self.path()) {
-            // If this gateway does not use the file, it contains the mark of another driver, so no gateway will restore
-            // it.
+            // A file that this gateway does not use contains the mark of another driver. No gateway will restore it, so
+            // an error does no harm.
             Err(error) if self.is_incomplete && error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

@@ -94,14 +94,15 @@ async fn timeouts_are_stored_changed_and_read_with_the_time_since_the_last_hit()
         other => panic!("{other:?}"),
     };
     assert_eq!(elapsed(&mut controller).await, (5 * SECOND / 2, Some(0)));
-    // The driver returns that 900 of the 2,500 ms remain.
+    // In the driver, 900 of the 2,500 ms now remain.
     {
         let mut store = bench.driver.store.lock();
         let field_id = store.table("Ingress.hosts").data_id("$ENTRY_TTL").unwrap();
         store.set_field("Ingress.hosts", sluice_tofino::bfrt::stream(field_id, 900_u32.to_be_bytes()));
     }
     assert_eq!(elapsed(&mut controller).await.1, Some(1_600_000_000));
-    // A timeout below the driver's minimum is rounded up in the driver. A read returns it as the client wrote it.
+    // A timeout below the driver's minimum is rounded up in the driver. A read returns the timeout that the client
+    // wrote.
     controller.modify(Entity::TableEntry(host(1, 1))).await;
     assert_eq!(aging(&bench)[0].1, Some(1000));
     assert_eq!(controller.entries_of(id("hosts")).await, [host(1, 1)]);

@@ -77,7 +77,7 @@ async fn a_gateway_restarted_in_front_of_another_driver_starts_empty() {
     let (driver, folder, gateway, mut controller) = ready().await;
     let (atomicity, batch) = batches().remove(0);
     controller.batch(atomicity, batch.clone()).await.unwrap();
-    // A restart of the driver, or a load by another client, has this effect.
+    // The reset has the effect of a restart of the driver, or of a load by another client.
     driver.reset();
     let restarted = gateway.restarted(folder.path());
     let mut controller = restarted.controller(10).await;

@@ -34,7 +34,7 @@ impl Queues {
         let (queue, now) = (&mut self.queues[place], Instant::now());
         if queue.queried.is_none_or(|queried| now.duration_since(queried) >= MAX_AGE) {
             let kernel = self.kernel.get_or_insert_with(open);
-            // An interface that does not exist has no queue.
+            // An interface that does not exist has no queue, so the backlog is empty.
             let waiting = kernel.as_ref().zip(link.index()).and_then(|(kernel, index)| kernel.of(index).ok());
             queue.update(waiting.unwrap_or_default(), now);
         }

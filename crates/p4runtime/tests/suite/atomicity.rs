@@ -190,8 +190,8 @@ async fn a_refused_update_undoes_the_whole_batch() {
     prepare(&switch, &mut controller).await;
     let before = everything(&mut controller).await;
     for atomicity in [RollbackOnError, DataplaneAtomic] {
-        // One update of each batch is refused. In the first batch no update precedes the refused one, in the second
-        // batch one update does, and so on.
+        // The switch refuses one update of each batch: the first update of the first batch, the second update of the
+        // second batch, and so on.
         for length in 0..=changes().len() {
             let mut updates = changes();
             updates.insert(length, update(Delete, by_ports(1, 77)));
@@ -235,7 +235,7 @@ async fn undone_entries_keep_their_age_and_meters_their_tokens() {
         };
         TableEntry(p4::TableEntry { priority: 5, ..entry(TERNARY, fields, direct(forward(port))) })
     };
-    // The packet matches both entries. The switch uses the older entry.
+    // The packet below matches both inserted entries. The switch uses the older entry.
     controller.insert(from(2)).await;
     let mut source_one = frame(1, 1, 0x800);
     source_one[8] = 1;
@@ -268,7 +268,7 @@ async fn every_packet_sees_a_batch_completely_or_not_at_all() {
             let mut by_port = [0u64; 2];
             while !done.load(Relaxed) {
                 let out = switch.packet(1, &frame(1, 1, 0x800));
-                // Between two updates of the batch there is no entry, so a packet would be dropped.
+                // A packet that is processed between two updates of the batch would match no entry and be dropped.
                 assert_eq!(out.len(), 1, "after {by_port:?} packets");
                 by_port[usize::from(out[0].0 == 3)] += 1;
             }

@@ -192,7 +192,7 @@ async fn names_that_are_only_read_or_refused_are_assigned_no_number() {
         let status = controller.write_batch(atomicity as i32, [&updates[..], &[refused]].concat()).await.unwrap_err();
         assert_eq!(errors(&status)[2].0, Code::AlreadyExists);
     }
-    // So the highest numbers are free again, and the new names receive them.
+    // The names were removed: the highest numbers are free again, and the new names receive them.
     controller.insert(of(b"printer", b"4")).await;
     controller.insert(of(b"scanner", b"511")).await;
     let mut to_printer = frame(0xff, 1, 0x800);

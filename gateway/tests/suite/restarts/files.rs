@@ -137,7 +137,8 @@ async fn on_a_full_disk_writes_succeed_and_a_restarted_gateway_starts_empty() {
     drop(controller);
     gateway.kill();
     let room = std::fs::metadata(folder.path().join(FILE)).unwrap().len() / 1024 + 16;
-    // If a process ignores SIGXFSZ, its writes beyond the limit fail with an error.
+    // The shell makes the gateway ignore SIGXFSZ. So writes beyond the limit on file sizes fail with an error instead
+    // of ending the gateway.
     let line = format!(
         "trap '' XFSZ; ulimit -f {room}; exec {} --grpc-server-addr 127.0.0.1:0 --driver {} --device-id 7 --state {}",
         env!("CARGO_BIN_EXE_sluice-tofino"),

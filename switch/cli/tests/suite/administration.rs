@@ -155,7 +155,7 @@ fn requests_are_limited() {
         let status = push(2 << 20).await;
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
         assert!(status.message().contains("1048576"), "{status}");
-        // A smaller request is not refused for its size, but by the check of the sender.
+        // The size of a smaller request is accepted. The check of the sender then refuses the request.
         assert_eq!(push(1 << 19).await.code(), Code::PermissionDenied);
     });
 }
