@@ -111,7 +111,7 @@ impl FrontPanel {
         Self::parse(file, &text.map_err(|cause| PortsError::Unread { file: file.to_owned(), cause })?)
     }
 
-    /// Parses the text of a file. Errors name the path `file`.
+    /// Parses the text of a file. `file` is the path of the file in error messages.
     ///
     /// # Errors
     /// The errors of [`FrontPanel::open`].

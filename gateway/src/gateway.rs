@@ -67,13 +67,14 @@ pub(crate) struct State {
     /// Whether the driver has replied since the gateway started, so that its program and state are known.
     pub has_answered: bool,
     pub shadow: Shadow,
-    /// The mark that identifies the driver instance with the state of the shadow.
+    /// The mark (a mirror session) that identifies the driver instance to which the gateway wrote the entities in the
+    /// shadow.
     pub mark: Option<Mark>,
-    /// Updates that the gateway must still send, because the driver did not reply to earlier requests. These updates
-    /// bring the driver to the state of the shadow; some may be superfluous.
+    /// Updates that the gateway must still send, because the driver did not reply to earlier requests. They give the
+    /// driver the entities that are in the shadow; some updates may be superfluous.
     pub pending: Vec<Update>,
-    /// State from the journal of an earlier gateway, until the driver's mark shows whether the driver still has this
-    /// state.
+    /// State from the journal of an earlier gateway. The state is stored here until the gateway has read the mark in
+    /// the driver, which shows whether the driver still has this state.
     pub restored: Option<Box<Restored>>,
 }
 
@@ -132,8 +133,8 @@ impl Gateway {
         &self.calls
     }
 
-    /// Returns the number of values in the shadow, by kind. Waits for the lock of the state, so the call does not
-    /// return if a thread holds this lock forever.
+    /// Returns the number of values in the shadow (the gateway's copy of what clients wrote), by kind. Waits for the
+    /// lock of the state, so the call does not return if a thread holds this lock forever.
     pub fn sizes(&self) -> BTreeMap<&'static str, u64> {
         statistics::sizes(&self.state.lock().shadow)
     }

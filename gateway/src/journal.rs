@@ -119,8 +119,8 @@ pub fn outcome<'c>(
     outcome_record(changes.collect(), names, ids, pending)
 }
 
-/// Returns a record with the next part of the shadow, which follows the place `behind`, and the last place in this
-/// part. The place is `None` at the end of the shadow.
+/// Returns a record with the next part of the shadow (the gateway's copy of what clients wrote). The part begins after
+/// the place `behind`. Also returns the last place in the part; `None` at the end of the shadow.
 pub fn piece(shadow: &Shadow, behind: Option<&Place>, names: Vec<AssignedName>) -> (Vec<u8>, Option<Place>) {
     /// Limit on the number of values of one part. The state is locked while the part is copied.
     const VALUES: usize = 512;

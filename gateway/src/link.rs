@@ -109,9 +109,9 @@ impl Gateway {
         }
     }
 
-    /// Continues with a driver whose mark shows that it has the state of the shadow; otherwise discards the state.
-    /// Reverts the request that the driver was processing when the connection ended, because the client has received no
-    /// success.
+    /// Continues with the state of the gateway if the mark in the driver shows that the driver has this state;
+    /// otherwise discards the state. Reverts the request that the driver was processing when the connection ended,
+    /// because the client has received no success.
     async fn resume(&self, driver: &Driver) -> Result<(), Status> {
         let driver_mark = Mark::read(driver).await?;
         self.restore(driver, driver_mark.as_ref())?;

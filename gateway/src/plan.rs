@@ -1,5 +1,5 @@
-//! Plans a batch of updates as one request to the driver: the updates for the driver (steps), the update that reverts
-//! each step, and the changes of the shadow.
+//! Plans a batch of updates as one request to the driver. The plan consists of steps (updates for the driver), the
+//! update that reverts each step, and the changes of the shadow (the gateway's copy of what clients wrote).
 
 mod cells;
 pub mod direct;
@@ -29,8 +29,8 @@ pub struct Step {
     pub undo: Option<Update>,
 }
 
-/// A planned batch. Planning changes the shadow as if the driver accepted every step; [`Batch::settle`] corrects the
-/// shadow by the driver's results.
+/// A planned batch. Planning changes the shadow (the gateway's copy of what clients wrote) as if the driver accepted
+/// every step. [`Batch::settle`] corrects the shadow by the driver's results.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The updates for the driver, in order.
@@ -40,8 +40,8 @@ pub struct Batch {
     pub later: Vec<(usize, Update)>,
     /// The outcome of each client's update so far.
     pub outcomes: Vec<Outcome>,
-    /// The changes of the shadow, each with the index of a client's update. After [`Batch::settle`], only the changes
-    /// by successful updates.
+    /// The changes of the shadow, each with the index of a client's update. After [`Batch::settle`], the list contains
+    /// only the changes by successful updates.
     changes: Vec<(usize, Change)>,
 }
 
@@ -98,8 +98,8 @@ impl Batch {
         self.outcomes.resize_with(count, || aborted("not attempted"));
     }
 
-    /// Records the driver's results. Corrects outcomes and shadow, and returns the updates that the gateway must send
-    /// next. With `all_or_none`, one failed step causes every update to be reverted.
+    /// Records the driver's results. Corrects the outcomes and the shadow, and returns the updates that the gateway
+    /// must send next. With `all_or_none`, one failed step causes every update to be reverted.
     pub fn settle(&mut self, shadow: &mut Shadow, results: &[Outcome], all_or_none: bool) -> Vec<Update> {
         for (step, result) in self.steps.iter().zip(results) {
             if let (Err(fault), Ok(())) = (result, &self.outcomes[step.owner]) {

@@ -301,7 +301,8 @@ impl Program {
         Ok(())
     }
 
-    /// Returns the objects to which the ids in the shadow refer, in order: the kind and name, and the driver's id.
+    /// Returns the objects to which the ids in the shadow (the gateway's copy of what clients wrote) refer, in order.
+    /// Each object has its kind and name, and the driver's id.
     pub fn objects(&self) -> Vec<(String, u32)> {
         let tables = self.tables.iter().map(|table| ("table", &table.info.name, table.id));
         let profiles = self.profiles.iter().map(|profile| ("profile", &profile.info.name, profile.members));

@@ -1,4 +1,5 @@
-//! Reads of entities: the shadow supplies what clients wrote, the driver supplies counts and cells.
+//! Reads of entities. The shadow (the gateway's copy of what clients wrote) supplies the entities, the driver supplies
+//! counts and cells.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,7 +36,7 @@ pub struct Reader<'a> {
     pub prefetched: &'a Prefetched,
 }
 
-/// A function that locks the shadow and calls another function with it.
+/// A function that locks the shadow (the gateway's copy of what clients wrote) and passes it to another function.
 pub trait WithShadow: Fn(&mut dyn FnMut(&Shadow)) {}
 impl<T: Fn(&mut dyn FnMut(&Shadow))> WithShadow for T {}
 
@@ -137,8 +138,8 @@ impl Reader<'_> {
         Ok(owners.into_iter().flat_map(|(_, entries)| entries).map(entity).collect())
     }
 
-    /// Returns, for each table, the entries whose counters or meters match a pattern. Errors name the resource with
-    /// `what`.
+    /// Returns, for each table, the entries whose counters or meters match a pattern. `what` is the name of the
+    /// counters or meters in error messages.
     fn owners(
         &self,
         with_shadow: &impl WithShadow,

@@ -82,7 +82,7 @@ pub struct Statistics {
     pub digest_messages: Counter,
 }
 
-/// Returns the number of values in the shadow, by kind.
+/// Returns the number of values in the shadow (the gateway's copy of what clients wrote), by kind.
 pub fn sizes(shadow: &Shadow) -> BTreeMap<&'static str, u64> {
     let mut sizes = BTreeMap::new();
     for (place, _) in shadow.iter() {

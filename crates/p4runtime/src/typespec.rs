@@ -36,7 +36,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Resolves a type of P4Info. Errors name the object that has the type with `place`.
+    /// Resolves a type of P4Info. `place` is the name of the object with this type in error messages.
     ///
     /// # Errors
     /// Fails for unknown types, for types that contain themselves or exceed [`DEPTH`] or [`MEMBERS`], and for kinds of

@@ -1,4 +1,5 @@
-//! Encodes the places and values of the shadow as messages of the journal, and decodes them.
+//! Encodes the shadow (the gateway's copy of what clients wrote) as messages of the journal, and decodes them. The
+//! shadow maps places to values.
 
 use prost::Message;
 use sluice_engine::{DigestConfig, DigestId, MeterId, ProfileId, TableId, ValueSetId};
@@ -8,13 +9,13 @@ use super::proto::{self, place, value};
 use crate::proto::{TableData, TableKey};
 use crate::shadow::{Copies, Entry, OwnGroup, Place, Value};
 
-/// Encodes a place of the shadow with its current value. A place that was removed has no value.
+/// Encodes a place (a key of the shadow) with its current value. A place that was removed has no value.
 pub fn change(changed: &Place, value: Option<&Value>) -> proto::Change {
     proto::Change { place: Some(encode_place(changed)), value: value.map(encode_value) }
 }
 
-/// Decodes a place of the shadow with its value. Returns `None` when the message is incomplete, or when the kinds of
-/// place and value differ.
+/// Decodes a place (a key of the shadow) with its value. Returns `None` when the message is incomplete, or when the
+/// kinds of place and value differ.
 pub fn read_change(change: proto::Change) -> Option<(Place, Option<Value>)> {
     let place = decode_place(change.place?)?;
     let value = match change.value {

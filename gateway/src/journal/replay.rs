@@ -16,7 +16,7 @@ use crate::shadow::Shadow;
 /// The state from a journal: the entities that clients wrote, and the updates that the driver has not yet received.
 #[derive(Debug)]
 pub struct Restored {
-    /// The mark of the driver instance that has this state.
+    /// The mark (a mirror session) of the driver instance that has this state.
     pub mark: Mark,
     /// The config of the program in the form in which the controller pushed it.
     pub config: p4::ForwardingPipelineConfig,
@@ -28,7 +28,7 @@ pub struct Restored {
     pub names: Vec<AssignedName>,
     /// The highest election id of each role.
     pub elections: BTreeMap<String, u128>,
-    /// Updates that bring the driver to the state of the shadow; some may be superfluous.
+    /// Updates that give the driver the entities that are in the shadow; some may be superfluous.
     pub pending: Vec<Update>,
     /// Number of bytes of the file up to the end of its last complete record.
     pub end: usize,

@@ -121,7 +121,7 @@ impl Stop {
         self.waker.wake();
     }
 
-    /// Returns a handle that checks whether the data-plane thread still works.
+    /// Returns a handle with which another thread checks that the data-plane thread still works.
     pub fn pulse(&self) -> Pulse {
         Pulse::new(self.waker.clone())
     }
@@ -178,7 +178,7 @@ impl DataPlane {
         })
     }
 
-    /// Returns a handle that ends the thread.
+    /// Returns a handle with which another thread ends this thread.
     pub fn stop_handle(&self) -> Stop {
         Stop { flag: Arc::clone(&self.stop), waker: self.poller.waker() }
     }

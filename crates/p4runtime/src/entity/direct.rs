@@ -79,7 +79,7 @@ struct EntryResources {
     meter: Option<MeterView>,
 }
 
-/// Returns the entries that match a pattern, from tables that have the resource. Errors name the resource with `what`.
+/// Returns the entries that match a pattern, from tables that have the resource. `what` is its name in error messages.
 fn find(
     reader: &impl StateReader,
     entry: Option<&p4::TableEntry>,

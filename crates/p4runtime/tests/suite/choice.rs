@@ -19,8 +19,8 @@ fn group(group_id: u32, weights: &[(u32, i32)]) -> Entity {
     ActionProfileGroup(p4::ActionProfileGroup { action_profile_id: POOL, group_id, members, max_size: 16 })
 }
 
-/// Creates a group of the members 1 and 3. Member 2 is created between them and deleted again, so that the engine's
-/// handle between the handles of 1 and 3 is free.
+/// Creates a group of the members 1 and 3. Member 2 is created between them and deleted again, so that the number by
+/// which the engine refers to it (its handle) is free.
 async fn prepare(controller: &mut Controller) {
     for id in [1, 2, 3] {
         controller.insert(member(id)).await;

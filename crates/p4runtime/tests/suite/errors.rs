@@ -50,13 +50,14 @@ impl Golden {
         self.line(request, status.code(), status.message());
     }
 
-    /// Makes an update that must be refused, and adds the code and message of the refusal to the golden text.
+    /// Makes an update that must be refused, and adds the code and message of the refusal to the text for the golden
+    /// file.
     async fn write(&mut self, controller: &mut Controller, what: &str, kind: Type, entity: Entity) {
         let Err((code, text)) = controller.try_write(kind, entity).await else { panic!("accepted: {what}") };
         self.line(&format!("write: {what}"), code, &text);
     }
 
-    /// Adds the code and message of the stream's next message, which must be an error, to the golden text.
+    /// Adds the code and message of the stream's next message, which must be an error, to the text for the golden file.
     async fn stream_error(&mut self, what: &str, controller: &mut Controller) {
         let FromSwitch::Error(error) = controller.next().await else { panic!("no error: {what}") };
         self.line(what, Code::from_i32(error.canonical_code), &error.message);

@@ -92,7 +92,7 @@ async fn a_gateway_killed_after_any_update_restores_complete_batches() {
 
 #[tokio::test]
 async fn a_gateway_killed_while_clearing_adopts_nothing() {
-    // The number of updates up to the mark that the gateway writes for the next program.
+    // The number of updates up to the mark, a mirror session that the gateway writes for the next program.
     let updates = {
         let (driver, _folder, _gateway, mut controller) = ready().await;
         driver.requests.lock().clear();

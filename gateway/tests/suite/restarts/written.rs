@@ -155,8 +155,8 @@ pub async fn everything(controller: &mut Controller) -> Vec<Entity> {
 /// The entries and the default action of each table in the driver, by the table's name.
 pub type Holdings = BTreeMap<String, (Vec<(TableKey, TableData)>, Option<TableData>)>;
 
-/// Returns the tables of the driver without the mark. Replaces the ids that the gateway has assigned by 1, 2, ... in
-/// their order, because clients never see which ids were skipped.
+/// Returns the tables of the driver without the gateway's mark (a mirror session). Replaces the ids that the gateway
+/// has assigned by 1, 2, ... in their order, because clients never see which ids were skipped.
 pub fn holdings(driver: &Driver) -> Holdings {
     let store = driver.store.lock();
     let is_numbered = |name: &str| ["Action", "Selector"].contains(&name) || name.starts_with("Pre");

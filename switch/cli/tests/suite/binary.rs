@@ -313,8 +313,7 @@ fn members_follow_the_links_of_their_ports() {
             .collect();
         sender.send(&frames);
         assert!(!first.receive(1).is_empty() && !second.receive(1).is_empty(), "both ports are chosen");
-        // When the link of port 3 is down, this port must not be selected. After some time, all frames arrive at port
-        // 2.
+        // When the link of port 3 is down, this port must not be selected. After some time, port 2 receives all frames.
         run("ip link set h3 down");
         let all_by_port_2 = |sender: &mut Host, first: &mut Host| {
             let started = Instant::now();

@@ -1,5 +1,4 @@
-//! RPCs that the server refuses as a whole (writes, reads, pipeline requests), and streams and stream messages that it
-//! refuses.
+//! Requests that the server refuses as a whole: writes, reads, pipeline requests, streams and stream messages.
 
 use super::Golden;
 use super::entities::*;
