@@ -25,8 +25,8 @@ impl Sink for Tally {
     }
 }
 
-/// Starts a thread that runs frames through the switch until `stop` is set. The frames should leave by two ports, 1 and
-/// 2. The thread returns the numbers of frames that left by each port, and the number of frames that it sent.
+/// Starts a thread that runs frames through the switch until `stop` is set. Each of these frames should leave by port 1
+/// or port 2. The thread returns the numbers of frames that left by each port, and the number of frames that it sent.
 pub fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u64)> {
     let (device, stop) = (Arc::clone(&switch.device), Arc::clone(stop));
     std::thread::spawn(move || {
