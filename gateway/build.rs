@@ -1,5 +1,5 @@
-//! Compiles BF Runtime's messages and the journal's records. Their P4Runtime and `google.rpc` messages are those of the
-//! crate `sluice_p4runtime`.
+//! Compiles the messages of BF Runtime and the records of the journal. The messages of P4Runtime and `google.rpc` to
+//! which these refer come from the crate `sluice_p4runtime`.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .extern_path(".google.rpc", "::sluice_p4runtime::proto::google::rpc")
         .compile_fds(protox::compile(["bfruntime.proto"], folders)?)?;
-    // A separate folder, because the generator also writes a file for each package that is excluded.
+    // A separate folder, because the generator also writes a file for each package with an `extern_path`, which could
+    // replace a file that was generated above.
     let folder = PathBuf::from(std::env::var("OUT_DIR")?).join("journal");
     std::fs::create_dir_all(&folder)?;
     tonic_prost_build::configure()

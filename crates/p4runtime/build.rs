@@ -1,4 +1,4 @@
-//! Compiles the P4Runtime messages; no `protoc` is needed.
+//! Compiles the P4Runtime messages to Rust with a compiler written in Rust, so that no `protoc` need be installed.
 
 use std::path::PathBuf;
 

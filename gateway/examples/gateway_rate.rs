@@ -1,11 +1,12 @@
-//! Measures two rates of the gateway in front of a driver that answers at once: table writes per second by batch size,
-//! with and without a journal, and the time to read a register of 65,536 cells, compared with BF Runtime's own.
+//! Measures the speed of the gateway in front of a driver stand-in that replies at once. The example prints the number
+//! of table writes per second by batch size, with and without a journal. It also prints the time to read a register of
+//! 65,536 cells through P4Runtime, and the time to read it through BF Runtime.
 //!
 //! `cargo run --release -p sluice-tofino --example gateway_rate [BF_RUNTIME GATEWAY]`
 //!
-//! With the addresses of a driver that runs sluice and of the gateway in front of it, such as `http://127.0.0.1:50052
-//! http://127.0.0.1:9559`, only the register's read is measured there. That pushes the program anew, which clears its
-//! cells.
+//! The two addresses, such as `http://127.0.0.1:50052 http://127.0.0.1:9559`, are those of a driver that runs sluice
+//! and of the gateway in front of it. With them, the example measures only the read of the register, with this driver.
+//! It pushes the program again, which clears the register's cells.
 #![allow(clippy::cast_precision_loss, deprecated)]
 
 #[path = "../tests/stand_in/mod.rs"]
@@ -37,9 +38,9 @@ const MEASURED: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 5;
 /// The name under which the driver runs the repository's program.
 const PROGRAM: &str = "sluice";
-/// A register of 65,536 cells.
+/// Name of a register array of 65,536 cells.
 const REGISTER: &str = "SluiceIngress.destinations.clients.admitted_stamps";
-/// Number of the servers whose entries are modified.
+/// Number of servers whose table entries are modified.
 const SERVERS: u16 = 1000;
 
 fn election() -> Option<p4::Uint128> {
@@ -60,27 +61,27 @@ fn server(table_id: u32, action_id: u32, number: u16) -> p4::TableEntry {
     }
 }
 
-/// The ids of the objects that are written and read.
+/// The P4Info ids of the objects that the example writes and reads.
 struct Ids {
     table: u32,
     action: u32,
     register: u32,
 }
 
-/// A gateway's primary controller, and the gateway's driver.
+/// The primary controller of a gateway, with the address of the gateway's driver.
 struct Bench {
-    /// The driver's address.
+    /// The URI of the driver.
     uri: String,
     client: P4RuntimeClient<Channel>,
     ids: Ids,
-    /// The register's id in BF Runtime.
+    /// The id of the register in BF Runtime.
     register: u32,
     _bids: Sender<p4::StreamMessageRequest>,
     _stream: Streaming<p4::StreamMessageResponse>,
 }
 
 impl Bench {
-    /// Starts a gateway in front of a driver stand-in, with a journal in `folder` or without one.
+    /// Starts a gateway in front of a driver stand-in. The gateway writes a journal in `folder`, or none for `None`.
     async fn start(folder: Option<&Path>) -> Self {
         let driver = stand_in::Driver::new(stand_in::BFRT);
         let (uri, _served) = driver.serve("127.0.0.1:0").await;
@@ -108,7 +109,7 @@ impl Bench {
         Self::connect_to(uri, server_uri, register).await
     }
 
-    /// Connects to a gateway as primary controller and pushes the repository's program.
+    /// Connects to a gateway as primary controller, and pushes the repository's program.
     async fn connect_to(uri: String, gateway: String, register: u32) -> Self {
         let mut client = P4RuntimeClient::connect(gateway).await.expect("a connection");
         let (bids, requests) = tokio::sync::mpsc::channel(1);
@@ -133,7 +134,7 @@ impl Bench {
         self.client.write(request).await.expect("accepted updates");
     }
 
-    /// Returns the number of requests per second that the gateway answers, each with `size` modifications.
+    /// Returns the number of write requests per second to which the gateway replies. Each has `size` modifications.
     async fn rate(&mut self, size: u16) -> f64 {
         let (start, mut requests) = (Instant::now(), 0_u32);
         while start.elapsed() < MEASURED {
@@ -144,7 +145,7 @@ impl Bench {
     }
 }
 
-/// Pushes the repository's program and returns the ids of its objects.
+/// Pushes the repository's program, and returns the P4Info ids of its objects.
 async fn push(client: &mut P4RuntimeClient<Channel>) -> Ids {
     let info = parse_p4info(P4INFO).expect("P4Info");
     let named = |preamble: &Option<sluice_p4runtime::proto::p4::config::v1::Preamble>, alias: &str| {
@@ -202,7 +203,7 @@ async fn main() {
     read(bench).await;
 }
 
-/// Reads 60 cells of a register in one request, and prints the median time.
+/// Reads 60 cells of a register in one request several times, and prints the median time.
 async fn read_cells(bench: &mut Bench) {
     const CELLS: i64 = 60;
     let cell = |index| {
@@ -226,7 +227,8 @@ async fn read_cells(bench: &mut Bench) {
 async fn read(bench: &mut Bench) {
     let channel = tonic::transport::Endpoint::from_shared(bench.uri.clone()).expect("a URI").connect().await;
     let mut driver = BfRuntimeClient::new(channel.expect("the driver")).max_decoding_message_size(1 << 30);
-    // One pipe, as the gateway reads. The client need not bind to the program: its name in the requests is enough.
+    // The example reads one pipe, like the gateway. The client need not bind to the program, because the requests
+    // contain its name.
     let target = Some(TargetDevice { device_id: 0, pipe_id: 0, direction: 0xff, prsr_id: 0xff });
     let p4_name = PROGRAM.to_owned();
     let id = bench.register;

@@ -1,5 +1,5 @@
-//! The stand-in for the driver as a server, with the repository's program, for tests outside this crate. It prints its
-//! URI and serves until it is killed. On SIGUSR1 it prints the number of entries that clients have written so far.
+//! Serves the stand-in for the driver, with the repository's program, for tests outside this crate. Prints its URI, and
+//! serves until it is killed. On SIGUSR1, prints the number of entries that clients have written.
 //!
 //! `cargo run --release -p sluice-tofino --example stand_in_driver`
 

@@ -6,7 +6,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
-/// Default address on which P4Runtime is served.
+/// Default address on which the gateway serves P4Runtime.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 /// Default URI of the driver's BF Runtime server.
 const DEFAULT_DRIVER: &str = "http://127.0.0.1:50052";
@@ -38,7 +38,7 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   -h, --help, -v, --version
 ";
 
-/// What the command line asks for.
+/// The action that the command line requests.
 pub enum Command {
     /// Serve P4Runtime with these arguments.
     Run(Box<Args>),
@@ -46,38 +46,40 @@ pub enum Command {
     Print(String),
 }
 
-/// The arguments of a serving gateway.
+/// The arguments of a gateway that serves P4Runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Args {
-    /// Address on which P4Runtime is served.
+    /// Address on which the gateway serves P4Runtime.
     pub address: String,
-    /// The device id that requests of P4Runtime must carry.
+    /// The device id that P4Runtime requests for this switch must carry.
     pub device_id: u64,
     /// URI of the driver's BF Runtime server.
     pub driver: String,
-    /// The driver's number of the device.
+    /// The number that the driver gives to the device.
     pub driver_device: u32,
-    /// The number by which the driver identifies this client.
+    /// The client id by which the driver identifies this gateway.
     pub client_id: u32,
-    /// The driver's program to use, if it runs several.
+    /// The name of the program to use, required if the driver runs several programs.
     pub program: Option<String>,
-    /// The pipes whose register cells are added up when a register is read.
+    /// The pipes of the device that a read of a register includes. The result has, for each cell, the sum of its values
+    /// in these pipes.
     pub pipes: Vec<u32>,
-    /// The device's port that leads to the CPU; `None` leaves the device's setting.
+    /// The port of the device that is connected to the CPU; `None` leaves the device's setting unchanged.
     pub cpu_port: Option<u32>,
-    /// Path of the file of front-panel ports.
+    /// Path of the file that configures front-panel ports.
     pub ports: Option<String>,
     /// Network interface for packets to and from the controller.
     pub cpu_interface: Option<String>,
-    /// Address on which metrics are served; `None` for no metrics.
+    /// Address on which the gateway serves metrics; `None` for no metrics.
     pub metrics_address: Option<String>,
     /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// Whether a commit loads the driver's program again instead of clearing its tables.
+    /// Whether the commit of a program that the driver already runs makes the driver load it again, instead of clearing
+    /// the program's tables.
     pub reload: bool,
-    /// Folder in which state is saved for a restarted gateway; `None` to save none.
+    /// Folder in which the gateway saves its state for a restart; `None` to save no state.
     pub state: Option<String>,
-    /// The least severe level that is logged.
+    /// The least severe level of messages that the gateway logs.
     pub log_level: LevelFilter,
 }
 
@@ -120,7 +122,7 @@ pub enum ArgsError {
 /// Parses the command line.
 ///
 /// # Errors
-/// The first flag that is unknown or whose value is wrong.
+/// Fails for the first flag that is unknown or has a wrong value.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ArgsError> {
     let mut args = Args::default();
     let mut parser = Parser::from_args(arguments);
@@ -157,7 +159,8 @@ fn pipes(list: &str) -> Result<Vec<u32>, ArgsError> {
     pipes.ok_or_else(|| ArgsError::Pipes(list.to_owned()))
 }
 
-/// Requires an absolute path, because the driver resolves relative ones against its own working directory.
+/// Returns an absolute path unchanged. Refuses relative paths, because the driver would resolve them against its own
+/// working directory.
 fn folder(path: String) -> Result<String, ArgsError> {
     if path.starts_with('/') { Ok(path) } else { Err(ArgsError::Folder(path)) }
 }

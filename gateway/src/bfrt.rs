@@ -1,4 +1,4 @@
-//! Constructors and accessors of BF Runtime's messages.
+//! Constructors and accessors of the messages of BF Runtime.
 
 use crate::proto::{
     DataField, Entity, KeyField, TableData, TableEntry, TableFlags, TableKey, TableOperation, Update, data_field,
@@ -54,7 +54,7 @@ pub fn bytes(field: &DataField) -> Option<&[u8]> {
     }
 }
 
-/// Returns a big-endian number of at most 64 bits.
+/// Returns the value of a big-endian number of at most 64 bits.
 pub fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
@@ -64,7 +64,7 @@ pub fn update(kind: update::Type, entry: TableEntry) -> Update {
     Update { r#type: kind as i32, entity: Some(entry_entity(entry)) }
 }
 
-/// Returns an entry as an entity.
+/// Returns the entity that contains an entry.
 pub fn entry_entity(entry: TableEntry) -> Entity {
     Entity { entity: Some(entity::Entity::TableEntry(entry)) }
 }
@@ -74,28 +74,28 @@ pub fn entry(table_id: u32, key: TableKey, data: TableData) -> TableEntry {
     TableEntry { table_id, key: Some(key), data: Some(data), ..Default::default() }
 }
 
-/// Returns an entry with its key only, to delete or read it.
+/// Returns an entry without data, with which a client deletes or reads the entry of this key.
 pub fn key_only(table_id: u32, key: TableKey) -> TableEntry {
     TableEntry { table_id, key: Some(key), ..Default::default() }
 }
 
-/// Returns the entity that reads one cell of an array: from the device, or from the driver's copy of the array.
+/// Returns the entity for a read of one array cell, from the device or from the driver's copy of the array.
 pub fn cell(table_id: u32, key_field: u32, index: u32, from_hw: bool) -> Entity {
     let table_flags = from_hw.then(|| TableFlags { from_hw, ..Default::default() });
     entry_entity(TableEntry { table_flags, ..key_only(table_id, number_key(key_field, index)) })
 }
 
-/// Returns the pattern of all entries of a table; deleting it clears the table.
+/// Returns the pattern that matches all entries of a table. A deletion of the pattern clears the table.
 pub fn whole_table(table_id: u32) -> TableEntry {
     TableEntry { table_id, ..Default::default() }
 }
 
-/// Returns a table's default entry.
+/// Returns the default entry of a table.
 pub fn default_entry(table_id: u32, data: Option<TableData>) -> TableEntry {
     TableEntry { table_id, data, is_default_entry: true, ..Default::default() }
 }
 
-/// Returns the update that makes the driver copy a table's counts or cells from the device.
+/// Returns the update that makes the driver copy the counts or cells of a table from the device.
 pub fn sync(table_id: u32, operation: &str) -> Update {
     let operation = TableOperation { table_id, table_operations_type: operation.to_owned() };
     Update {

@@ -22,30 +22,31 @@ use crate::proto::{
 };
 use crate::statistics::DriverCalls;
 
-/// The pipe number by which the driver addresses all pipes together.
+/// The pipe id by which the driver addresses all pipes together.
 const ALL_PIPES: u32 = 0xffff;
-/// Limit on a message's size in bytes: the driver answers a read in one message, however large.
+/// Limit on the size of a message, in bytes. The driver replies to a read with one message of any size.
 const LARGEST_MESSAGE: usize = 1 << 30;
-/// Limit on the bytes of an answer's headers, which hold an error for each update of a refused batch.
+/// Limit on the size of a reply's headers, in bytes. The headers contain an error for each update of a refused batch.
 const LARGEST_HEADERS: u32 = 64 << 20;
-/// Time without an answer after which the driver counts as unreachable.
+/// Time without a reply after which the driver is considered unreachable.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Time limit for clearing a whole program: the model takes minutes for large registers on a busy machine.
+/// Time limit for clearing all tables of a program. Tofino's software model needs minutes for large registers on a busy
+/// machine.
 pub const CLEARING: Duration = Duration::from_secs(300);
 
-/// Attempts, a tenth of a second apart, to subscribe with a client number that the driver has not freed yet.
+/// Number of attempts to subscribe, a tenth of a second apart, with a client id that the driver has not freed yet.
 const SUBSCRIBE_ATTEMPTS: u32 = 20;
 
-/// The driver's address, and how this client identifies itself.
+/// The address of the driver, and the numbers by which this client and the device are identified.
 #[derive(Debug, Clone)]
 pub struct Address {
-    /// The server's URI, such as `http://127.0.0.1:50052`.
+    /// The URI of the driver's server, such as `http://127.0.0.1:50052`.
     pub uri: String,
-    /// The driver's device number.
+    /// The number that the driver gives to the device.
     pub device: u32,
-    /// The number by which the driver identifies this client.
+    /// The client id by which the driver identifies this client.
     pub client: u32,
-    /// The program to use; `None` for the only one that the driver runs.
+    /// The name of the program to use; `None` to use the only program that the driver runs.
     pub program: Option<String>,
 }
 
@@ -54,23 +55,23 @@ pub struct Address {
 pub struct Driver {
     grpc: BfRuntimeClient<Channel>,
     address: Address,
-    /// Counts of the calls, and the time that they took.
+    /// The numbers of calls by kind, and the time that the driver needed to reply.
     pub calls: Arc<DriverCalls>,
-    /// Prevents concurrent copies of one array.
+    /// The locks that prevent concurrent copies of one array.
     pub array_locks: Arc<ArrayLocks>,
     program: Option<Arc<DriverProgram>>,
-    /// The pipe that calls address, or [`ALL_PIPES`].
+    /// The pipe to which calls refer, or [`ALL_PIPES`].
     pipe: u32,
 }
 
-/// The driver's notifications. Dropping this ends the subscription.
+/// The stream of the driver's notifications. Dropping it ends the subscription.
 pub struct Events {
     messages: Streaming<StreamMessageResponse>,
     _requests: mpsc::Sender<StreamMessageRequest>,
 }
 
 impl Events {
-    /// Waits for the next notification; `None` when the driver has ended the stream.
+    /// Waits for the next notification. Returns `None` when the driver has ended the stream.
     pub async fn next(&mut self) -> Option<stream_message_response::Update> {
         loop {
             match self.messages.message().await {
@@ -86,19 +87,19 @@ impl Events {
 }
 
 impl Driver {
-    /// Subscribes to the driver, asks for its program, and binds to it if there is one.
+    /// Subscribes to the driver, requests its program, and binds to the program if there is one.
     ///
     /// # Errors
-    /// Fails with the driver's or the network's error, and the driver's address.
+    /// Fails with the error of the driver or of the network. The message contains the driver's address.
     pub async fn connect(address: Address) -> Result<(Self, Events), Status> {
         let (grpc, events) = open(&address).await?;
         Ok((Self::bound(grpc, address).await?, events))
     }
 
-    /// Asks for the driver's program over a subscribed connection, and binds to it if there is one.
+    /// Requests the driver's program over a subscribed connection, and binds to the program if there is one.
     ///
     /// # Errors
-    /// Fails with the driver's error.
+    /// Fails with the error of the driver.
     pub async fn bound(mut grpc: BfRuntimeClient<Channel>, address: Address) -> Result<Self, Status> {
         let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
         let answer = within(PATIENCE, grpc.get_forwarding_pipeline_config(request)).await?.into_inner();
@@ -120,7 +121,7 @@ impl Driver {
     /// Returns the program that the driver runs.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` when it runs none.
+    /// `FAILED_PRECONDITION` when the driver runs no program.
     #[allow(clippy::result_large_err)]
     pub fn program(&self) -> Result<&Arc<DriverProgram>, Status> {
         self.program.as_ref().ok_or_else(|| {
@@ -131,13 +132,13 @@ impl Driver {
         })
     }
 
-    /// Returns a copy of this client whose calls address one pipe.
+    /// Returns a copy of this client whose calls refer to one pipe.
     #[must_use]
     pub fn in_pipe(&self, pipe: u32) -> Self {
         Self { pipe, ..self.clone() }
     }
 
-    /// Returns the pipe that calls address, or the driver's number for all pipes.
+    /// Returns the pipe to which calls refer, or `ALL_PIPES`.
     #[must_use]
     pub fn pipe(&self) -> u32 {
         self.pipe
@@ -154,12 +155,12 @@ impl Driver {
     /// Makes updates in one request. Returns one outcome for each update.
     ///
     /// # Errors
-    /// Fails when the driver does not answer, or refuses the whole request.
+    /// Fails when the driver does not reply, or refuses the request as a whole.
     pub async fn write(&self, updates: Vec<Update>) -> Result<Vec<Outcome>, Status> {
         self.write_within(PATIENCE, updates).await
     }
 
-    /// Makes updates as [`Driver::write`] does, with another time limit.
+    /// Makes updates like [`Driver::write`], with another time limit.
     ///
     /// # Errors
     /// The errors of [`Driver::write`].
@@ -182,11 +183,11 @@ impl Driver {
         }
     }
 
-    /// Waits until the driver has finished all earlier requests, also those of closed connections. The request verifies
-    /// a config, which the driver handles after all earlier reads and writes.
+    /// Waits until the driver has completed all earlier requests, including those of closed connections. The method
+    /// sends a request to verify a config, which the driver processes after all earlier reads and writes.
     ///
     /// # Errors
-    /// Fails when the driver does not answer.
+    /// Fails when the driver does not reply.
     pub async fn wait_until_idle(&self) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
             device_id: self.address.device,
@@ -200,7 +201,7 @@ impl Driver {
     /// Reads entities from the driver.
     ///
     /// # Errors
-    /// Fails when the driver does not answer, or one of the entities cannot be read.
+    /// Fails when the driver does not reply, or cannot read one of the entities.
     pub async fn read(&self, entities: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let _call = self.calls.read.begin();
         let request =
@@ -209,7 +210,8 @@ impl Driver {
             let mut responses = self.grpc.clone().read(request).await?.into_inner();
             let mut entities = Vec::new();
             while let Some(response) = responses.message().await? {
-                // The driver normally sends one message, which has megabytes for a large register; avoid copying it.
+                // The driver normally sends one message, with megabytes for a large register. So the entities of the
+                // first message are moved, not copied.
                 if entities.is_empty() {
                     entities = response.entities;
                 } else {
@@ -230,12 +232,12 @@ impl Driver {
     }
 }
 
-/// Returns whether gRPC refused an answer for its size. Refusals by the driver itself have details.
+/// Returns whether gRPC refused a reply because of its size. Errors of the driver itself have details.
 fn is_too_large(status: &Status) -> bool {
     status.code() == Code::OutOfRange && status.details().is_empty() && status.message().contains("too large")
 }
 
-/// The error for an answer above [`LARGEST_MESSAGE`].
+/// Returns the error for a reply that is larger than [`LARGEST_MESSAGE`].
 fn too_large(uri: &str) -> Status {
     Status::resource_exhausted(format!(
         "driver at {uri}: its answer has more than {} MB, which it sends in one message; read fewer tables or cells in a request",
@@ -243,8 +245,8 @@ fn too_large(uri: &str) -> Status {
     ))
 }
 
-/// Waits for a call of the driver for at most `patience`. Seconds in which this process is suspended do not count: the
-/// answer may have arrived meanwhile.
+/// Waits for the reply to a call of the driver, for at most `patience`. Seconds in which this process is suspended do
+/// not count, because the reply may have arrived meanwhile.
 pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     let mut call = std::pin::pin!(call);
     for _ in 0..patience.as_secs() {
@@ -260,7 +262,8 @@ pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, 
     )))
 }
 
-/// Returns the innermost cause of an error. For a refused connection, tonic's own message is only "transport error".
+/// Returns the innermost cause of an error. For a refused connection, the message of tonic itself is only "transport
+/// error".
 fn cause(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), cause)
 }
@@ -268,7 +271,7 @@ fn cause(error: &dyn std::error::Error) -> String {
 /// Opens a connection and subscribes, without binding to a program.
 ///
 /// # Errors
-/// Fails with the driver's or the network's error, and the driver's address.
+/// Fails with the error of the driver or of the network. The message contains the driver's address.
 pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events), Status> {
     let place = |what: &str| format!("driver at {}: {what}", address.uri);
     let endpoint = Endpoint::from_shared(address.uri.clone())
@@ -283,7 +286,8 @@ pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
     let mut events = subscribe(&mut grpc, address).await;
-    // The driver frees a client number some time after its client, such as an earlier gateway, has disconnected.
+    // The driver frees the id of a client, such as an earlier gateway, only some time after the client has
+    // disconnected.
     for _ in 0..SUBSCRIBE_ATTEMPTS {
         if !events.as_ref().is_err_and(|status| status.code() == Code::AlreadyExists) {
             break;
@@ -326,7 +330,7 @@ async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Re
     }
 }
 
-/// Selects the program to use from those that the driver runs; `None` when it runs none.
+/// Selects the program to use among the programs that the driver runs. Returns `None` when the driver runs none.
 #[allow(clippy::result_large_err)]
 fn choose(
     configs: Vec<ForwardingPipelineConfig>,
@@ -334,7 +338,8 @@ fn choose(
     requested: Option<&str>,
     uri: &str,
 ) -> Result<Option<DriverProgram>, Status> {
-    // A driver without a program reports `$SHARED`, which contains what all programs share.
+    // A driver without a program reports the pseudo-program `$SHARED`, which contains the objects that all programs
+    // share.
     let mut configs: Vec<_> = configs.into_iter().filter(|config| !config.p4_name.starts_with('$')).collect();
     let names = configs.iter().map(|config| config.p4_name.as_str()).collect::<Vec<_>>().join(", ");
     let refused = |what: &str| Err(Status::failed_precondition(format!("driver at {uri}: {what}")));
@@ -358,8 +363,8 @@ fn choose(
     Ok(Some(DriverProgram { config, other_programs, info, device_info }))
 }
 
-/// Returns the outcomes of a refused batch's updates. The driver's details end with the last error; later updates
-/// succeeded.
+/// Returns the outcomes of the updates of a refused batch. The driver's details end with the last error; all later
+/// updates succeeded.
 fn errors(status: &Status, count: usize) -> Option<Vec<Outcome>> {
     let details = rpc::Status::decode(status.details()).ok().filter(|status| !status.details.is_empty())?.details;
     let outcomes = details.iter().map(|any| {

@@ -1,4 +1,5 @@
-//! Commits of programs: checks a pushed program against the driver's, has it loaded if needed, and clears the tables.
+//! Commits programs: compares a pushed program with the one that the driver runs, makes the driver load the pushed
+//! program if they differ, and clears the tables.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::proto::{ForwardingPipelineConfig, Update, update::Type};
 use crate::replication;
 
 impl Gateway {
-    /// Checks a config against the program that the driver runs, or against the program that the config contains.
+    /// Checks a config against the program that the driver runs, or against the program that the config itself
+    /// contains.
     #[allow(clippy::result_large_err)]
     pub(crate) fn verify(
         &self,
@@ -39,8 +41,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Commits a program. With `keep_state`, the driver's state stays. Otherwise it is cleared, by loading if the
-    /// driver must run another program.
+    /// Commits a program. With `keep_state`, the state of the driver remains. Otherwise the gateway clears the state;
+    /// if the driver must run another program, loading it does so.
     pub(crate) async fn commit(
         &self,
         config: p4::ForwardingPipelineConfig,
@@ -66,7 +68,7 @@ impl Gateway {
         let loaded = match replacement {
             Some(pushed) => {
                 pushed.check(self.settings.driver.program.as_deref())?;
-                // Checked before the driver loses any state.
+                // The gateway verifies the program before the driver loses any state.
                 pushed.verify(config.clone())?;
                 self.remove_journal()?;
                 let driver = self.load(&[pushed.config]).await?;
@@ -81,7 +83,8 @@ impl Gateway {
                         std::iter::once(&running.config).chain(&running.other_programs).cloned().collect();
                     self.load(&configs).await?;
                 } else {
-                    // Even if clearing fails, part of what clients wrote may be gone.
+                    // The state is discarded first, because the driver may delete a part of the entities even if the
+                    // clearing fails.
                     self.discard_state();
                     clear(&driver, running).await.inspect_err(|_| self.drop_connection())?;
                 }
@@ -91,7 +94,8 @@ impl Gateway {
         let mark = Mark::new().map_err(|error| Status::internal(format!("/dev/urandom: {error}")))?;
         let driver = self.driver()?;
         enable_idle_timeouts(&driver, &loaded).await?;
-        // Written after the clearing, which deletes all mirror sessions.
+        // The mark, a mirror session that identifies the state, is written after the clearing, which deletes all mirror
+        // sessions.
         let marked = mark.write(&driver).await?;
         if !marked {
             tracing::warn!(
@@ -107,7 +111,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Discards the program and all state that clients wrote, in this process only.
+    /// Discards the program and all state that clients wrote, in this process but not in the driver.
     pub(crate) fn discard_state(&self) {
         self.release_journal();
         let mut state = self.state.lock();
@@ -117,8 +121,8 @@ impl Gateway {
         self.controllers.digests.lock().clear();
     }
 
-    /// Has the driver load programs over a new connection. The driver closes connections that are bound to a program
-    /// which it replaces.
+    /// Causes the driver to load programs, over a new connection. The driver closes connections that are bound to a
+    /// program which it replaces.
     async fn load(&self, configs: &[ForwardingPipelineConfig]) -> Result<Driver, Status> {
         {
             let mut state = self.state.lock();
@@ -150,19 +154,19 @@ impl Gateway {
     }
 }
 
-/// Clears the program's tables and the multicast groups and mirror sessions that clients configured.
+/// Clears the tables of the program, and the multicast groups and mirror sessions that clients configured.
 async fn clear(driver: &Driver, running: &DriverProgram) -> Result<(), Status> {
     let mut updates = clearing(&running.info);
     updates.extend(replication::clearing(driver).await?);
     write_all(driver, "clearing", updates).await
 }
 
-/// Enables idle timeouts in the driver, whose notifications go to this client.
+/// Enables idle timeouts in the driver, which then sends notifications of idle entries to this client.
 pub(crate) async fn enable_idle_timeouts(driver: &Driver, loaded: &Loaded) -> Result<(), Status> {
     write_all(driver, "aging the entries of", idle::aging(loaded)).await
 }
 
-/// Makes updates, each given with its table's name for errors. Fails if the driver refuses one of them.
+/// Makes updates, each with the name of its table for error messages. Fails if the driver refuses an update.
 async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
     let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
     let outcomes = driver.write_within(CLEARING, updates).await?;
@@ -174,8 +178,8 @@ async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) 
     }
 }
 
-/// Returns the updates that clear the driver's program, each with its table's name. Entries come before the groups and
-/// members to which they refer.
+/// Returns the updates that clear the program in the driver, each with the name of its table. Entries are cleared
+/// before the groups and members to which they refer.
 fn clearing(info: &Info) -> Vec<(String, Update)> {
     let tables = &info.tables;
     let mut updates = Vec::new();

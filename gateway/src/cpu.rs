@@ -1,5 +1,5 @@
-//! The network interface for packets to and from the controllers. Frames there carry the program's own packet-in and
-//! packet-out headers; BF Runtime cannot transport packets.
+//! The network interface for packets to and from the controllers, because BF Runtime cannot transport packets. Frames
+//! on the interface begin with the packet-in or packet-out header of the program.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use sluice_ports::{Event, Interface, Poller, RxBatch, TxBatch};
 use thiserror::Error;
 
-/// Limit on the queued frames from controllers; further ones are refused.
+/// Limit on the number of queued frames from controllers. Further frames are refused.
 const WAITING: usize = 1024;
-/// Interval between attempts to reopen a lost interface.
+/// Time between two attempts to open a lost interface again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// The CPU interface cannot be opened or polled.
+/// The error when the CPU interface cannot be opened or polled.
 #[derive(Debug, Error)]
 #[error("CPU interface {name}: {cause}")]
 pub struct CpuError {
@@ -45,13 +45,13 @@ impl Port {
         true
     }
 
-    /// Takes all queued frames, oldest first.
+    /// Removes and returns all queued frames, oldest first.
     pub fn take(&self) -> Vec<Vec<u8>> {
         self.waiting.lock().drain(..).collect()
     }
 
-    /// Moves frames between the queue and the interface `name` until an error; calls `received` with each frame that
-    /// arrives.
+    /// Sends queued frames to the interface `name`, and calls `received` with each frame that arrives there. Returns
+    /// only after an error.
     ///
     /// # Errors
     /// Fails when the interface cannot be opened or polled.

@@ -1,8 +1,8 @@
-//! Front-panel ports configured by a file: speed, error correction, autonegotiation and loopback. The gateway applies
+//! Front-panel ports that a file configures: speed, error correction, autonegotiation and loopback. The gateway applies
 //! the file when it connects to the driver.
 //!
-//! A port that already has its settings is not touched, so that a restarted gateway takes no link down. Any other port
-//! is deleted and added again, because the driver cannot change the speed or error correction of an existing port.
+//! A port that already has its settings is not changed, so that a restart of the gateway interrupts no link. Any other
+//! port is deleted and added again, because the driver cannot change the speed or error correction of an existing port.
 
 use std::collections::BTreeMap;
 
@@ -16,28 +16,28 @@ use crate::client::Driver;
 use crate::info::Table;
 use crate::proto::{DataField, TableData, TableEntry, TableKey, entity, update::Type};
 
-/// The driver's table of ports, by device port.
+/// Name of the driver's table of ports, whose key is the device port.
 const PORTS: &str = "$PORT";
-/// The driver's table of front-panel names.
+/// Name of the driver's table that maps front-panel names to device ports.
 const NAMES: &str = "$PORT_STR_INFO";
 
-/// Errors of a file of ports.
+/// The errors of the file that configures ports.
 #[derive(Debug, Error)]
 pub enum PortsError {
     /// The file cannot be read.
     #[error("--ports {file}: {cause}; give an existing file")]
     Unread {
-        /// The file's path.
+        /// The path of the file.
         file: String,
-        /// The system's error.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// The file's content is wrong.
+    /// The content of the file is wrong.
     #[error("--ports {file}: {cause}")]
     Wrong {
-        /// The file's path.
+        /// The path of the file.
         file: String,
-        /// The line, and what is wrong in it.
+        /// The line, and a description of its error.
         cause: String,
     },
 }
@@ -60,8 +60,8 @@ struct PortSettings {
     loopback: Loopback,
 }
 
-/// Declares a setting's values: each with its name in the file and its name in the driver. An optional setting marks
-/// its default.
+/// Declares the values of a setting, each with its name in the file and its name in the driver. The value that is
+/// marked `#[default]` applies when the file omits the setting.
 macro_rules! choices {
     ($(#[$derive:meta])* $name:ident: $($(#[$default:meta])* $choice:ident $file:literal $driver:literal),*) => {
         #[derive(Debug, Clone, Copy, Deserialize)]
@@ -86,7 +86,7 @@ choices!(#[derive(Default)] Loopback: #[default] None "none" "BF_LPBK_NONE", Mac
     MacFar "mac-far" "BF_LPBK_MAC_FAR", PcsNear "pcs-near" "BF_LPBK_PCS_NEAR",
     SerdesNear "serdes-near" "BF_LPBK_SERDES_NEAR", SerdesFar "serdes-far" "BF_LPBK_SERDES_FAR");
 
-/// A port of the file, with the line that declares it.
+/// A port in the file, with the number of the line that declares it.
 #[derive(Debug, Clone)]
 struct Port {
     line: usize,
@@ -102,19 +102,19 @@ pub struct FrontPanel {
 }
 
 impl FrontPanel {
-    /// Reads a file of ports.
+    /// Reads a file that configures ports.
     ///
     /// # Errors
-    /// The file, the line and the problem there.
+    /// The error contains the file, the line and the problem.
     pub fn open(file: &str) -> Result<Self, PortsError> {
         let text = std::fs::read_to_string(file);
         Self::parse(file, &text.map_err(|cause| PortsError::Unread { file: file.to_owned(), cause })?)
     }
 
-    /// Parses a file's text; `file` is its path, for errors.
+    /// Parses the text of a file. `file` is the path of the file in error messages.
     ///
     /// # Errors
-    /// As [`FrontPanel::open`].
+    /// The errors of [`FrontPanel::open`].
     pub fn parse(file: &str, text: &str) -> Result<Self, PortsError> {
         let wrong = |line: usize, what: &str| PortsError::Wrong {
             file: file.to_owned(),
@@ -139,7 +139,7 @@ impl FrontPanel {
     /// Configures the ports in the driver.
     ///
     /// # Errors
-    /// The first port that cannot be configured, with its line.
+    /// Fails for the first port that cannot be configured. The error contains its line.
     pub async fn apply(&self, driver: &Driver) -> Result<(), Status> {
         for port in &self.ports {
             port.set(driver).await.map_err(|status| {
@@ -152,7 +152,7 @@ impl FrontPanel {
     }
 }
 
-/// Returns whether a name is a front-panel port such as `1/0` or a device port's number.
+/// Returns whether a name is a front-panel port such as `1/0`, or the number of a device port.
 fn is_name(name: &str) -> bool {
     let is_number = |text: &str| text.parse::<u32>().is_ok();
     name.split_once('/')
@@ -160,7 +160,7 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Port {
-    /// Configures the port, unless it has all settings already.
+    /// Configures the port, unless the port already has all its settings.
     async fn set(&self, driver: &Driver) -> Result<(), Status> {
         let table = table(driver, PORTS)?;
         let key = number_key(table, self.device_port(driver).await?)?;
@@ -182,7 +182,7 @@ impl Port {
         Ok(())
     }
 
-    /// Returns the device port of this port, which the driver's table of names has for front-panel names.
+    /// Returns the number of this port in the device. The driver's table of names maps front-panel names to numbers.
     async fn device_port(&self, driver: &Driver) -> Result<u32, Status> {
         if let Ok(number) = self.name.parse() {
             return Ok(number);
@@ -234,8 +234,8 @@ fn number_key(table: &Table, number: u32) -> Result<TableKey, Status> {
     Ok(bfrt::number_key(key_id(table)?, number))
 }
 
-/// Reads an entry's data; `None` when the entry does not exist, which some of the driver's tables report as an invalid
-/// argument.
+/// Reads the data of an entry. Returns `None` when the entry does not exist; some tables of the driver report this as
+/// an invalid argument.
 async fn read(driver: &Driver, entry: TableEntry) -> Result<Option<TableData>, Status> {
     match driver.read(vec![bfrt::entry_entity(entry)]).await {
         Ok(entities) => Ok(entities.into_iter().find_map(|entity| match entity.entity {

@@ -1,8 +1,8 @@
-//! The driver as the P4Runtime server's backend.
+//! The driver as the backend of the P4Runtime server.
 //!
-//! Writes run one at a time, because each plan depends on what earlier ones left in the shadow. The state is locked to
-//! plan a write and to record its result, never while the gateway waits for the driver. So bids, reads and packets do
-//! not wait for a write.
+//! Writes run one at a time: the plan of a write depends on the shadow, the gateway's copy of what clients wrote, and
+//! earlier writes change the shadow. The gateway locks its state to plan a write and to record the result, never while
+//! it waits for the driver. So bids, reads and packets do not wait for a write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,38 +39,42 @@ use p4::write_request::Atomicity;
 /// Settings that are fixed when the gateway starts.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The device id that requests of P4Runtime must carry.
+    /// The device id that P4Runtime requests for this switch must carry.
     pub device_id: u64,
-    /// The driver's address.
+    /// The address of the driver.
     pub driver: Address,
-    /// The pipes whose register cells are added up when a register is read.
+    /// The pipes of the device that a read of a register includes. The result has, for each cell, the sum of its values
+    /// in these pipes.
     pub pipes: Vec<u32>,
-    /// The device's port that leads to the CPU; `None` leaves the device's setting.
+    /// The port of the device that is connected to the CPU; `None` leaves the device's setting unchanged.
     pub cpu_port: Option<u32>,
-    /// The ports that the gateway configures after each connection and each load.
+    /// The front-panel ports that the gateway configures after each connection to the driver and each load of programs.
     pub front_panel: FrontPanel,
-    /// Folder on the driver's machine for the files of programs that it loads.
+    /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// Whether a commit loads the driver's program again instead of clearing its tables.
+    /// Whether the commit of a program that the driver already runs makes the driver load it again, instead of clearing
+    /// the program's tables.
     pub reload: bool,
 }
 
-/// The gateway's state: the connection, the program, and what clients wrote.
+/// The state of the gateway: the connection to the driver, the program, and the entities that clients wrote.
 #[derive(Default)]
 pub(crate) struct State {
     pub driver: Option<Driver>,
-    /// Whether the driver is loading a program; until it has finished, it answers nothing else.
+    /// Whether the driver is loading a program. Until the load has finished, the driver replies to no other request.
     pub loading: bool,
     pub loaded: Option<Arc<Loaded>>,
-    /// Whether the driver has answered since the start, so that its program and state are known.
+    /// Whether the driver has replied since the gateway started, so that its program and state are known.
     pub has_answered: bool,
     pub shadow: Shadow,
-    /// The mark that identifies the driver instance which holds the shadow's state.
+    /// The mark (a mirror session) that identifies the driver instance to which the gateway wrote the entities in the
+    /// shadow.
     pub mark: Option<Mark>,
-    /// Updates still to be sent: after requests that the driver did not answer, they bring it to the shadow's state.
-    /// Some may be superfluous.
+    /// Updates that the gateway must still send, because the driver did not reply to earlier requests. They give the
+    /// driver the entities that are in the shadow; some updates may be superfluous.
     pub pending: Vec<Update>,
-    /// State from an earlier gateway's journal, until the driver's mark shows whether it holds that state.
+    /// State from the journal of an earlier gateway. The state is stored here until the gateway has read the mark in
+    /// the driver, which shows whether the driver still has this state.
     pub restored: Option<Box<Restored>>,
 }
 
@@ -86,16 +90,16 @@ pub struct Gateway {
     pub(crate) connected: watch::Sender<bool>,
     pub(crate) statistics: Statistics,
     pub(crate) calls: Arc<DriverCalls>,
-    /// The journal in which state is saved for a restarted gateway.
+    /// The journal in which the gateway saves its state for a restart.
     pub(crate) journal_writer: Option<Arc<Mutex<JournalWriter>>>,
-    /// Makes the task that follows the driver change its connection.
+    /// The channel on which a commit requests that the task which follows the driver changes its connection.
     pub(crate) handover: mpsc::UnboundedSender<Handover>,
     pub(crate) handovers: tokio::sync::Mutex<mpsc::UnboundedReceiver<Handover>>,
 }
 
 impl Gateway {
-    /// Returns a gateway that connects to its driver once it is served. Without a CPU interface, controllers receive no
-    /// packets.
+    /// Returns a gateway, which connects to its driver when it is served. Without a CPU interface, controllers receive
+    /// no packets.
     pub fn new(settings: Settings, cpu: Option<Arc<Port>>) -> Self {
         let (handover, handovers) = mpsc::unbounded_channel();
         Self {
@@ -119,29 +123,29 @@ impl Gateway {
         *self.connected.borrow()
     }
 
-    /// Returns the gateway's counters.
+    /// Returns the counters of the gateway.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Returns the counts of the driver's calls over all connections.
+    /// Returns the counts of calls to the driver, over all connections.
     pub fn driver_calls(&self) -> &DriverCalls {
         &self.calls
     }
 
-    /// Returns the number of values in the shadow, by kind. Waits for the state's lock, so it does not return if a
-    /// thread holds that forever.
+    /// Returns the number of values in the shadow (the gateway's copy of what clients wrote), by kind. Waits for the
+    /// lock of the state, so the call does not return if a thread holds this lock forever.
     pub fn sizes(&self) -> BTreeMap<&'static str, u64> {
         statistics::sizes(&self.state.lock().shadow)
     }
 
     /// Waits until the gateway is connected to the driver.
     pub async fn connected(&self) {
-        // Cannot fail: the sender lives as long as the gateway.
+        // The wait cannot fail, because the sender exists as long as the gateway.
         let _ = self.connected.subscribe().wait_for(|connected| *connected).await;
     }
 
-    /// Sends a frame from the device's CPU port to the controllers.
+    /// Sends a frame that arrived from the device's CPU port to the controllers.
     pub fn packet_in(&self, frame: &[u8]) {
         let loaded = self.state.lock().loaded.clone();
         if let Some(loss) = self.controllers.packet_in(loaded.as_ref().map(|loaded| &loaded.binding), frame) {
@@ -179,7 +183,7 @@ impl Gateway {
     /// Returns the program that controllers use, if there is one.
     ///
     /// # Errors
-    /// `UNAVAILABLE` until the driver has answered: a controller that is answered `None` pushes its program, which
+    /// `UNAVAILABLE` until the driver has replied. On the result `None` a controller would push its program, which
     /// would clear the state of an earlier gateway.
     #[allow(clippy::result_large_err)]
     fn program(&self) -> Result<Option<Arc<Loaded>>, Status> {
@@ -193,8 +197,8 @@ impl Gateway {
         Ok(loaded)
     }
 
-    /// Makes a batch of updates: plans it, sends it to the driver, and sends the updates that undo failures or delete
-    /// what is no longer used.
+    /// Plans a batch of updates and sends it to the driver. Then sends the updates that revert failed ones, or that
+    /// delete objects which are no longer used.
     async fn make_batch(&self, updates: &[p4::Update], all_or_none: bool) -> Result<Vec<Outcome>, Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let mut batch = Batch::plan(&loaded, &mut self.state.lock().shadow, updates, all_or_none);
@@ -260,7 +264,7 @@ impl Gateway {
     }
 }
 
-/// Converts the refusal of a request to the refusal of one message.
+/// Converts the error of a request to the error of one message.
 fn fault(status: Status) -> Fault {
     Fault { code: status.code(), message: status.message().to_owned() }
 }
@@ -289,7 +293,8 @@ impl Backend for Gateway {
 
     async fn write(self: Arc<Self>, permit: Permit, request: p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
         let gateway = Arc::clone(&self);
-        // A task of its own, so that what the driver has begun is also recorded if the client cancels the call.
+        // A task of its own, so that a request that the driver has begun is recorded even if the client cancels the
+        // call.
         let work = async move {
             let _write_guard = self.write_lock.lock().await;
             permit.check(&self.controllers.streams)?;

@@ -1,13 +1,13 @@
-//! Messages by which a commit changes the connection that the task follows.
+//! Messages with which a commit changes the connection of the task that follows the driver.
 
 use crate::client::Events;
 
-/// What the task must do with its connection.
+/// The requested change of the task's connection to the driver.
 pub(crate) enum Handover {
-    /// Drop the connection and wait for another one.
+    /// Drop the connection, and wait for a message that contains another connection.
     Hold,
     /// Follow this connection.
     Take(Box<Events>),
-    /// Drop the connection and call the driver again.
+    /// Drop the connection, and connect to the driver again.
     Lost,
 }

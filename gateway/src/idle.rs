@@ -1,4 +1,4 @@
-//! Idle timeouts: the driver ages the entries of tables and notifies the gateway of idle ones.
+//! Idle timeouts: the driver checks which entries of tables are idle, and notifies the gateway of these entries.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::proto::{
 };
 use crate::shadow::{Place, Shadow};
 
-/// Milliseconds between the driver's checks of a table's entries; it refuses shorter timeouts.
+/// Milliseconds between the driver's checks of the entries of a table. The driver refuses shorter timeouts.
 const INTERVAL: u32 = 1000;
-/// Nanoseconds in a millisecond.
+/// Number of nanoseconds in a millisecond.
 const NANOSECONDS: u64 = 1_000_000;
-/// How long notifications are collected, so that many entries are reported in one message.
+/// Time for which notifications are collected, so that many entries are reported in one message.
 const COLLECTED: Duration = Duration::from_millis(50);
 
-/// Returns the updates that enable idle timeouts in each table that has them, with the table's name. The driver refuses
-/// timeouts in other tables.
+/// Returns, for each table with idle timeouts, the name of the table and the update that enables the timeouts in the
+/// driver. The driver refuses timeouts in other tables.
 pub fn aging(loaded: &Loaded) -> Vec<(String, Update)> {
     let tables = loaded.binding.tables.iter().filter(|table| table.idle_timeout);
     let update = |table: &TableBinding| {
@@ -45,14 +45,14 @@ pub fn aging(loaded: &Loaded) -> Vec<(String, Update)> {
     tables.map(update).collect()
 }
 
-/// Returns a timeout in the driver's milliseconds, rounded up and at least [`INTERVAL`].
+/// Returns a timeout in milliseconds, the unit of the driver. The result is rounded up and at least [`INTERVAL`].
 pub fn time_to_live(timeout_ns: i64) -> u32 {
     let milliseconds = timeout_ns.max(0).cast_unsigned().div_ceil(NANOSECONDS);
     u32::try_from(milliseconds).unwrap_or(u32::MAX).max(INTERVAL)
 }
 
-/// Returns the time since an entry's last hit: its timeout minus the remaining time, which is the field `field` of the
-/// driver's data. `None` for an entry without a timeout.
+/// Returns the time since an entry's last hit: the entry's timeout minus the remaining time, which is the field `field`
+/// of the driver's data. Returns `None` for an entry without a timeout.
 pub fn since_last_hit(
     timeout_ns: i64,
     field: Option<u32>,
@@ -66,7 +66,8 @@ pub fn since_last_hit(
     Some(p4::table_entry::IdleTimeout { elapsed_ns: (elapsed * NANOSECONDS).cast_signed() })
 }
 
-/// Returns the entry of a notification as controllers wrote it; `None` when it was deleted meanwhile.
+/// Returns the entry that a notification reports, in the form in which a controller wrote it. Returns `None` when the
+/// entry was deleted meanwhile.
 pub fn entry(loaded: &Loaded, shadow: &Shadow, notification: IdleTimeoutNotification) -> Option<p4::TableEntry> {
     if notification.r#type() != NotificationType::EntryIdle {
         return None;
@@ -81,7 +82,8 @@ pub fn entry(loaded: &Loaded, shadow: &Shadow, notification: IdleTimeoutNotifica
     Some(p4::TableEntry { action: None, meter_config: None, ..entry.wire.clone() })
 }
 
-/// Returns a key field as the gateway writes it: an optional field that matches any value is empty.
+/// Returns a key field in the form in which the gateway writes it, where an optional field that matches any value is
+/// empty.
 fn normalised(mut field: proto::KeyField) -> proto::KeyField {
     if let Some(MatchType::Optional(optional)) = &mut field.match_type
         && !optional.is_valid
@@ -91,7 +93,7 @@ fn normalised(mut field: proto::KeyField) -> proto::KeyField {
     field
 }
 
-/// Idle entries that wait to be reported together.
+/// Idle entries that the gateway has not yet reported. It collects entries, so that one message reports many of them.
 #[derive(Default)]
 pub struct Collected {
     entries: Vec<p4::TableEntry>,
@@ -99,13 +101,13 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Adds an entry; the first one sets when the entries are due.
+    /// Adds an entry. The first entry determines the time at which the entries are due.
     pub fn add(&mut self, entry: p4::TableEntry) {
         self.entries.push(entry);
         self.due.get_or_insert_with(|| Instant::now() + COLLECTED);
     }
 
-    /// Waits until entries are due; forever while there are none.
+    /// Waits until entries are due. Waits forever while there are no entries.
     pub async fn due(&self) {
         match self.due {
             Some(due) => sleep_until(due).await,
@@ -113,7 +115,7 @@ impl Collected {
         }
     }
 
-    /// Takes all collected entries.
+    /// Removes and returns all collected entries.
     pub fn take(&mut self) -> Vec<p4::TableEntry> {
         self.due = None;
         std::mem::take(&mut self.entries)

@@ -1,52 +1,52 @@
-//! The content of `bfrt.json`: names, ids and widths of a compiled program in BF Runtime.
+//! The content of the file `bfrt.json`: the names, ids and widths of a compiled program in BF Runtime.
 
 use serde::{Deserialize, Deserializer};
 
-/// The parts of the file that the gateway uses.
+/// The parts of `bfrt.json` that the gateway uses.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Info {
-    /// Everything that has a key and data: match tables, registers, counters, meters, profiles.
+    /// All objects that have a key and data: match tables, registers, counters, meters and profiles.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// The program's digests.
+    /// The digests of the program.
     #[serde(default)]
     pub learn_filters: Vec<LearnFilter>,
 }
 
-/// A table in BF Runtime's sense.
+/// An object that BF Runtime calls a table, which has a key and data.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Table {
-    /// The table's name, with the program's instance in front, as in `pipe.Ingress.routes`.
+    /// The table's name, which begins with the name of the program's instance, such as `pipe.Ingress.routes`.
     pub name: String,
-    /// The driver's id of the table.
+    /// The id of the table in the driver.
     pub id: u32,
-    /// The table's kind, such as `MatchAction_Direct` or `Register`.
+    /// The kind of the table, such as `MatchAction_Direct` or `Register`.
     pub table_type: String,
-    /// Number of entries or cells.
+    /// Number of entries or cells of the table.
     #[serde(default)]
     pub size: u64,
-    /// The key's fields.
+    /// The fields of the key.
     #[serde(default)]
     pub key: Vec<Key>,
-    /// The actions, for kinds of tables that have them.
+    /// The actions, for kinds of tables that have actions.
     #[serde(default)]
     pub action_specs: Vec<Action>,
-    /// Data fields that do not belong to an action.
+    /// The data fields that do not belong to an action.
     #[serde(default)]
     pub data: Vec<Data>,
-    /// Ids of the profile and selector to which the entries refer.
+    /// The ids of the profile and the selector to which entries of this table refer.
     #[serde(default)]
     pub depends_on: Vec<u32>,
     /// Whether the default action is constant.
     #[serde(default)]
     pub has_const_default_action: bool,
-    /// Operations on the whole table, such as `Sync`.
+    /// The operations on all entries of the table, such as `Sync`.
     #[serde(default)]
     pub supported_operations: Vec<String>,
 }
 
 impl Info {
-    /// Parses the device's own tables. Skips tables that do not have the form of a program's.
+    /// Parses the tables of the device itself. Skips tables whose form differs from that of a program's tables.
     ///
     /// # Errors
     /// Fails when the text is not JSON with a list of tables.
@@ -65,23 +65,23 @@ impl Info {
 }
 
 impl Table {
-    /// Returns the name in P4Info: without the program's instance.
+    /// Returns the name of the table in P4Info, without the program's instance.
     pub fn p4_name(&self) -> &str {
         p4_name(&self.name)
     }
 
-    /// Returns the data field of this name among those that do not belong to an action.
+    /// Returns the data field with this name among the fields that do not belong to an action.
     pub fn data_field(&self, name: &str) -> Option<&Field> {
         self.data.iter().flat_map(Data::fields).find(|field| field.name == name)
     }
 
-    /// Returns the id of the data field of this name.
+    /// Returns the id of the data field with this name.
     pub fn data_id(&self, name: &str) -> Option<u32> {
         self.data_field(name).map(|field| field.id)
     }
 }
 
-/// Returns a name without the program's instance.
+/// Returns a table's name without the name of the program's instance.
 pub fn p4_name(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, rest)| rest)
 }
@@ -89,9 +89,9 @@ pub fn p4_name(name: &str) -> &str {
 /// A field of a key.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Key {
-    /// The driver's id of the field.
+    /// The id of the field in the driver.
     pub id: u32,
-    /// The name in P4Info; names that begin with `$` are the driver's own.
+    /// The field's name in P4Info. Names that begin with `$` are defined by the driver.
     pub name: String,
     /// The match kind: `Exact`, `LPM`, `Ternary`, `Range` or `Optional`.
     pub match_type: String,
@@ -103,17 +103,17 @@ pub struct Key {
 /// An action with its parameters.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Action {
-    /// The driver's id of the action.
+    /// The id of the action in the driver.
     pub id: u32,
     /// The action's name in P4Info.
     pub name: String,
-    /// The parameters, and the entry's fields that the driver lists with the action.
+    /// The parameters, and fields of the entry that the driver lists with the action.
     #[serde(default, deserialize_with = "action_fields")]
     pub data: Vec<Field>,
 }
 
-/// Reads an action's fields: a program's actions list them directly, those of the driver's own tables wrap each in an
-/// object.
+/// Reads the fields of an action. The actions of a program list the fields directly, whereas the actions of the
+/// driver's own tables wrap each field in an object.
 fn action_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Field>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -125,7 +125,7 @@ fn action_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Field
     Ok(fields.into_iter().map(|(Form::Wrapped { singleton: field } | Form::Plain(field))| field).collect())
 }
 
-/// The form of [`Data`]: one field, or several of which an entry has one.
+/// The form of [`Data`]: a single field, or several alternative fields of which an entry has exactly one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum DataForm {
@@ -133,7 +133,7 @@ enum DataForm {
     Oneof(Vec<Field>),
 }
 
-/// A data field that does not belong to an action, or a choice of fields.
+/// A data field that does not belong to an action, or several alternative fields.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Data {
     #[serde(flatten)]
@@ -141,7 +141,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Returns the field, or all fields of a choice.
+    /// Returns the field, or all alternative fields.
     pub fn fields(&self) -> &[Field] {
         match &self.form {
             DataForm::Singleton(field) => std::slice::from_ref(field),
@@ -150,14 +150,14 @@ impl Data {
     }
 }
 
-/// A field of data.
+/// A field of the data of an entry.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Field {
-    /// The driver's id of the field.
+    /// The id of the field in the driver.
     pub id: u32,
-    /// The name in P4Info; names that begin with `$` are the driver's own.
+    /// The field's name in P4Info. Names that begin with `$` are defined by the driver.
     pub name: String,
-    /// The type of the field's values; empty for a field that contains others.
+    /// The type of the field's values; empty for a field that contains other fields.
     #[serde(rename = "type", default)]
     pub kind: Type,
 }
@@ -172,7 +172,7 @@ pub struct Type {
 }
 
 impl Type {
-    /// Returns the width in bits, for types of fixed width.
+    /// Returns the width in bits; `None` for types without a fixed width.
     pub fn bits(&self) -> Option<u32> {
         match (self.name.as_str(), self.width) {
             ("bytes", width) => width,
@@ -189,10 +189,10 @@ impl Type {
 /// A digest of the program.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LearnFilter {
-    /// The name of the messages' type.
+    /// The name of the type of the digest's messages.
     pub name: String,
-    /// The driver's id of the digest.
+    /// The id of the digest in the driver.
     pub id: u32,
-    /// The fields of a message.
+    /// The fields of a digest message.
     pub fields: Vec<Field>,
 }

@@ -1,13 +1,14 @@
 //! The journal: a file from which a restarted gateway restores the state that it has written to its driver.
 //!
-//! The file begins with the driver's mark and the program. Each batch appends two records. The first, before the
-//! request to the driver, has the updates that undo the batch. The second, after the answer, has the shadow's changes.
-//! So a gateway that is killed at any point restores a batch completely or not at all, and no answered batch is lost.
+//! The file begins with the driver's mark and the program. Each batch of updates appends two records. The first record
+//! precedes the request to the driver, and contains the updates that revert the batch. The second record follows the
+//! driver's reply, and contains the changes of the shadow. So after a kill at any point, a restarted gateway restores
+//! each batch completely or not at all. It loses no batch whose result the client has received.
 //!
-//! Records are not forced to the disk: if only the process dies, the kernel still writes them. If the machine dies, the
-//! last ones may be lost, so a file of an earlier boot is not used.
+//! The gateway does not force records to the disk. If only the process ends, the kernel still writes them. If the
+//! machine fails, the last records may be lost, so a gateway ignores a file of an earlier boot.
 //!
-//! [`frames`], [`records`] and [`replay`] have no input or output; [`files`] manages the folder.
+//! [`frames`], [`records`] and [`replay`] contain no input or output; [`files`] manages the folder.
 
 mod files;
 mod frames;
@@ -30,27 +31,27 @@ use proto::{Record, record};
 pub use files::{FILE, Journal};
 pub use replay::{Restored, replay};
 
-/// The journal's records, generated from `proto/journal.proto`.
+/// The records of the journal, generated from `proto/journal.proto`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 mod proto {
     include!(concat!(env!("OUT_DIR"), "/journal/sluice.journal.rs"));
 }
 
-/// The version of the file's format; files of other versions are refused.
+/// The version of the file format. The gateway refuses files of other versions.
 const FORMAT: u32 = 1;
 
 /// The machine and device to which a journal belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalOwner {
-    /// The id of the kernel's boot.
+    /// The id that the kernel gave to the current boot of the machine.
     pub boot: String,
-    /// P4Runtime's device id.
+    /// The device id in P4Runtime.
     pub device_id: u64,
-    /// The driver's number of the device.
+    /// The number that the driver gives to the device.
     pub driver_device: u32,
 }
 
-/// Why a journal cannot be used.
+/// The reason why a journal cannot be used.
 #[derive(Debug, Error)]
 pub enum JournalError {
     /// A file or folder cannot be read or written.
@@ -59,7 +60,7 @@ pub enum JournalError {
     /// Another process has locked the folder.
     #[error("{0}: another gateway uses this folder; give each gateway a folder of its own")]
     Locked(PathBuf),
-    /// The file is damaged at this byte.
+    /// The file is damaged at this byte position.
     #[error("byte {0}: {1}")]
     Damaged(usize, String),
     /// The file has another format version.
@@ -68,7 +69,7 @@ pub enum JournalError {
     /// The file belongs to another device.
     #[error("it is of --device-id {0} and --driver-device {1}; give each device a folder of its own")]
     Device(u64, u32),
-    /// The file is damaged, or has another format or device; with the file and the remedy.
+    /// The file at this path is damaged, or has another format or device. The message also states a remedy.
     #[error(
         "{0}: {1}. The driver goes on as it is. Without this file the gateway starts empty: a controller then pushes its program \
          again, which ends all connections"
@@ -76,7 +77,7 @@ pub enum JournalError {
     Unusable(PathBuf, Box<JournalError>),
 }
 
-/// Returns the records at the beginning of a file: the opening record and the elections.
+/// Returns the records at the beginning of a file: the opening record and a record for each role's election id.
 pub fn opening(owner: &JournalOwner, mark: &Mark, loaded: &Loaded, elections: BTreeMap<String, u128>) -> Vec<u8> {
     let objects = loaded.program.objects().into_iter().map(|(name, id)| proto::Object { name, id });
     let mut bytes = framed(record::Kind::Opening(proto::Opening {
@@ -94,19 +95,20 @@ pub fn opening(owner: &JournalOwner, mark: &Mark, loaded: &Loaded, elections: BT
     bytes
 }
 
-/// Returns the record of a role's highest election id.
+/// Returns the record of the highest election id of a role.
 pub fn election(role: &str, id: u128) -> Vec<u8> {
     let (high, low) = ((id >> 64) as u64, id as u64);
     framed(record::Kind::Election(proto::Election { role: role.to_owned(), high, low }))
 }
 
-/// Returns the record that precedes a request to the driver: the updates that undo it, and the number of ids assigned
-/// so far.
+/// Returns the record that precedes a request to the driver. The record contains the updates that revert the request,
+/// and the number of ids that the gateway has assigned.
 pub fn intent(undo: Vec<Update>, ids: u32) -> Vec<u8> {
     framed(record::Kind::Intent(proto::Intent { way_back: undo, ids }))
 }
 
-/// Returns the record of a batch's changes, of new names, and of the updates that the driver still must receive.
+/// Returns the record that follows a request to the driver. The record contains the changes of the batch, new names,
+/// and the updates that the driver must still receive.
 pub fn outcome<'c>(
     changes: impl Iterator<Item = &'c Change>,
     names: Vec<AssignedName>,
@@ -117,10 +119,10 @@ pub fn outcome<'c>(
     outcome_record(changes.collect(), names, ids, pending)
 }
 
-/// Returns a record of the next part of the shadow after the place `behind`, and the last place in that part; `None` at
-/// the end.
+/// Returns a record with the next part of the shadow (the gateway's copy of what clients wrote). The part begins after
+/// the place `behind`. Also returns the last place in the part; `None` at the end of the shadow.
 pub fn piece(shadow: &Shadow, behind: Option<&Place>, names: Vec<AssignedName>) -> (Vec<u8>, Option<Place>) {
-    /// Limit on the values of one part: the state is locked while the part is copied.
+    /// Limit on the number of values of one part. The state is locked while the part is copied.
     const VALUES: usize = 512;
     let mut last = None;
     let changes: Vec<_> = shadow
@@ -139,17 +141,17 @@ fn outcome_record(changes: Vec<proto::Change>, names: Vec<AssignedName>, ids: u3
     framed(record::Kind::Outcome(proto::Outcome { changes, names, ids, owed: pending }))
 }
 
-/// Returns a record with its frame.
+/// Returns an encoded record, preceded by its length and checksums.
 fn framed(kind: record::Kind) -> Vec<u8> {
     let mut bytes = Vec::new();
     frames::push(&mut bytes, &Record { kind: Some(kind) }.encode_to_vec());
     bytes
 }
 
-/// Returns the id of the kernel's boot.
+/// Returns the id that the kernel gave to the current boot of the machine.
 ///
 /// # Errors
-/// Fails when the kernel's file cannot be read.
+/// Fails when the file with the id cannot be read.
 pub fn boot() -> Result<String, JournalError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let read = std::fs::read_to_string(path).map_err(|error| JournalError::File(path.to_owned(), error));

@@ -1,4 +1,4 @@
-//! The journal in use. Appends records, and removes the file when a record cannot be written.
+//! The journal of a running gateway. Appends records, and removes the file when a record cannot be written.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,21 +8,21 @@ use tonic::Status;
 
 use crate::journal::Journal;
 
-/// Time after a failure until the journal is written again.
+/// Time between a failure to write the journal and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// The journal, with the names and elections that it contains so far.
+/// The journal, with the names and elections that its file contains so far.
 pub(crate) struct JournalWriter {
     pub journal: Journal,
     pub names_written: Checkpoint,
     pub elections: BTreeMap<String, u128>,
-    /// When the journal could not be written, if that was the last attempt.
+    /// The time of the last attempt to write the journal, if it failed.
     pub failed: Option<Instant>,
 }
 
 impl JournalWriter {
-    /// Appends a record, if there is a file. If the record cannot be written, removes the file: this gateway keeps
-    /// serving, and a restarted one starts empty. Refusing writes because a disk is full would do more harm.
+    /// Appends a record, if there is a file. If the record cannot be written, removes the file: this gateway continues
+    /// to serve, and a restarted one starts without state. To refuse writes because a disk is full would do more harm.
     #[allow(clippy::result_large_err)]
     pub fn append(&mut self, record: impl FnOnce(&mut Self) -> Vec<u8>) -> Result<(), Status> {
         if !self.journal.has_file() {
@@ -47,8 +47,8 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Returns whether the whole file must be written now: it is large or missing, and the last failure is long enough
-    /// ago.
+    /// Returns whether the complete file must be written now: the file is large or missing, and the last failure is at
+    /// least `RETRY` ago.
     pub fn is_due(&self) -> bool {
         (self.journal.is_large() || !self.journal.is_usable()) && self.failed.is_none_or(|at| at.elapsed() > RETRY)
     }

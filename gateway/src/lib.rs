@@ -1,10 +1,10 @@
-//! A P4Runtime server in front of Tofino's driver.
+//! A P4Runtime server in front of the driver of a Tofino switch.
 //!
-//! Controllers use P4Runtime; the driver has BF Runtime. [`program`] maps the names of P4Info to the driver's ids, and
-//! [`plan`] translates a batch of updates to one request. [`shadow`] stores what clients wrote. [`gateway`] combines
-//! these as the P4Runtime server's backend.
+//! Controllers use P4Runtime, whereas the driver serves BF Runtime. [`program`] maps the names of P4Info to ids of the
+//! driver. [`plan`] translates a batch of updates to one request to the driver. [`shadow`] stores the entities that
+//! clients wrote. [`gateway`] combines these modules to the backend of the P4Runtime server.
 
-// Deprecated protobuf fields must be named where this crate passes them on.
+// Deprecated protobuf fields must be named where this crate forwards them.
 #![allow(deprecated)]
 
 pub mod array_locks;
@@ -34,7 +34,7 @@ pub mod replication;
 pub mod shadow;
 pub mod statistics;
 
-/// Messages of BF Runtime, generated from `proto/`.
+/// The messages of BF Runtime, generated from `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 pub mod proto {
     tonic::include_proto!("bfrt_proto");

@@ -1,5 +1,5 @@
-//! The connection to the driver: opens it, configures the device, follows the driver's notifications, and reconnects
-//! after a loss.
+//! The connection to the driver: opens it, configures the device, processes the driver's notifications, and reconnects
+//! after a loss of the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::mark::Mark;
 use crate::proto::{DigestList, stream_message_response};
 use crate::shadow::{Place, Shadow, Value};
 
-/// Time between attempts to connect to the driver.
+/// Time between two attempts to connect to the driver.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// Connects to the driver and configures the device's ports. If the driver refuses one, the connection fails:
-    /// packets to controllers would otherwise be lost without a trace.
+    /// Connects to the driver, and configures the ports of the device. Fails if the driver refuses a port; otherwise
+    /// packets to controllers would be lost without a message.
     async fn connect(&self) -> Result<(Driver, Events), Status> {
         let (mut driver, events) = Driver::connect(self.settings.driver.clone()).await?;
         driver.calls = Arc::clone(&self.calls);
@@ -34,8 +34,8 @@ impl Gateway {
         Ok((driver, events))
     }
 
-    /// Sets what a load resets to defaults: the CPU port and the front-panel ports. Settings that are correct already
-    /// stay untouched.
+    /// Configures the CPU port and the front-panel ports, which a load of a program resets to defaults. Settings that
+    /// are already correct are not changed.
     pub(crate) async fn set_device(&self, driver: &Driver) -> Result<(), Status> {
         let Ok(program) = driver.program() else { return Ok(()) };
         self.set_cpu_port(driver, program).await?;
@@ -48,7 +48,7 @@ impl Gateway {
         let (names, updates): (Vec<_>, Vec<_>) =
             cpu_port::settings(&program.info, &program.device_info, port).into_iter().unzip();
         let outcomes = driver.write(updates).await?;
-        // An entry that an earlier gateway has inserted is correct.
+        // `ALREADY_EXISTS` is no error: an earlier gateway has inserted the same entry.
         let refused = |outcome: Outcome| outcome.err().filter(|fault| fault.code != Code::AlreadyExists);
         match names.iter().zip(outcomes).find_map(|(name, outcome)| Some((name, refused(outcome)?))) {
             None => Ok(()),
@@ -59,7 +59,8 @@ impl Gateway {
         }
     }
 
-    /// Applies the digest configurations to the messages that wait and to those remembered as sent.
+    /// Applies the digest configurations to the messages that wait and to the messages that were sent but are not yet
+    /// acknowledged.
     pub(crate) fn apply_digest_configs(&self) {
         let state = self.state.lock();
         self.controllers.digests.lock().configure(|digest| configured(&state.shadow, digest));
@@ -67,13 +68,13 @@ impl Gateway {
         self.controllers.timer.notify_one();
     }
 
-    /// Drops the connection, because the driver did not answer on it.
+    /// Drops the connection, because the driver did not reply on it.
     pub(crate) fn drop_connection(&self) {
         self.state.lock().driver = None;
         let _ = self.handover.send(Handover::Lost);
     }
 
-    /// Connects to the driver and follows the connection until it ends; then reconnects. Never returns.
+    /// Connects to the driver, and follows the connection until it ends; then connects again. Never returns.
     pub(crate) async fn follow_driver(&self) {
         let mut handovers = self.handovers.lock().await;
         let mut reported = String::new();
@@ -87,7 +88,7 @@ impl Gateway {
                 Ok((driver, events)) => {
                     let program = driver.program().map_or("none", |program| program.name());
                     tracing::info!(uri = self.settings.driver.uri, program, "the driver answers");
-                    // Discard messages about the previous connection.
+                    // These messages concern the previous connection, so they are discarded.
                     while handovers.try_recv().is_ok() {}
                     self.state.lock().driver = Some(driver);
                     self.statistics.connections.add(1);
@@ -108,8 +109,9 @@ impl Gateway {
         }
     }
 
-    /// Resumes with a driver whose mark shows that it holds the state of the shadow; discards the state otherwise.
-    /// Undoes what the driver was doing when the connection ended, because clients have received no success.
+    /// Continues with the state of the gateway if the mark in the driver shows that the driver has this state;
+    /// otherwise discards the state. Reverts the request that the driver was processing when the connection ended,
+    /// because the client has received no success.
     async fn resume(&self, driver: &Driver) -> Result<(), Status> {
         let driver_mark = Mark::read(driver).await?;
         self.restore(driver, driver_mark.as_ref())?;
@@ -141,8 +143,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Handles the driver's notifications, and sends digest lists and idle entries that are due, until the driver's
-    /// stream ends.
+    /// Processes the driver's notifications, and sends digest lists and idle entries that are due, until the stream
+    /// from the driver ends.
     async fn follow(&self, events: Events, handovers: &mut mpsc::UnboundedReceiver<Handover>) {
         let (mut events, mut idle) = (Some(events), Collected::default());
         loop {
@@ -177,8 +179,8 @@ impl Gateway {
         }
     }
 
-    /// Adds the driver's digest messages to the controllers' lists. The gateway does not acknowledge them to the
-    /// driver, which would end its stream then.
+    /// Adds the driver's digest messages to the lists for controllers. The gateway does not acknowledge the messages to
+    /// the driver, because the driver would then end its stream.
     fn digest_list(&self, list: &DigestList) {
         let state = self.state.lock();
         let Some(loaded) = state.loaded.clone() else { return };
@@ -203,7 +205,7 @@ impl Gateway {
     }
 }
 
-/// Waits for the next event of a connection; forever without a connection.
+/// Waits for the next event of a connection. Waits forever without a connection.
 async fn next(events: &mut Option<Events>) -> Option<stream_message_response::Update> {
     match events {
         Some(events) => events.next().await,

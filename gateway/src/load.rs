@@ -1,4 +1,4 @@
-//! Checks what a controller pushes against the program that the driver runs.
+//! Checks a config that a controller pushes against the program that the driver runs.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use crate::program::Program;
 use crate::proto::ForwardingPipelineConfig;
 use crate::replication::Replication;
 
-/// The program that the driver runs, as the driver describes it.
+/// The program that the driver runs, from the driver's own description.
 #[derive(Debug)]
 pub struct DriverProgram {
-    /// The program's name and files, as the driver returns them.
+    /// The name and files of the program, as the driver returns them.
     pub config: ForwardingPipelineConfig,
-    /// The device's further programs.
+    /// The further programs that the driver runs on the device.
     pub other_programs: Vec<ForwardingPipelineConfig>,
-    /// The program's tables.
+    /// The tables of the program, from its `bfrt.json`.
     pub info: Info,
-    /// The device's own tables: ports, mirroring, multicast and others.
+    /// The tables of the device itself: ports, mirroring, multicast and others.
     pub device_info: Info,
 }
 
@@ -35,13 +35,13 @@ impl DriverProgram {
 /// A program that controllers use.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The driver's ids by P4Info's names.
+    /// The driver's ids of the objects of P4Info.
     pub program: Program,
     /// The resolved P4Info.
     pub binding: Binding,
-    /// The device's tables of multicast groups and mirror sessions; `None` if it lacks one of them.
+    /// The device's tables of multicast groups and mirror sessions; `None` if the device lacks one of these tables.
     pub replication: Option<Replication>,
-    /// The config as received, returned to clients that ask for it.
+    /// The config as the client sent it. Clients can read it.
     pub config: p4::ForwardingPipelineConfig,
 }
 
@@ -55,10 +55,11 @@ impl Loaded {
         Self::new(config, &running.info, &running.device_info)
     }
 
-    /// Checks a config against a program's tables; `driver` describes these, `device_info` the device's own tables.
+    /// Checks a config against the tables of a program. `driver` describes these tables, `device_info` the tables of
+    /// the device itself.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` naming the place where P4Info and the tables differ.
+    /// `INVALID_ARGUMENT` with the place where P4Info and the tables differ.
     #[allow(clippy::result_large_err)]
     pub fn new(config: p4::ForwardingPipelineConfig, driver: &Info, device_info: &Info) -> Result<Self, Status> {
         let mut info = config.p4info.clone().ok_or_else(|| invalid("P4Info is missing from the config; give it"))?;
@@ -69,7 +70,7 @@ impl Loaded {
         Ok(Self { program, binding, replication: Replication::of(device_info), config })
     }
 
-    /// Returns P4Info's description of the table with this id.
+    /// Returns the description of the table with this id in P4Info.
     pub fn table_info(&self, id: u32) -> Option<&sluice_p4runtime::proto::p4::config::v1::Table> {
         let tables = &self.config.p4info.as_ref()?.tables;
         tables.iter().find(|table| table.preamble.as_ref().is_some_and(|preamble| preamble.id == id))
@@ -80,7 +81,8 @@ fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(message)
 }
 
-/// Removes externs that the driver has as tables of its own, such as port metadata: P4Runtime does not write them.
+/// Removes externs which are tables in the driver, such as port metadata, because controllers do not write them through
+/// P4Runtime.
 fn drop_driver_externs(info: &mut P4Info, driver: &Info) {
     let driver_tables: BTreeSet<_> = driver.tables.iter().map(crate::info::Table::p4_name).collect();
     info.externs.retain(|kind| {
@@ -91,7 +93,8 @@ fn drop_driver_externs(info: &mut P4Info, driver: &Info) {
     });
 }
 
-/// Adds the fields of value sets, which p4c omits from a TNA program's P4Info. The driver's fields and ids are used.
+/// Adds the fields of value sets, which p4c omits from the P4Info of a TNA program. The fields and their ids are copied
+/// from the driver's description of the program.
 fn add_value_set_fields(info: &mut P4Info, driver: &Info) {
     for set in info.value_sets.iter_mut().filter(|set| set.r#match.is_empty()) {
         let name = set.preamble.as_ref().map_or("", |preamble| &preamble.name);

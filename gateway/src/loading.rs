@@ -1,5 +1,5 @@
-//! Programs for the driver to load. A controller pushes Barefoot's pipeline config as P4Runtime's device config; its
-//! fields are those of BF Runtime's `ForwardingPipelineConfig`.
+//! Loads programs into the driver. A controller pushes Barefoot's pipeline config as the device config of P4Runtime.
+//! Its fields are those of the message `ForwardingPipelineConfig` of BF Runtime.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,27 +17,27 @@ use crate::proto::{
     ForwardingPipelineConfig, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponseType as Progress,
 };
 
-/// Time limit for a load, which takes 2 s on the model and a minute on a busy machine.
+/// Time limit for a load. A load needs 2 s with Tofino's software model, and a minute on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Time limit for the driver's notification that a load has finished, which it sends just before its answer.
+/// Time limit for the driver's notification that a load has finished, which the driver sends just before its reply.
 const FINISHED: Duration = Duration::from_secs(10);
-/// Limit on the attempts of a load. A driver whose device answers slowly gives up; over a new connection it starts
-/// again.
+/// Limit on the number of attempts to load. The driver abandons a load when its device replies slowly, and tries again
+/// when it receives the request over a new connection.
 const TRIES: u32 = 4;
-/// Wait after the first failed attempt; each further wait is twice as long.
+/// Time before the second attempt. The time before each further attempt is twice as long.
 const BACKOFF: Duration = Duration::from_millis(500);
 
 /// A program that a controller pushes for the driver to run.
 #[derive(Debug, Clone)]
 pub struct PushedProgram {
-    /// The program's name and files.
+    /// The name and files of the program.
     pub config: ForwardingPipelineConfig,
-    /// The program's tables.
+    /// The tables of the program, from its `bfrt.json`.
     pub info: Info,
 }
 
 impl PushedProgram {
-    /// Decodes a device config; `None` for an empty one.
+    /// Decodes a device config. Returns `None` for an empty one.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the device config has another form.
@@ -56,31 +56,31 @@ impl PushedProgram {
         Ok(Some(Self { config, info }))
     }
 
-    /// Returns whether the driver runs this program, by comparison with what the driver returns. If compiled files are
-    /// missing, only the tables are compared.
+    /// Returns whether the driver runs this program. Compares the name and files with those that the driver returns; if
+    /// the pushed config contains no compiled files, compares only the names of the tables.
     pub fn is(&self, running: &DriverProgram) -> bool {
         if self.config.profiles.is_empty() {
-            // The driver adds tables of its own.
+            // The driver adds its own tables to those of the program, so the pushed tables are a subset.
             return names(&self.info).is_subset(&names(&running.info));
         }
         (&self.config.p4_name, &self.config.bfruntime_info) == (&running.config.p4_name, &running.config.bfruntime_info)
             && files(&self.config) == files(&running.config)
     }
 
-    /// Checks a config's P4Info against the tables of this program, before the driver loads it.
+    /// Checks the P4Info of a config against the tables of this program, before the driver loads the program.
     ///
     /// # Errors
     /// The errors of [`Loaded::new`].
     #[allow(clippy::result_large_err)]
     pub fn verify(&self, config: p4::ForwardingPipelineConfig) -> Result<(), Status> {
-        // The device's own tables are not needed for this check; they do not depend on the program.
+        // This check does not need the tables of the device itself, because they do not depend on the program.
         Loaded::new(config, &self.info, &Info::default()).map(|_| ())
     }
 
-    /// Refuses a program that the driver cannot load; `requested` is the name from `--program`.
+    /// Refuses a program that the driver cannot load. `requested` is the program's name from the flag `--program`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` naming what is missing, `FAILED_PRECONDITION` when `--program` names another program.
+    /// `INVALID_ARGUMENT` with the missing file, `FAILED_PRECONDITION` when `--program` names another program.
     #[allow(clippy::result_large_err)]
     pub fn check(&self, requested: Option<&str>) -> Result<(), Status> {
         let name = &self.config.p4_name;
@@ -123,11 +123,11 @@ fn names(info: &Info) -> BTreeSet<(u32, String)> {
     info.tables.iter().map(|table| (table.id, table.name.clone())).collect()
 }
 
-/// Has the driver load these programs in place of those that it runs, with their files in a folder on its machine. This
-/// resets all state of the device. No other connection may be bound to a program of the driver.
+/// Causes the driver to load these programs in place of those that it runs, with their files in a folder on its
+/// machine. The load resets all state of the device. No other connection may be bound to a program of the driver.
 ///
 /// # Errors
-/// Fails with the driver's error, after [`TRIES`] attempts.
+/// Fails with the error of the driver, after [`TRIES`] attempts.
 pub async fn load(
     address: &Address,
     folder: &str,
@@ -170,7 +170,8 @@ async fn load_once(
     client::within(PATIENCE, grpc.set_forwarding_pipeline_config(request))
         .await
         .map_err(|status| Status::new(failure_code(status.code()), status.message()))?;
-    // The answer alone is no proof: after a failed load the driver answers OK without doing anything.
+    // The reply does not prove that the program was loaded: after a failed load, the driver replies OK to the next
+    // request without loading.
     let finished = async {
         loop {
             match events.next().await {
@@ -190,7 +191,7 @@ async fn load_once(
     Ok((Driver::bound(grpc, address.clone()).await?, events))
 }
 
-/// Returns INTERNAL for UNKNOWN, which the driver uses for most of its failures.
+/// Returns `INTERNAL` for `UNKNOWN`, which the driver uses for most of its failures.
 fn failure_code(code: Code) -> Code {
     if code == Code::Unknown { Code::Internal } else { code }
 }

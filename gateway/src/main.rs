@@ -1,4 +1,4 @@
-//! The command `sluice-tofino`: P4Runtime in front of Tofino's driver.
+//! The command `sluice-tofino`: serves P4Runtime in front of Tofino's driver.
 
 mod args;
 
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let result = runtime.map_err(|error| format!("cannot start threads: {error}")).and_then(|runtime| {
         let result = runtime.block_on(run(&args));
-        // Do not wait for the CPU interface's thread, which never ends.
+        // The process must not wait for the thread of the CPU interface, which never ends.
         runtime.shutdown_background();
         result
     });
@@ -90,7 +90,8 @@ async fn run(args: &Args) -> Result<(), String> {
     supervisor.ready();
     tracing::info!(address = args.address, driver = args.driver, "serving P4Runtime");
     let watched = Arc::clone(&gateway);
-    // Locks the state: if a thread holds it forever, this never returns, and systemd receives no watchdog message.
+    // `sizes` locks the state. If a thread holds the lock forever, the call never returns, and systemd receives no
+    // watchdog notification.
     let lives = async || {
         watched.sizes();
         true
@@ -107,13 +108,13 @@ async fn run(args: &Args) -> Result<(), String> {
     result
 }
 
-/// Opens the journal's folder, with the state that an earlier gateway has left in it.
+/// Opens the journal in a folder. Also returns the state that an earlier gateway saved in it.
 fn open_journal(folder: &str, args: &Args) -> Result<(Journal, Option<Restored>), JournalError> {
     let owner = JournalOwner { boot: journal::boot()?, device_id: args.device_id, driver_device: args.driver_device };
     Journal::open(Path::new(folder), owner)
 }
 
-/// Binds the address of the metrics. The returned future serves them and resolves to the reason why it ended.
+/// Binds the address of the metrics. The returned future serves them, and returns the reason when it ends.
 async fn serve_metrics(
     address: Option<&str>,
     gateway: Arc<Gateway>,
@@ -138,7 +139,7 @@ async fn serve_metrics(
     })
 }
 
-/// Moves packets in a thread of its own. Resolves to the reason why that ended.
+/// Transports packets in a thread of its own. Returns the reason when the thread ends.
 async fn cpu(interface: Option<String>, port: Option<Arc<Port>>, gateway: Arc<Gateway>) -> String {
     let (Some(interface), Some(port)) = (interface, port) else { return std::future::pending().await };
     let moved = tokio::task::spawn_blocking(move || port.run(&interface, |frame| gateway.packet_in(frame)));

@@ -1,8 +1,9 @@
 //! A mark in the driver that identifies the driver instance to which a gateway has written.
 //!
-//! The mark is a mirror session. The device has that table whatever program it runs, and clients cannot write it. The
-//! session stays when a gateway ends, and disappears when a driver starts or loads a program. A disabled coalescing
-//! session mirrors nothing, and its header has 16 bytes of the gateway's choice that the driver returns.
+//! The mark is a mirror session. The device has a table of mirror sessions with every program, and P4Runtime clients
+//! cannot write a session of this kind. The session remains when a gateway ends, and disappears when a driver starts or
+//! loads a program. A disabled coalescing session mirrors no packets. Its header contains 16 bytes, which the gateway
+//! chooses and the driver returns.
 
 use std::io::Read as _;
 
@@ -13,16 +14,16 @@ use crate::client::Driver;
 use crate::info::{Info, Table};
 use crate::proto::{DataField, TableData, TableKey, Update, data_field, entity, update::Type};
 
-/// The driver's table of mirror sessions.
+/// Name of the driver's table of mirror sessions.
 const SESSIONS: &str = "$mirror.cfg";
-/// The number of the session: the highest that can coalesce. P4Runtime's clone sessions are of the other kind.
+/// The id of the session: the highest id of a coalescing session. P4Runtime's clone sessions are normal sessions.
 const SESSION: u16 = 1023;
-/// The kind of session with a header.
+/// Name of the driver's action for a coalescing session.
 const COALESCING: &str = "$coalescing";
-/// The field with the session's header.
+/// Name of the field that contains the header of the session.
 const HEADER: &str = "$internal_header";
 
-/// Random bytes that a gateway writes to one driver instance only.
+/// Random bytes, which a gateway writes to one driver instance only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark(Vec<u8>);
 
@@ -37,7 +38,7 @@ impl Mark {
         Ok(Self(bytes))
     }
 
-    /// Returns the mark with these bytes, written before.
+    /// Returns the mark that consists of these bytes.
     pub fn of(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -47,16 +48,17 @@ impl Mark {
         &self.0
     }
 
-    /// Writes this mark in place of any other. Returns false if the device has no table of mirror sessions.
+    /// Writes this mark to the driver, and replaces an earlier mark. Returns false if the device has no table of mirror
+    /// sessions.
     ///
     /// # Errors
-    /// Fails with the driver's error.
+    /// Fails with the error of the driver.
     pub async fn write(&self, driver: &Driver) -> Result<bool, Status> {
         let Some([delete, insert]) = driver.program().ok().and_then(|program| self.updates(&program.device_info))
         else {
             return Ok(false);
         };
-        // Deleting fails if there is no mark yet, which the driver reports as an invalid argument.
+        // If there is no mark yet, the deletion fails as an invalid argument. Only the result of the insertion matters.
         match driver.write(vec![delete, insert]).await?.pop() {
             Some(Err(fault)) => {
                 Err(Status::new(fault.code, format!("marking the driver in {SESSIONS}: {}", fault.message)))
@@ -65,10 +67,10 @@ impl Mark {
         }
     }
 
-    /// Returns the driver's mark, if it has one.
+    /// Returns the mark in the driver, if there is one.
     ///
     /// # Errors
-    /// Fails with the driver's error.
+    /// Fails with the error of the driver.
     pub async fn read(driver: &Driver) -> Result<Option<Self>, Status> {
         let Some((table, header)) = driver.program().ok().and_then(|program| {
             let table = sessions(&program.device_info)?;
@@ -89,14 +91,14 @@ impl Mark {
         Ok(mark)
     }
 
-    /// Returns the updates that delete the present mark and insert this one.
+    /// Returns the updates that delete the mark in the driver and insert this mark instead.
     fn updates(&self, device: &Info) -> Option<[Update; 2]> {
         let table = sessions(device)?;
         let (action_id, header) = field(table, HEADER)?;
         let value = |field_id, value| DataField { field_id, value: Some(value) };
         let fields = vec![
             bfrt::stream(header, self.0.clone()),
-            // The length is in words of four bytes.
+            // The unit of the length is a word of four bytes.
             bfrt::stream(field(table, "$internal_header_length")?.1, 4_u32.to_be_bytes()),
             value(table.data_id("$session_enable")?, data_field::Value::BoolVal(false)),
             value(table.data_id("$direction")?, data_field::Value::StrVal("EGRESS".to_owned())),
@@ -114,7 +116,7 @@ fn key(table: &Table) -> Option<TableKey> {
     Some(TableKey { fields: vec![bfrt::exact(table.key.first()?.id, SESSION.to_be_bytes())] })
 }
 
-/// Returns the ids of the coalescing kind and of one of its fields.
+/// Returns the ids of the action for coalescing sessions and of one of its fields.
 fn field(table: &Table, name: &str) -> Option<(u32, u32)> {
     let action = table.action_specs.iter().find(|action| action.name == COALESCING)?;
     Some((action.id, action.data.iter().find(|field| field.name == name)?.id))

@@ -1,4 +1,4 @@
-//! Serves the statistics to Prometheus over HTTP.
+//! Serves the gateway's statistics to Prometheus over HTTP.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::Gateway;
 
-/// Answers `GET /metrics` for as long as the future is polled.
+/// Replies to `GET /metrics` as long as the future is polled.
 ///
 /// # Errors
 /// Fails when the listener fails.
@@ -64,7 +64,7 @@ impl Collector for Metrics {
         });
         counters(encoder, "requests", "Controllers' requests, by outcome", requests)?;
         for (name, value) in gateway.controllers().counters.entries() {
-            // Skip this counter: without a program, the gateway counts packets as malformed.
+            // The gateway does not use this counter: without a program, it counts packets as malformed.
             if name != "no_program" {
                 let help = "Packets, messages and updates exchanged with controllers";
                 counters(encoder, &format!("controller_{name}"), help, [(vec![], value)])?;

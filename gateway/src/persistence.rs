@@ -1,7 +1,7 @@
-//! Saves the state that a restarted gateway adopts: writes it to the journal as it changes, and restores it once the
-//! driver has answered.
+//! Saves the state that a restarted gateway adopts. Writes the state to the journal as it changes, and restores it when
+//! the driver has replied.
 //!
-//! Lock order: the journal before the state.
+//! Lock order: the journal is locked before the state.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,8 +20,8 @@ use crate::plan::Batch;
 use crate::proto::Update;
 
 impl Gateway {
-    /// Returns the gateway with a journal, and with the state from an earlier one, which is adopted when the driver has
-    /// answered.
+    /// Returns the gateway with a journal. When the driver has replied, the gateway adopts `restored`, the state from
+    /// an earlier journal.
     #[must_use]
     pub fn with_journal(mut self, journal: Journal, restored: Option<Restored>) -> Self {
         let elections = restored.as_ref().map(|restored| restored.elections.clone()).unwrap_or_default();
@@ -37,10 +37,11 @@ impl Gateway {
         self.journal_writer.as_ref().is_some_and(|journal_writer| journal_writer.lock().journal.is_usable())
     }
 
-    /// Records the updates that undo a batch, before the driver receives the batch.
+    /// Records the updates that revert a batch, before the driver receives the batch.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when a restarted gateway would restore outdated state.
+    /// `RESOURCE_EXHAUSTED` when the record cannot be written and the file cannot be removed, so that a restarted
+    /// gateway would restore outdated state.
     #[allow(clippy::result_large_err)]
     pub(crate) fn record_intent(&self, batch: &Batch) -> Result<(), Status> {
         let Some(journal_writer) = self.journal_writer.as_ref().filter(|_| !batch.steps.is_empty()) else {
@@ -50,7 +51,7 @@ impl Gateway {
         journal_writer.lock().append(|_| journal::intent(batch.undo(), ids()))
     }
 
-    /// Records a batch's changes after the driver's answer, and the updates that the driver still must receive.
+    /// Records the changes of a batch after the driver's reply, and the updates that the driver must still receive.
     pub(crate) fn record_outcome(&self, batch: &Batch, loaded: &Loaded, pending: &[Update]) {
         let Some(journal_writer) = &self.journal_writer else { return };
         if batch.steps.is_empty() && batch.changes().next().is_none() {
@@ -66,14 +67,14 @@ impl Gateway {
         log(outcome);
     }
 
-    /// Records that no updates for the driver remain.
+    /// Records that the driver has received all updates.
     pub(crate) fn record_none_pending(&self) {
         let Some(journal_writer) = &self.journal_writer else { return };
         let ids = || self.state.lock().shadow.ids();
         log(journal_writer.lock().append(|_| journal::outcome(std::iter::empty(), Vec::new(), ids(), Vec::new())));
     }
 
-    /// Records election ids that are higher than those recorded before.
+    /// Records election ids that are higher than the recorded ones.
     pub(crate) fn record_elections(&self) {
         let Some(journal_writer) = &self.journal_writer else { return };
         let highest = self.controllers.streams.highest();
@@ -102,14 +103,14 @@ impl Gateway {
         })
     }
 
-    /// Stops using the journal without changing it: its driver may come back.
+    /// Stops using the journal without changing it, because the driver with its state may be reachable again later.
     pub(crate) fn release_journal(&self) {
         if let Some(journal_writer) = &self.journal_writer {
             journal_writer.lock().journal.leave();
         }
     }
 
-    /// Writes the whole journal if it has grown too large, or is missing after a failure. The caller holds the
+    /// Writes a new journal if the file has grown too large, or is missing after a failure. The caller has locked the
     /// gateway's `write_lock`.
     pub(crate) async fn maintain_journal(&self) {
         let is_due = self.journal_writer.as_ref().is_some_and(|journal_writer| journal_writer.lock().is_due());
@@ -118,7 +119,7 @@ impl Gateway {
         }
     }
 
-    /// Writes the whole journal. The caller holds the gateway's `write_lock`.
+    /// Writes a new journal. The caller has locked the gateway's `write_lock`.
     pub(crate) async fn write_journal(&self) {
         let Some(journal_writer) = &self.journal_writer else { return };
         let (mark, loaded) = {
@@ -142,7 +143,7 @@ impl Gateway {
             behind = last;
         }
         if self.state.lock().mark.as_ref() != Some(&mark) {
-            // The state was discarded meanwhile, because the driver has lost it.
+            // The state was discarded while the journal was written, because the driver has lost the state.
             return;
         }
         let journal_writer = Arc::clone(journal_writer);
@@ -174,10 +175,10 @@ impl Gateway {
         }
     }
 
-    /// Restores the state from an earlier gateway's journal, if `driver_mark` shows that the driver holds that state.
+    /// Restores the state from an earlier gateway's journal, if `driver_mark` shows that the driver has this state.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` when the driver runs another program than the journal's.
+    /// `FAILED_PRECONDITION` when the driver runs another program than the journal contains.
     #[allow(clippy::result_large_err)]
     pub(crate) fn restore(&self, driver: &Driver, driver_mark: Option<&Mark>) -> Result<(), Status> {
         let Some(restored) = self.state.lock().restored.take() else { return Ok(()) };
@@ -186,7 +187,7 @@ impl Gateway {
                 "the journal belongs to another instance of the driver; controllers must push their program"
             );
             self.release_journal();
-            // The whole switch has restarted without state, so its elections restart too (P4Runtime 1.5, section 16.2).
+            // The switch has restarted without state, so the elections restart too (P4Runtime 1.5, section 16.2).
             self.controllers.streams.forget_elections();
             return Ok(());
         }

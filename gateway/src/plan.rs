@@ -1,4 +1,5 @@
-//! Plans a batch of updates as one request to the driver: its steps, the undo of each, and the changes of the shadow.
+//! Plans a batch of updates as one request to the driver. The plan consists of steps (updates for the driver), the
+//! update that reverts each step, and the changes of the shadow (the gateway's copy of what clients wrote).
 
 mod cells;
 pub mod direct;
@@ -20,30 +21,31 @@ use p4::entity::Entity;
 /// One update for the driver.
 #[derive(Debug)]
 pub struct Step {
-    /// Index of the P4Runtime update in the batch.
+    /// Index of the client's update in the batch.
     pub owner: usize,
     /// The update for the driver.
     pub update: Update,
-    /// The update that undoes it; `None` if that is impossible.
+    /// The update that reverts this step; `None` if the step cannot be reverted.
     pub undo: Option<Update>,
 }
 
-/// A planned batch. Planning changes the shadow as if every step succeeds; [`Batch::settle`] corrects it by the
-/// driver's results.
+/// A planned batch. Planning changes the shadow (the gateway's copy of what clients wrote) as if the driver accepted
+/// every step. [`Batch::settle`] corrects the shadow by the driver's results.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The updates for the driver, in order.
     pub steps: Vec<Step>,
-    /// Updates to send once the steps of a client's update have succeeded: they delete what no entry refers to any more.
-    /// Each comes with the index of the client's update.
+    /// Updates that delete objects to which no entry refers any more, each with the index of a client's update. The
+    /// gateway sends them when the steps of this update have succeeded.
     pub later: Vec<(usize, Update)>,
-    /// The outcome of each update so far.
+    /// The outcome of each client's update so far.
     pub outcomes: Vec<Outcome>,
-    /// The shadow's changes, with the owner's index; after [`Batch::settle`] only those of updates that were made.
+    /// The changes of the shadow, each with the index of a client's update. After [`Batch::settle`], the list contains
+    /// only the changes by successful updates.
     changes: Vec<(usize, Change)>,
 }
 
-/// What is needed to plan one update.
+/// The state that is needed to plan one update.
 pub struct Planner<'a> {
     loaded: &'a Loaded,
     shadow: &'a mut Shadow,
@@ -52,7 +54,7 @@ pub struct Planner<'a> {
 }
 
 impl Batch {
-    /// Plans updates in order. With `all_or_none`, the first refused update discards the whole batch.
+    /// Plans updates in order. With `all_or_none`, the first refused update discards the complete batch.
     pub fn plan(loaded: &Loaded, shadow: &mut Shadow, updates: &[p4::Update], all_or_none: bool) -> Self {
         let mut batch = Self::default();
         for (owner, update) in updates.iter().enumerate() {
@@ -84,7 +86,7 @@ impl Batch {
         batch
     }
 
-    /// Sets the outcomes of all updates but the refused one to ABORTED.
+    /// Sets the outcomes of all updates, except the refused one, to `ABORTED`.
     fn abort(&mut self, count: usize) {
         let refused = self.outcomes.iter().position(Outcome::is_err).unwrap_or(0);
         let reason = format!("because update {} of the batch was refused", refused + 1);
@@ -96,8 +98,8 @@ impl Batch {
         self.outcomes.resize_with(count, || aborted("not attempted"));
     }
 
-    /// Records the driver's results: corrects outcomes and shadow, and returns the updates to send next. With
-    /// `all_or_none`, one failed step undoes every update.
+    /// Records the driver's results. Corrects the outcomes and the shadow, and returns the updates that the gateway
+    /// must send next. With `all_or_none`, one failed step causes every update to be reverted.
     pub fn settle(&mut self, shadow: &mut Shadow, results: &[Outcome], all_or_none: bool) -> Vec<Update> {
         for (step, result) in self.steps.iter().zip(results) {
             if let (Err(fault), Ok(())) = (result, &self.outcomes[step.owner]) {
@@ -120,18 +122,18 @@ impl Batch {
         follow_up
     }
 
-    /// Returns the updates that undo all steps, in reverse order.
+    /// Returns the updates that revert all steps, in reverse order.
     pub fn undo(&self) -> Vec<Update> {
         self.steps.iter().rev().filter_map(|step| step.undo.clone()).collect()
     }
 
-    /// Returns the shadow's changes by this batch.
+    /// Returns the changes of the shadow by this batch.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().map(|(_, change)| change)
     }
 
-    /// Undoes the whole plan in the shadow, because the driver did not answer. Returns the updates that undo what the
-    /// driver has made, or may still make.
+    /// Reverts all changes of the shadow, because the driver did not reply. Returns the updates that revert the steps,
+    /// which the driver has made or may still make.
     pub fn roll_back(&mut self, shadow: &mut Shadow) -> Vec<Update> {
         self.changes.drain(..).rev().for_each(|(_, change)| shadow.undo(&change));
         self.undo()
@@ -166,17 +168,17 @@ impl Planner<'_> {
         }
     }
 
-    /// Adds a step of the current update.
+    /// Adds a step for the current update.
     fn step(&mut self, update: Update, undo: Option<Update>) {
         self.batch.steps.push(Step { owner: self.owner, update, undo });
     }
 
-    /// Adds an update to send after the steps have succeeded.
+    /// Adds an update that the gateway sends after the steps have succeeded.
     fn later(&mut self, update: Update) {
         self.batch.later.push((self.owner, update));
     }
 
-    /// Changes the shadow, and records the change for the current update.
+    /// Changes a value in the shadow, and records the change for the current update.
     fn put(&mut self, place: Place, value: Option<Value>) {
         let change = self.shadow.put(place, value);
         self.batch.changes.push((self.owner, change));
@@ -186,7 +188,8 @@ impl Planner<'_> {
         &self.loaded.program.profiles[id.index()]
     }
 
-    /// Enables or disables the reports of a digest. Only the gateway filters digests; the driver reports all of them.
+    /// Enables or disables the reports of a digest. The driver reports all digests, and the gateway discards disabled
+    /// ones.
     fn digest(&mut self, operation: Operation, entry: &p4::DigestEntry) -> Outcome {
         let id = entry.digest_id;
         let digest = self.loaded.binding.digests.get(id).ok_or_else(|| unknown("digest", id))?;

@@ -1,9 +1,9 @@
-//! Reads the single cells that a request's patterns name in one request to the driver, before the patterns are answered
-//! one by one.
+//! Reads the single cells that the patterns of a request name, in one request to the driver. Afterwards the patterns
+//! are answered one by one.
 //!
-//! If a request names many cells of one array, the driver first copies the array from the device. Measured with
-//! open-p4studio on an idle model: a cell takes 0.9 to 1.7 ms, a copy of 1,024 registers in one pipe 6 ms, and a copy
-//! of 1,024 counters in four pipes 84 ms.
+//! If a request names many cells of one array, the driver first copies the array from the device. With open-p4studio on
+//! an idle software model, a read of one cell needs 0.9 to 1.7 ms. A copy of 1,024 registers in one pipe needs 6 ms,
+//! and a copy of 1,024 counters in four pipes needs 84 ms.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,37 +16,37 @@ use crate::load::Loaded;
 use crate::proto::{self, TableData, entity as driver_entity, key_field};
 use p4::entity::Entity;
 
-/// Rows of a register, in one pipe, that are copied in the time of reading one cell.
+/// Number of rows of a register, in one pipe, that the driver copies in the time of reading one cell.
 const REGISTERS_A_CELL: u64 = 150;
-/// Rows of a counter, in all pipes, that are copied in the time of reading one cell.
+/// Number of rows of a counter, in all pipes, that the driver copies in the time of reading one cell.
 const COUNTERS_A_CELL: u64 = 16;
-/// The least number of cells that are prefetched; a single cell is read when its pattern is answered.
+/// The least number of cells that are prefetched. A single cell is read when its pattern is answered.
 const LEAST: usize = 2;
 
 /// A register or counter array of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Array {
     table: u32,
-    /// The id of the key's field, the index.
+    /// The id of the key's only field, the index.
     key: u32,
     size: u64,
-    /// Rows that are copied in the time of reading one cell.
+    /// Number of rows that the driver copies in the time of reading one cell.
     rows_a_cell: u64,
 }
 
-/// The indices of the cells to read, by array.
+/// The indices of the cells to read, for each array.
 type CellIndices = BTreeMap<Array, BTreeSet<u32>>;
 
-/// The cells that were read, by pipe, table and index. For counters, the pipe is the driver's number for all pipes.
+/// The cells that were read, by pipe, table and index. For counters, the pipe is the driver's id of all pipes.
 #[derive(Debug, Default)]
 pub struct Prefetched(HashMap<(u32, u32, u64), TableData>);
 
 impl Prefetched {
-    /// Reads the cells that patterns name. Cells that the driver refuses are omitted: they are read again one by one,
-    /// so that the pattern at fault is refused with its place.
+    /// Reads the cells that patterns name. The result omits cells that the driver refuses. The gateway reads such cells
+    /// again one by one, so that the error names the place of the wrong pattern.
     ///
     /// # Errors
-    /// Fails when the driver does not answer.
+    /// Fails when the driver does not reply.
     pub async fn read(
         loaded: &Loaded,
         driver: &Driver,
@@ -72,7 +72,7 @@ impl Prefetched {
         Ok(prefetched)
     }
 
-    /// Returns a cell, if it was read.
+    /// Returns a cell, if it was prefetched.
     pub fn cell(&self, driver: &Driver, table: u32, index: u64) -> Option<&TableData> {
         self.0.get(&(driver.pipe(), table, index))
     }
@@ -102,7 +102,7 @@ impl Prefetched {
     }
 }
 
-/// Returns the index of an array's cell.
+/// Returns the index of an array's cell from the entry's key.
 pub fn index_of(entry: &proto::TableEntry) -> Option<u64> {
     match entry.key.as_ref()?.fields.first()?.match_type.as_ref()? {
         key_field::MatchType::Exact(index) => Some(bfrt::number(&index.value)),
@@ -122,7 +122,7 @@ fn counter(loaded: &Loaded, entry: &p4::CounterEntry) -> Option<Array> {
     Some(Array { table: compiled.id, key: compiled.index, size: counter.size, rows_a_cell: COUNTERS_A_CELL })
 }
 
-/// Adds a cell's index, if the cell exists.
+/// Adds the index of a cell, if the cell exists.
 fn add_cell(indices: &mut CellIndices, array: Option<Array>, index: Option<&p4::Index>) {
     let (Some(array), Some(index)) = (array, index.and_then(|index| u32::try_from(index.index).ok())) else { return };
     if u64::from(index) < array.size {

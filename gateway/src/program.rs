@@ -1,4 +1,5 @@
-//! The program in both descriptions: P4Info's names mapped to the driver's ids once, when a controller pushes P4Info.
+//! The mapping between the two descriptions of a program, P4Info and `bfrt.json`: the names of P4Info and the driver's
+//! ids. The gateway builds the mapping once, when a controller pushes P4Info.
 
 use std::collections::HashMap;
 
@@ -13,10 +14,10 @@ use thiserror::Error;
 
 use crate::info::{Info, LearnFilter, Table, p4_name};
 
-/// The name of the key field with the priority; in the driver the smallest number wins.
+/// Name of the key field with the priority. In the driver, the smallest number takes precedence.
 const PRIORITY: &str = "$MATCH_PRIORITY";
 
-/// P4Info and the driver's program do not match.
+/// The error when P4Info and the driver's program do not match.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{place}: {what}; give the P4Info that came with the bfrt.json of the driver's program")]
 pub struct Mismatch {
@@ -31,23 +32,23 @@ fn mismatch(place: impl Into<String>, what: impl Into<String>) -> Mismatch {
 /// A match table.
 #[derive(Debug)]
 pub struct Match {
-    /// The driver's id of the table.
+    /// The id of the table in the driver.
     pub id: u32,
-    /// The driver's ids of the key's fields, in P4Info's order.
+    /// The ids of the key's fields in the driver, in the order of P4Info.
     pub key: Vec<u32>,
-    /// The driver's id of the priority field, if the table has one.
+    /// The id of the priority field in the driver, if the table has one.
     pub priority: Option<u32>,
-    /// The data field that names a member, if the table has a profile.
+    /// The id of the data field that names a member, if the table has a profile.
     pub member: Option<u32>,
-    /// The data field that names a group, if the table has a selector.
+    /// The id of the data field that names a group, if the table has a selector.
     pub group: Option<u32>,
-    /// The data field with an entry's count of packets.
+    /// The id of the data field with an entry's count of packets.
     pub packets: Option<u32>,
-    /// The data field with an entry's count of bytes.
+    /// The id of the data field with an entry's count of bytes.
     pub bytes: Option<u32>,
-    /// The data field with an entry's time to live in milliseconds, if the table has idle timeouts.
+    /// The id of the data field with an entry's time to live in milliseconds, if the table has idle timeouts.
     pub time_to_live: Option<u32>,
-    /// The data fields of an entry's meter, if the table has direct meters.
+    /// The data fields of an entry's meter, if the table has a direct meter.
     pub meter: Option<Rates>,
     info: TableInfo,
 }
@@ -55,14 +56,14 @@ pub struct Match {
 /// The data fields that configure a meter.
 #[derive(Debug, Clone, Copy)]
 pub struct Rates {
-    /// Ids of committed rate, committed burst, peak rate and peak burst.
+    /// The ids of the fields for committed rate, committed burst, peak rate and peak burst.
     pub fields: [u32; 4],
-    /// Whether the meter measures bytes, in the driver's kilobits; otherwise it measures packets.
+    /// Whether the meter measures bytes, with the driver's unit of kilobits; otherwise it measures packets.
     pub of_bytes: bool,
 }
 
 impl Rates {
-    /// Returns the fields of a table's meter, if it has one.
+    /// Returns the fields that configure a table's meter, if the table has one.
     fn of(table: &Table) -> Option<Self> {
         let packets = ["$METER_SPEC_CIR_PPS", "$METER_SPEC_CBS_PKTS", "$METER_SPEC_PIR_PPS", "$METER_SPEC_PBS_PKTS"];
         let bytes = ["$METER_SPEC_CIR_KBPS", "$METER_SPEC_CBS_KBITS", "$METER_SPEC_PIR_KBPS", "$METER_SPEC_PBS_KBITS"];
@@ -77,9 +78,9 @@ impl Rates {
 /// A parser value set.
 #[derive(Debug)]
 pub struct ValueSet {
-    /// The driver's id of the value set.
+    /// The id of the value set in the driver.
     pub id: u32,
-    /// The driver's ids of the fields; a member has a value and a mask for each.
+    /// The ids of the fields in the driver. A member has a value and a mask for each field.
     pub key: Vec<u32>,
     info: ValueSetInfo,
 }
@@ -87,9 +88,9 @@ pub struct ValueSet {
 /// An action of a table or profile.
 #[derive(Debug)]
 pub struct Call {
-    /// The driver's id of the action.
+    /// The id of the action in the driver.
     pub id: u32,
-    /// The driver's ids of the parameters, in P4Info's order.
+    /// The ids of the parameters in the driver, in the order of P4Info.
     pub params: Vec<u32>,
     info: ActionInfo,
 }
@@ -97,9 +98,9 @@ pub struct Call {
 /// An action profile, with its selector if it has one.
 #[derive(Debug)]
 pub struct Profile {
-    /// The driver's id of the table of members.
+    /// The id of the driver's table of members.
     pub members: u32,
-    /// The id of that table's key field.
+    /// The id of the key field in the table of members.
     pub member_key: u32,
     /// The selector, if the profile has one.
     pub selector: Option<Selector>,
@@ -107,30 +108,30 @@ pub struct Profile {
     info: ProfileInfo,
 }
 
-/// The table of a profile's groups.
+/// The driver's table of the groups of a profile.
 #[derive(Debug)]
 pub struct Selector {
-    /// The driver's id of the table of groups.
+    /// The id of the driver's table of groups.
     pub id: u32,
-    /// The id of that table's key field.
+    /// The id of the key field in the table of groups.
     pub key: u32,
-    /// The data field that lists the members.
+    /// The id of the data field that lists the members.
     pub members: u32,
-    /// The data field that lists which members are active.
+    /// The id of the data field that lists which members are active.
     pub active: u32,
-    /// The data field with the number of members for which the driver reserves room.
+    /// The id of the data field with the number of members for which the driver reserves memory.
     pub max_size: u32,
 }
 
 /// An array of registers, counters or meters.
 #[derive(Debug)]
 pub struct Cells<I> {
-    /// The driver's id of the array.
+    /// The id of the array in the driver.
     pub id: u32,
-    /// The id of the key field, the index.
+    /// The id of the key's only field, the index.
     pub index: u32,
-    /// The driver's ids of a cell's fields. A register has them in P4Info's order, a counter as packets and bytes, a
-    /// meter as in [`Rates`].
+    /// The ids of a cell's fields in the driver: for a register in the order of P4Info, for a counter packets and
+    /// bytes, for a meter in the order of [`Rates::fields`].
     pub fields: Vec<Option<u32>>,
     info: I,
 }
@@ -138,43 +139,43 @@ pub struct Cells<I> {
 /// A digest of the program.
 #[derive(Debug)]
 pub struct Learn {
-    /// The driver's id of the digest.
+    /// The id of the digest in the driver.
     pub id: u32,
-    /// The driver's ids of the fields, in P4Info's order.
+    /// The ids of the fields in the driver, in the order of P4Info.
     pub fields: Vec<u32>,
     info: DigestInfo,
 }
 
-/// The driver's objects for P4Info's names.
+/// The objects of the driver that the names of P4Info denote.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// Match tables by [`TableId`].
+    /// The match tables, by [`TableId`].
     pub tables: Vec<Match>,
-    /// Actions by [`ActionId`].
+    /// The actions, by [`ActionId`].
     pub actions: Vec<Call>,
-    /// Profiles by [`ProfileId`].
+    /// The action profiles, by [`ProfileId`].
     pub profiles: Vec<Profile>,
-    /// Registers by [`RegisterId`].
+    /// The registers, by [`RegisterId`].
     pub registers: Vec<Cells<RegisterInfo>>,
-    /// Indirect counters by [`CounterId`].
+    /// The indirect counters, by [`CounterId`].
     pub counters: Vec<Cells<CounterInfo>>,
-    /// Indirect meters by [`MeterId`].
+    /// The indirect meters, by [`MeterId`].
     pub meters: Vec<Cells<MeterInfo>>,
-    /// Digests by [`DigestId`].
+    /// The digests, by [`DigestId`].
     pub digests: Vec<Learn>,
-    /// Value sets by [`ValueSetId`].
+    /// The value sets, by [`ValueSetId`].
     pub value_sets: Vec<ValueSet>,
-    /// The actions of tables without a profile.
+    /// The actions of each table without a profile.
     of_table: HashMap<TableId, Vec<ActionId>>,
 }
 
 impl Program {
-    /// Maps the driver's program. From P4Info come the digests, and the order of fields where registers and digests
-    /// have several.
+    /// Maps the program of the driver. P4Info determines the digests, and the order of the fields of registers and
+    /// digests.
     ///
     /// # Errors
-    /// Fails when `bfrt.json` lacks a field that its kind of table always has, or P4Info has a field that the
-    /// driver lacks.
+    /// Fails when a table in `bfrt.json` lacks a field that every table of its kind has, or when P4Info has a field
+    /// that the driver lacks.
     pub fn new(info: &Info, types: &p4info::P4Info) -> Result<Self, Mismatch> {
         let mut program = Self::default();
         for table in info.tables.iter().filter(|table| table.table_type == "Action") {
@@ -195,7 +196,7 @@ impl Program {
         for digest in &types.digests {
             let name = digest.preamble.as_ref().map_or("", |preamble| &preamble.name);
             let of = struct_name(digest.type_spec.as_ref());
-            // The driver names a digest's filter after the messages' type.
+            // The driver gives a digest's filter the name of the digest's message type.
             let filter = info.learn_filters.iter().find(|filter| {
                 let filter = p4_name(&filter.name);
                 filter == name || Some(filter) == of
@@ -210,7 +211,7 @@ impl Program {
     fn add_actions(&mut self, table: &Table) -> Vec<ActionId> {
         let first = self.actions.len() as u32;
         for action in &table.action_specs {
-            // Fields that begin with `$` belong to the entry, not to the action.
+            // Fields whose names begin with `$` belong to the entry, not to the action.
             let params: Vec<_> = action.data.iter().filter(|field| !field.name.starts_with('$')).collect();
             let infos = params
                 .iter()
@@ -300,7 +301,8 @@ impl Program {
         Ok(())
     }
 
-    /// Returns the objects to which the shadow's ids refer, in order: kind and name with the driver's id.
+    /// Returns the objects to which the ids in the shadow (the gateway's copy of what clients wrote) refer, in order.
+    /// Each object has its kind and name, and the driver's id.
     pub fn objects(&self) -> Vec<(String, u32)> {
         let tables = self.tables.iter().map(|table| ("table", &table.info.name, table.id));
         let profiles = self.profiles.iter().map(|profile| ("profile", &profile.info.name, profile.members));
@@ -311,7 +313,7 @@ impl Program {
         all.map(|(kind, name, id)| (format!("{kind} {name}"), id)).collect()
     }
 
-    /// Returns the profile of a table, if it has one.
+    /// Returns the action profile of a table, if it has one.
     pub fn profile_of(&self, table: TableId) -> Option<ProfileId> {
         self.tables.get(table.index())?.info.profile
     }
@@ -343,7 +345,7 @@ fn struct_name(spec: Option<&p4info::P4DataTypeSpec>) -> Option<&str> {
     }
 }
 
-/// Returns the names of a struct's or header's fields, in P4Info's order.
+/// Returns the names of the fields of a struct or header, in the order of P4Info.
 fn members<'t>(spec: Option<&p4info::P4DataTypeSpec>, types: &'t p4info::P4Info) -> Option<Vec<&'t str>> {
     let (name, info) = (struct_name(spec)?, types.type_info.as_ref()?);
     let structs =

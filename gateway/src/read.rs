@@ -1,4 +1,5 @@
-//! Reads of entities: what clients wrote comes from the shadow, counts and cells from the driver.
+//! Reads of entities. The shadow (the gateway's copy of what clients wrote) supplies the entities, the driver supplies
+//! counts and cells.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,28 +24,28 @@ use crate::proto::{self, TableData, TableFlags, entity as driver_entity};
 use crate::shadow::{Entry, Place, Shadow, Value};
 use p4::entity::Entity;
 
-/// Answers the patterns of a read.
+/// Reads the entities for the patterns of a read request.
 pub struct Reader<'a> {
     /// The program that controllers use.
     pub loaded: &'a Loaded,
-    /// The driver's connection.
+    /// The connection to the driver.
     pub driver: &'a Driver,
-    /// The pipes whose register cells are added up.
+    /// The pipes over which the values of a register cell are summed.
     pub pipes: &'a [u32],
-    /// Cells that were read for the whole request in advance.
+    /// The cells that were read in advance for all patterns of the request.
     pub prefetched: &'a Prefetched,
 }
 
-/// A function that calls another one with the locked shadow.
+/// A function that locks the shadow (the gateway's copy of what clients wrote) and passes it to another function.
 pub trait WithShadow: Fn(&mut dyn FnMut(&Shadow)) {}
 impl<T: Fn(&mut dyn FnMut(&Shadow))> WithShadow for T {}
 
-/// Reads of the entities that match one pattern.
+/// Reads the entities for one pattern.
 impl Reader<'_> {
     /// Returns the entities that match a pattern.
     ///
     /// # Errors
-    /// Fails when the pattern is malformed, or the driver does not answer.
+    /// Fails when the pattern is malformed, or when the driver does not reply.
     pub async fn read(&self, with_shadow: impl WithShadow + Send + Sync, pattern: &p4::Entity) -> Outcome<Vec<Entity>> {
         let pattern = pattern.entity.as_ref();
         match pattern.ok_or_else(|| Fault::invalid("the entity to read is empty; give one"))? {
@@ -137,7 +138,8 @@ impl Reader<'_> {
         Ok(owners.into_iter().flat_map(|(_, entries)| entries).map(entity).collect())
     }
 
-    /// Returns the entries whose counters or meters match a pattern, by table; `what` names the resource in errors.
+    /// Returns, for each table, the entries whose counters or meters match a pattern. `what` is the name of the
+    /// counters or meters in error messages.
     fn owners(
         &self,
         with_shadow: &impl WithShadow,
@@ -233,7 +235,7 @@ impl Reader<'_> {
         Ok(entries)
     }
 
-    /// Returns the default action that a client has set, or else the program's.
+    /// Returns the default action that a client has set; if there is none, the default action of the program.
     fn default_entry(&self, with_shadow: &impl WithShadow, table: &TableBinding) -> p4::TableEntry {
         let mut set = None;
         with_shadow(&mut |shadow| set = shadow.entry(&Place::Default(table.engine)).map(|entry| entry.wire.clone()));
@@ -260,7 +262,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads the device's current data of entries, counts and times to live, by the entries' encoded keys.
+    /// Reads the current data of entries from the device, such as counts and times to live. The keys of the result are
+    /// the encoded keys of the entries.
     async fn current(&self, table: TableId, entries: &[Entry]) -> Outcome<HashMap<Vec<u8>, TableData>> {
         let compiled = &self.loaded.program.tables[table.index()];
         if entries.is_empty() {
@@ -288,8 +291,8 @@ impl Reader<'_> {
         Ok(answers.into_iter().filter_map(entry).collect())
     }
 
-    /// Reads the cells of a table: the one at `index` from the device, or all of them, after the driver has copied them
-    /// from the device.
+    /// Reads the cell of a table at `index` from the device. Without an index, reads all cells, after the driver has
+    /// copied them from the device.
     async fn cells(&self, driver: &Driver, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
         if let Some(data) = index.and_then(|index| self.prefetched.cell(driver, id, index)) {
             return Ok(index.map(|index| (index, data.clone())).into_iter().collect());
@@ -330,10 +333,10 @@ impl Reader<'_> {
             let compiled = &self.loaded.program.registers[register.engine.index()];
             let fields: Vec<u32> = compiled.fields.iter().flatten().copied().collect();
             let widths = register.data.leaf_widths();
-            // The cells' indexes, and for each cell the sums of its fields over the pipes.
+            // The indices of the cells, and for each cell the sums of its fields over the pipes.
             let (mut indexes, mut sums): (Vec<u64>, Vec<u64>) = Default::default();
-            // One request per pipe: a request for all pipes would also read and send those that `--pipes` does not
-            // name.
+            // One request per pipe, because a request for all pipes would also read and send the cells of pipes that
+            // the flag `--pipes` excludes.
             for (position, pipe) in self.pipes.iter().enumerate() {
                 let driver = self.driver.in_pipe(*pipe);
                 let cells = self.cells(&driver, compiled.id, compiled.index, index).await;
@@ -485,30 +488,30 @@ fn copies(with_shadow: &impl WithShadow, pattern: &p4::PacketReplicationEngineEn
     Ok(answer?.into_iter().map(Entity::PacketReplicationEngineEntry).collect())
 }
 
-/// Returns an entry's key and attributes, without its action and meter.
+/// Returns the key and attributes of an entry, without its action and meter.
 fn identity(entry: p4::TableEntry) -> p4::TableEntry {
     p4::TableEntry { action: None, meter_config: None, ..entry }
 }
 
-/// Returns an entry's counts from the driver's data.
+/// Returns the counts of an entry from the driver's data.
 fn count_of(compiled: &Match, data: &TableData) -> p4::CounterData {
     counter::encode_data(counted(data, &[compiled.packets, compiled.bytes]))
 }
 
-/// Returns a value without leading zeros, which p4c writes into P4Info; P4Runtime requires the shortest string (version
-/// 1.5, section 8.4).
+/// Returns a value without leading zeros. p4c writes leading zeros into P4Info, whereas P4Runtime requires the shortest
+/// string (version 1.5, section 8.4).
 fn canonical(value: &[u8]) -> Vec<u8> {
     let zeros = value.iter().take(value.len().saturating_sub(1)).take_while(|byte| **byte == 0).count();
     value[zeros..].to_vec()
 }
 
-/// Returns packets and bytes, from the fields with these ids.
+/// Returns the counts of packets and bytes, whose fields have these ids.
 fn counted(data: &TableData, fields: &[Option<u32>]) -> sluice_engine::CounterData {
     let count = |place: usize| fields.get(place).copied().flatten().map_or(0, |id| number_of(data, id));
     sluice_engine::CounterData { packets: count(0), bytes: count(1) }
 }
 
-/// Returns a field's value as a number; 0 if the field is missing.
+/// Returns the value of a field as a number; 0 if the field is missing.
 fn number_of(data: &TableData, id: u32) -> u64 {
     let field = data.fields.iter().find(|field| field.field_id == id);
     field.and_then(bfrt::bytes).map_or(0, bfrt::number)

@@ -1,4 +1,4 @@
-//! The device's tables of multicast groups and mirror sessions, which do not depend on the program.
+//! The driver's tables of multicast groups and mirror sessions, which do not depend on the program.
 
 use tonic::Status;
 
@@ -7,14 +7,14 @@ use crate::client::Driver;
 use crate::info::{Info, Table};
 use crate::proto::{TableData, TableEntry, TableKey, Update, entity, update::Type};
 
-/// The driver's table of multicast nodes.
+/// Name of the driver's table of multicast nodes.
 const NODES: &str = "$pre.node";
-/// The driver's table of multicast groups.
+/// Name of the driver's table of multicast groups.
 const GROUPS: &str = "$pre.mgid";
-/// The driver's table of mirror sessions.
+/// Name of the driver's table of mirror sessions.
 const SESSIONS: &str = "$mirror.cfg";
 
-/// The three tables, with the driver's ids of their fields.
+/// The three tables, with the ids of their fields in the driver.
 #[derive(Debug)]
 pub struct Replication {
     nodes: Nodes,
@@ -58,17 +58,17 @@ struct Sessions {
     length: u32,
 }
 
-/// Where a mirror session's copies go.
+/// The destination of the copies of a mirror session.
 #[derive(Debug, Clone, Copy)]
 pub enum Destination {
-    /// Copies go to one port.
+    /// The copies are sent to one port.
     Port(u32),
-    /// Copies go to a multicast group.
+    /// The copies are sent to a multicast group.
     Group(u32),
 }
 
 impl Replication {
-    /// Returns the tables, if the device has all three with all fields.
+    /// Returns the tables, if the device has all three tables with all fields.
     pub fn of(driver: &Info) -> Option<Self> {
         let table = |name: &str| driver.tables.iter().find(|table| table.name == name);
         let (nodes, groups, sessions) = (table(NODES)?, table(GROUPS)?, table(SESSIONS)?);
@@ -105,7 +105,7 @@ impl Replication {
         })
     }
 
-    /// Returns a node's data.
+    /// Returns the data of a node.
     pub fn node_data(&self, instance: u16, ports: Vec<u32>) -> TableData {
         let fields = vec![
             bfrt::stream(self.nodes.instance, instance.to_be_bytes()),
@@ -115,7 +115,7 @@ impl Replication {
         TableData { action_id: 0, fields }
     }
 
-    /// Returns a group's data, in which no port is excluded.
+    /// Returns the data of a group. The group excludes no port.
     pub fn group_data(&self, nodes: Vec<u32>) -> TableData {
         let count = nodes.len();
         let fields = vec![
@@ -126,7 +126,7 @@ impl Replication {
         TableData { action_id: 0, fields }
     }
 
-    /// Returns a session's data; `length` limits a copy's bytes.
+    /// Returns the data of a session. `length` limits the length of a copy, in bytes.
     pub fn session_data(&self, destination: Destination, class: u32, length: u16) -> TableData {
         let Sessions {
             action,
@@ -175,11 +175,11 @@ fn short_key(field_id: u32, number: u32) -> TableKey {
     TableKey { fields: vec![bfrt::exact(field_id, (number as u16).to_be_bytes())] }
 }
 
-/// Returns the updates that clear the tables, each with its table's name. Groups come before the nodes to which they
-/// refer. The driver clears sessions in one update, but groups and nodes only one by one.
+/// Returns the updates that clear the tables, each with the name of its table. Groups are deleted before the nodes to
+/// which they refer. The driver clears sessions in one update, but groups and nodes only one by one.
 ///
 /// # Errors
-/// Fails when the driver does not answer.
+/// Fails when the driver does not reply.
 pub async fn clearing(driver: &Driver) -> Result<Vec<(String, Update)>, Status> {
     let Some(tables) = Replication::of(&driver.program()?.device_info) else { return Ok(Vec::new()) };
     let all_sessions = bfrt::update(Type::Delete, bfrt::whole_table(tables.sessions.id));

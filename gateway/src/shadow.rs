@@ -1,8 +1,9 @@
-//! The shadow: what clients wrote and the driver does not return, such as metadata, one-shot groups, weights,
-//! parameters that the compiled program does not use, and rates before rounding.
+//! The shadow: what clients wrote, in a form from which the gateway can answer reads. The driver returns only a part of
+//! these data. It does not return, for example, metadata, one-shot groups, weights, parameters that the compiled
+//! program does not use, and rates before rounding.
 //!
-//! It is one map from places to values. A batch is a list of changes, each with the place's old value: the list undoes
-//! the batch, and is written to the [`journal`](crate::journal).
+//! The shadow is a map from places to values. A batch is a list of changes, each with the old and the new value of a
+//! place. The list suffices to revert the batch, and is written to the [`journal`](crate::journal).
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,32 +16,32 @@ use crate::proto::{TableData, TableKey};
 /// The key of a value in the shadow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// An entry, by its encoded driver key.
+    /// A table entry, by its encoded key in the driver.
     Entry(TableId, Vec<u8>),
-    /// The default action that a client has set.
+    /// A default action that a client has set.
     Default(TableId),
-    /// A member, by P4Runtime's id.
+    /// A member, by its id in P4Runtime.
     Member(ProfileId, u32),
-    /// A group, by P4Runtime's id.
+    /// A group, by its id in P4Runtime.
     Group(ProfileId, u32),
     /// A member that one-shot groups share, by its encoded action.
     Shared(ProfileId, Vec<u8>),
-    /// The configuration of a reported digest.
+    /// The configuration of a digest that is reported.
     Digest(DigestId),
-    /// The configuration of a meter's cell.
+    /// The configuration of one cell of a meter, by the index of the cell.
     Meter(MeterId, u64),
     /// The members of a value set.
     ValueSet(ValueSetId),
-    /// A multicast group, by P4Runtime's id.
+    /// A multicast group, by its id in P4Runtime.
     Multicast(u32),
-    /// A clone session, by P4Runtime's id.
+    /// A clone session, by its id in P4Runtime.
     Clone(u32),
 }
 
 /// An entry or a default action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The entry as clients read it.
+    /// The entry in the form in which clients read it.
     pub wire: p4::TableEntry,
     /// The entry's key in the driver.
     pub key: TableKey,
@@ -53,20 +54,20 @@ pub struct Entry {
 /// A group that the gateway has created for an action set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnGroup {
-    /// The driver's id of the group.
+    /// The id of the group in the driver.
     pub id: u32,
-    /// The places of the group's members in the shadow, each once.
+    /// The places of the group's members in the shadow, without repetitions.
     pub members: Vec<Place>,
-    /// The group's data in the driver.
+    /// The data of the group in the driver.
     pub data: TableData,
 }
 
-/// The driver's objects that make a packet's copies.
+/// The objects of the driver that make the copies of a packet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Copies {
-    /// The driver's ids of the nodes, with their data.
+    /// The ids of the nodes in the driver, with the data of each node.
     pub nodes: Vec<(u32, TableData)>,
-    /// The driver's id of the group of these nodes.
+    /// The id of the group of these nodes in the driver.
     pub group: u32,
 }
 
@@ -75,21 +76,23 @@ pub struct Copies {
 pub enum Value {
     /// The value at [`Place::Entry`] and [`Place::Default`].
     Entry(Box<Entry>),
-    /// The value at [`Place::Member`], with the driver's data.
+    /// The value at [`Place::Member`], with the member's data in the driver.
     Member(p4::ActionProfileMember, TableData),
-    /// The value at [`Place::Group`], with the driver's data.
+    /// The value at [`Place::Group`], with the group's data in the driver.
     Group(p4::ActionProfileGroup, TableData),
-    /// The value at [`Place::Shared`]: the driver's id, its data, and the number of groups with this member.
+    /// The value at [`Place::Shared`]: the id and data of the member in the driver, and the number of groups that use
+    /// it.
     Shared(u32, TableData, usize),
     /// The value at [`Place::Digest`].
     Digest(DigestConfig),
     /// The value at [`Place::Meter`].
     Meter(p4::MeterConfig),
-    /// The value at [`Place::ValueSet`], with the driver's key of each member.
+    /// The value at [`Place::ValueSet`], with the key of each member in the driver.
     ValueSet(p4::ValueSetEntry, Vec<TableKey>),
     /// The value at [`Place::Multicast`].
     Multicast(p4::MulticastGroupEntry, Copies),
-    /// The value at [`Place::Clone`], with the driver's data, and the copies of a session that has several.
+    /// The value at [`Place::Clone`], with the session's data in the driver, and the objects for its copies if a
+    /// session needs a group.
     Clone(p4::CloneSessionEntry, TableData, Option<Copies>),
 }
 
@@ -103,15 +106,15 @@ pub struct Change {
     pub new: Option<Value>,
 }
 
-/// All values that clients wrote, by place.
+/// All values that clients wrote, indexed by place.
 #[derive(Debug, Default)]
 pub struct Shadow {
     values: BTreeMap<Place, Value>,
-    /// Number of ids that the gateway has assigned to groups and members of one-shot groups.
+    /// Number of ids that the gateway has assigned to the groups and members of action sets.
     ids: u32,
 }
 
-/// The first of the driver's ids for groups and members that the gateway creates; clients' own ids are below.
+/// The first driver id of groups and members that the gateway creates. The ids that clients choose are lower.
 pub const FIRST_OWN_ID: u32 = 0x4000_0000;
 
 impl Shadow {
@@ -137,12 +140,12 @@ impl Shadow {
         Change { place, old, new }
     }
 
-    /// Undoes a change, after all later ones have been undone.
+    /// Reverts a change. All later changes must have been reverted before.
     pub fn undo(&mut self, change: &Change) {
         self.put(change.place.clone(), change.old.clone());
     }
 
-    /// Makes a change again that was undone.
+    /// Makes a reverted change again.
     pub fn redo(&mut self, change: &Change) {
         self.put(change.place.clone(), change.new.clone());
     }
@@ -168,12 +171,12 @@ impl Shadow {
         self.values.range((start, Bound::Unbounded))
     }
 
-    /// Returns the number of ids assigned to groups and members of one-shot groups.
+    /// Returns the number of ids that the gateway has assigned to the groups and members of action sets.
     pub fn ids(&self) -> u32 {
         self.ids
     }
 
-    /// Continues after this number of assigned ids, so that none is assigned twice.
+    /// Continues after `ids` assigned ids, so that no id is assigned twice.
     pub fn resume_ids_after(&mut self, ids: u32) {
         self.ids = ids;
     }
@@ -183,7 +186,7 @@ impl Shadow {
         self.values.iter()
     }
 
-    /// Removes all values; ids are still not assigned twice.
+    /// Removes all values, but continues the sequence of ids, so that no id is assigned twice.
     pub fn clear(&mut self) {
         self.values.clear();
     }

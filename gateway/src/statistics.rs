@@ -1,4 +1,4 @@
-//! The gateway's counters, in addition to those of every P4Runtime server.
+//! The counters of the gateway, in addition to those of every P4Runtime server.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,26 +8,26 @@ use sluice_p4runtime::statistics::Counter;
 
 use crate::shadow::{Place, Shadow};
 
-/// Calls of one kind: their number, and the time that they took.
+/// The number of calls of one kind, and the sum of their durations.
 #[derive(Debug, Default)]
 pub struct Calls {
     count: AtomicU64,
     nanoseconds: AtomicU64,
 }
 
-/// A call in progress; it is counted when this is dropped.
+/// A call in progress. The call is counted when this value is dropped.
 pub struct CallTimer<'c> {
     calls: &'c Calls,
     start: Instant,
 }
 
 impl Calls {
-    /// Begins a call.
+    /// Begins to measure a call.
     pub fn begin(&self) -> CallTimer<'_> {
         CallTimer { calls: self, start: Instant::now() }
     }
 
-    /// Returns the number of ended calls, and the time that they took together.
+    /// Returns the number of completed calls, and the sum of their durations.
     pub fn ended(&self) -> (u64, Duration) {
         (self.count.load(Relaxed), Duration::from_nanos(self.nanoseconds.load(Relaxed)))
     }
@@ -41,48 +41,48 @@ impl Drop for CallTimer<'_> {
     }
 }
 
-/// Counts of the read and write calls to the driver.
+/// Counts and durations of the read and write calls to the driver.
 #[derive(Debug, Default)]
 pub struct DriverCalls {
-    /// Writes.
+    /// The write calls.
     pub write: Calls,
-    /// Reads.
+    /// The read calls.
     pub read: Calls,
 }
 
 /// Requests of one kind, by their outcome.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// Requests that were answered; single updates or patterns of them may have been refused.
+    /// Number of requests that succeeded, although single updates or patterns of them may have been refused.
     pub answered: Counter,
-    /// Requests that were refused as a whole.
+    /// Number of requests that were refused as a whole.
     pub refused: Counter,
 }
 
 impl Requests {
-    /// Counts a request by its outcome, and returns the outcome.
+    /// Counts a request as answered or refused, and returns its outcome unchanged.
     pub fn count<T, E>(&self, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_ok() { &self.answered } else { &self.refused }.add(1);
         outcome
     }
 }
 
-/// The gateway's counters; never reset.
+/// The counters of the gateway, which are never reset.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    /// Write requests.
+    /// The write requests of controllers.
     pub write: Requests,
-    /// Read requests.
+    /// The read requests of controllers.
     pub read: Requests,
-    /// Requests that push programs.
+    /// The requests of controllers that push programs.
     pub set_pipeline: Requests,
-    /// Connections to the driver. Each one after the first follows a restart or a lost connection.
+    /// Number of connections to the driver. Each connection after the first follows a restart of the driver or a loss.
     pub connections: Counter,
-    /// Messages in the driver's digests.
+    /// Number of messages in the digests that the driver sent.
     pub digest_messages: Counter,
 }
 
-/// Returns the number of values in the shadow, by kind.
+/// Returns the number of values in the shadow (the gateway's copy of what clients wrote), by kind.
 pub fn sizes(shadow: &Shadow) -> BTreeMap<&'static str, u64> {
     let mut sizes = BTreeMap::new();
     for (place, _) in shadow.iter() {

@@ -12,12 +12,12 @@ use p4::action_profile_action::WatchKind;
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::table_action::Type as TableActionType;
 
-/// Where an action is used.
+/// The kind of use of an action, on which the program's annotations `@defaultonly` and `@tableonly` depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// In an entry or a member.
+    /// The action of a table entry or of a member of an action profile.
     Entry,
-    /// As a table's default action.
+    /// The default action of a table.
     Default,
 }
 
@@ -29,7 +29,7 @@ pub enum Role {
 pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, role: Role) -> Outcome<ActionCall> {
     let id = action.action_id;
     let declared = binding.actions.get(id).ok_or_else(|| unknown("action", id))?;
-    // A closure, so that its text is only built for errors: bulk writes make hundreds of thousands of updates.
+    // A closure, so that the text is built only for errors: a bulk write has hundreds of thousands of updates.
     let place = || format!("action {}", declared.name);
     let choice = set.by_id.get(&id);
     let choice = choice.ok_or_else(|| {
@@ -71,7 +71,7 @@ pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, ro
     Ok(ActionCall { action: choice.engine, params: params.collect::<Outcome<_>>()? })
 }
 
-/// Returns the message for an action with its arguments.
+/// Returns the P4Runtime message for an action with its arguments.
 pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p4::Action {
     let action_id = set.by_engine.get(&call.action).copied().unwrap_or_default();
     let params = binding.actions.get(action_id).map_or(&[][..], |action| &action.params);
@@ -82,10 +82,10 @@ pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p
     p4::Action { action_id, params: params.collect() }
 }
 
-/// Decodes the action of an entry or of the default of `table`.
+/// Decodes the action of an entry of `table` or of its default entry.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the kind of action does not fit the table; otherwise as [`decode_action`].
+/// `INVALID_ARGUMENT` when the kind of action does not fit the table; otherwise the errors of [`decode_action`].
 pub fn decode_entry_action(
     binding: &Binding,
     ports: &Ports,
@@ -176,7 +176,7 @@ fn decode_one_shot(
     Ok(OneShotGroup { members, selection, counted_in })
 }
 
-/// The refusal of the `watch` field that P4Runtime 1.3 deprecated.
+/// Returns the error for a request that sets the `watch` field, which P4Runtime 1.3 deprecated.
 pub fn watch_is_deprecated() -> Fault {
     Fault::unimplemented("watch is deprecated; use watch_port")
 }
@@ -205,7 +205,8 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     Ok(weight)
 }
 
-/// Checks a group's size, counted in members or in the sum of weights, against a limit; 0 means unlimited.
+/// Checks that a group is not larger than `limit`. The size is the number of members or the sum of their weights; a
+/// limit of 0 means unlimited.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a group above the limit.
@@ -221,7 +222,7 @@ pub fn check_group_size(counts_members: bool, limit: u32, weights: impl ExactSiz
     Ok(())
 }
 
-/// Returns the message for an entry's action.
+/// Returns the P4Runtime message for the action of an entry.
 pub fn encode_entry_action(binding: &Binding, table: &TableBinding, action: &EntryAction) -> p4::TableAction {
     let kind = match action {
         EntryAction::Call(call) => TableActionType::Action(encode_action(binding, &table.actions, call)),

@@ -1,5 +1,5 @@
-//! Which controller is primary: the rules of P4Runtime's chapter on client arbitration, as a state machine without
-//! input or output.
+//! Determines which controller is primary: the rules of P4Runtime's chapter on client arbitration, as a state machine
+//! without input or output.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,19 +8,19 @@ use tonic::{Code, Status};
 use crate::proto::google::rpc;
 use crate::proto::p4::v1 as p4;
 
-/// Limit on the bytes of a role's name.
+/// Limit on the length of a role's name, in bytes.
 const ROLE_NAME: usize = 256;
 
-/// The number of an open stream, unique in this process.
+/// The number of an open stream, which is unique in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 
-/// An arbitration message for one stream.
+/// An arbitration message, with the stream that must receive it.
 #[derive(Debug, PartialEq)]
 pub struct Notice {
-    /// The receiving stream.
+    /// The stream that must receive the message.
     pub to: StreamId,
-    /// The content.
+    /// The content of the message.
     pub message: p4::MasterArbitrationUpdate,
 }
 
@@ -30,7 +30,8 @@ struct Client {
     election: Option<u128>,
 }
 
-/// The streams that have bid, and each role's highest election id, closed streams included.
+/// The state of the election: every stream that sent a bid, and the highest election id of each role. The highest id
+/// remains when the stream that bid it closes.
 #[derive(Debug)]
 pub struct Arbiter {
     device_id: u64,
@@ -38,7 +39,7 @@ pub struct Arbiter {
     highest: BTreeMap<String, Option<u128>>,
 }
 
-/// Returns an election id as one number.
+/// Returns an election id, which consists of two 64-bit fields, as one number.
 pub fn election(id: Option<&p4::Uint128>) -> Option<u128> {
     id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
 }
@@ -48,15 +49,15 @@ fn encode_election(id: u128) -> p4::Uint128 {
 }
 
 impl Arbiter {
-    /// An arbiter without streams. The default role always exists.
+    /// Returns an arbiter without streams. It contains the default role, which always exists.
     pub fn new(device_id: u64) -> Self {
         Self { device_id, clients: HashMap::new(), highest: BTreeMap::from([(String::new(), None)]) }
     }
 
-    /// Handles a stream's bid. Returns the notices to send.
+    /// Processes a stream's bid (its role and election id). Returns the notices to send.
     ///
     /// # Errors
-    /// The status that must end the stream.
+    /// The status with which the server must close the stream.
     #[allow(clippy::result_large_err)]
     pub fn update(&mut self, stream: StreamId, bid: &p4::MasterArbitrationUpdate) -> Result<Vec<Notice>, Status> {
         let role = bid.role.as_ref();
@@ -115,7 +116,7 @@ impl Arbiter {
         let role = client.role.clone();
         let was_primary = self.primary(&role) == Some(stream);
         self.clients.remove(&stream);
-        // A role without an election id is removed with its last stream; the default role always exists.
+        // A role without an election id is removed with its last stream, except the default role.
         let unused = self.highest.get(&role) == Some(&None) && self.clients.values().all(|client| client.role != role);
         if unused && !role.is_empty() {
             self.highest.remove(&role);
@@ -123,19 +124,19 @@ impl Arbiter {
         if was_primary { self.notices(&role) } else { Vec::new() }
     }
 
-    /// Returns the highest election id of each role, closed streams included.
+    /// Returns the highest election id of each role, including ids that only closed streams bid.
     pub fn highest(&self) -> BTreeMap<String, u128> {
         self.highest.iter().filter_map(|(role, id)| Some((role.clone(), (*id)?))).collect()
     }
 
-    /// Restores the roles' highest election ids after a restart in which the switch kept its state (P4Runtime 1.5,
-    /// section 16.2).
+    /// Restores the roles' highest election ids after a restart of this server during which the switch kept its state
+    /// (P4Runtime 1.5, section 16.2).
     pub fn remember(&mut self, highest: &BTreeMap<String, u128>) {
         self.highest.extend(highest.iter().map(|(role, id)| (role.clone(), Some(*id))));
     }
 
-    /// Discards the election ids of closed streams, as after a restart in which the switch lost its state. Returns the
-    /// notices for the open streams.
+    /// Discards the election ids of closed streams, as P4Runtime requires after a restart in which the switch lost its
+    /// state. Returns the notices for the open streams.
     pub fn forget_past(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         for role in self.highest.keys().cloned().collect::<Vec<_>>() {
@@ -167,10 +168,10 @@ impl Arbiter {
         self.clients.get(&stream).is_some_and(|client| self.primary(&client.role) == Some(stream))
     }
 
-    /// Lets a request pass that only the primary of a role may make.
+    /// Returns `Ok` if the sender of a request is the primary of `role`.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a role that no stream has bid for, `PERMISSION_DENIED` for every sender but its primary.
+    /// `NOT_FOUND` for a role for which no stream has bid, `PERMISSION_DENIED` if the sender is not the role's primary.
     #[allow(clippy::result_large_err)]
     pub fn check_primary(&self, role: &str, election_id: Option<&p4::Uint128>) -> Result<(), Status> {
         let highest = self
@@ -201,7 +202,7 @@ impl Arbiter {
         let mut streams: Vec<_> =
             self.clients.iter().filter(|(_, client)| client.role == role).map(|(stream, _)| *stream).collect();
         streams.sort_unstable();
-        // The new primary is notified last, when all others are already demoted.
+        // The new primary is notified last, when all other controllers know that they are not primary.
         let primary = self.primary(role);
         streams.sort_by_key(|stream| Some(*stream) == primary);
         streams.into_iter().map(|stream| self.notice(role, stream)).collect()
@@ -243,7 +244,7 @@ mod tests {
         p4::MasterArbitrationUpdate { role: Some(role), ..bid(Some(election)) }
     }
 
-    /// Returns each notice's stream, status code and highest election id.
+    /// Returns the stream, status code and highest election id of each notice.
     fn summaries(notices: &[Notice]) -> Vec<(StreamId, Code, Option<u128>)> {
         let summary = |notice: &Notice| {
             let status = notice.message.status.as_ref().unwrap();

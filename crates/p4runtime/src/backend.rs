@@ -1,8 +1,8 @@
 //! The interface between the P4Runtime service and a switch: an engine in this process, or a driver over a network.
 //!
-//! A backend receives whole requests rather than single entities. So it decides how many messages a batch of updates
-//! costs, what is taken back when an update fails, and what to wait for. The service holds no lock while it calls a
-//! backend.
+//! A backend receives complete requests rather than single entities. So the backend decides how many messages it sends
+//! to the switch for a batch of updates, and which replies it awaits. When an update fails, the backend also decides
+//! which other updates it reverts. The service locks nothing while it calls a backend.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::read::Fragment;
 use crate::streams::Streams;
 use p4::set_forwarding_pipeline_config_request::Action;
 
-/// A request's claim that its sender is the primary controller. A backend checks the claim when it begins the request:
-/// while the request waited, another controller may have become primary.
+/// The role and election id of a request whose sender claims to be the primary controller. A backend checks the claim
+/// when it begins to process the request, because another controller may have become primary while the request waited.
 #[derive(Debug, Clone)]
 pub struct Permit {
     role: String,
@@ -25,47 +25,48 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// A claim with the role and the election id that a request carries.
+    /// Returns the claim of a request that carries this role and election id.
     pub fn new(role: String, election_id: Option<p4::Uint128>) -> Self {
         Self { role, election_id }
     }
 
-    /// Lets the request pass if its sender is the primary controller of the role now.
+    /// Returns `Ok` if the sender of the request is the primary controller of the role at present.
     ///
     /// # Errors
-    /// `NOT_FOUND` for an unknown role, `PERMISSION_DENIED` for every controller but the role's primary.
+    /// `NOT_FOUND` for an unknown role, `PERMISSION_DENIED` for every controller that is not the role's primary.
     #[allow(clippy::result_large_err)]
     pub fn check(&self, streams: &Streams) -> Result<(), Status> {
         streams.check_primary(&self.role, self.election_id.as_ref())
     }
 }
 
-/// One switch behind the service.
+/// The interface through which the service controls one switch.
 pub trait Backend: Send + Sync + 'static {
-    /// A guard during whose life no write runs; see [`Backend::exclude_writes`].
+    /// A guard: no write runs while it exists. [`Backend::exclude_writes`] returns it.
     type WriteExclusion: Send;
 
-    /// The device id that requests of P4Runtime must carry.
+    /// Returns the device id that P4Runtime requests for this switch must carry.
     fn device_id(&self) -> u64;
 
-    /// The architecture of the programs that this switch takes, as P4Info names it; `None` if the switch does not
-    /// report one. A controller with programs for several architectures chooses by it which one to push.
+    /// Returns the architecture of the programs that this switch accepts, as P4Info names it; `None` if the switch
+    /// reports no architecture. A controller with programs for several architectures uses the name to select the
+    /// program that it pushes.
     fn arch(&self) -> Option<&'static str> {
         None
     }
 
-    /// The controllers of this switch; packets, digests and notifications go to them.
+    /// Returns the controllers of this switch, which receive its packets, digests and notifications.
     fn controllers(&self) -> &Controllers;
 
-    /// Waits until no write runs; none begins while the returned guard exists. Arbitration takes this guard before it
-    /// changes the primary. A backend that reaches its switch over a network returns at once, so that arbitration never
-    /// waits for that network.
+    /// Waits until no write runs, and returns a guard; no write begins while the guard exists. The arbiter acquires the
+    /// guard before it changes the primary. A backend that reaches its switch over a network returns the guard at once,
+    /// so that arbitration never waits for that network.
     fn exclude_writes(&self) -> impl Future<Output = Self::WriteExclusion> + Send;
 
-    /// Makes the updates of a request. The result has one outcome for each update.
+    /// Applies the updates of a request. The result has one outcome for each update.
     ///
     /// # Errors
-    /// The status that refuses the whole request, for example the one from [`Permit::check`].
+    /// The status that refuses all updates of the request, for example the status from [`Permit::check`].
     fn write(
         self: Arc<Self>,
         permit: Permit,
@@ -75,7 +76,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Reads the entities that match the patterns. The result has one outcome for each pattern.
     ///
     /// # Errors
-    /// The status that refuses the whole request.
+    /// The status that refuses all patterns of the request.
     fn read(
         self: Arc<Self>,
         patterns: Vec<p4::Entity>,
@@ -84,7 +85,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Verifies, saves or commits a program.
     ///
     /// # Errors
-    /// The status that refuses the request, for example the one from [`Permit::check`].
+    /// The status that refuses the request, for example the status from [`Permit::check`].
     fn set_pipeline(
         self: Arc<Self>,
         permit: Permit,
@@ -92,29 +93,30 @@ pub trait Backend: Send + Sync + 'static {
         config: Option<p4::ForwardingPipelineConfig>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
 
-    /// Returns what `view` makes of the config that control requests address; `None` without a program.
+    /// Calls `view` with the forwarding pipeline config that control requests address, and returns its result; `None`
+    /// without a program.
     ///
     /// # Errors
-    /// `UNAVAILABLE` while the backend cannot know which program runs: after `None` a controller would push its
-    /// program.
+    /// `UNAVAILABLE` while the backend cannot determine which program runs. `None` would be wrong then, because a
+    /// controller would push its program.
     fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Result<Option<T>, Status>;
 
-    /// Saves the roles' highest election ids, which a bid may just have changed, where the switch outlives this
-    /// process.
+    /// Saves the roles' highest election ids. The service calls this method after each bid. A backend whose switch
+    /// continues to run when this process ends overrides it.
     fn save_elections(&self) {}
 
-    /// Sends a controller's packet into the switch without waiting.
+    /// Passes a packet from a controller to the switch without waiting.
     ///
     /// # Errors
     /// The reason why the packet is dropped.
     fn packet_out(&self, packet: &p4::PacketOut) -> Outcome;
 
-    /// Handles the acknowledgement of a digest list.
+    /// Processes the acknowledgement of a digest list.
     ///
     /// # Errors
-    /// `NOT_FOUND` when P4Info has no digest of this id.
+    /// `NOT_FOUND` when P4Info has no digest with this id.
     fn acknowledge(&self, ack: &p4::DigestListAck) -> Outcome;
 
-    /// Runs the switch's periodic tasks. Returns only when the server must end.
+    /// Runs the periodic tasks of the switch. Returns only when the server must end.
     fn run(self: Arc<Self>) -> impl Future<Output = ()> + Send;
 }

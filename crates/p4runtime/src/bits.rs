@@ -1,8 +1,8 @@
-//! Big-endian byte strings, P4Runtime's form of values, and bit fields packed into them.
+//! Big-endian byte strings, which represent values in P4Runtime, and bit fields packed into byte strings.
 
 use crate::fault::{Fault, Outcome};
 
-/// Returns the shortest byte string of the same unsigned value; one zero byte for zero.
+/// Returns the shortest byte string with the unsigned value of `value`. Zero is one zero byte.
 pub fn canonical(value: &[u8]) -> Vec<u8> {
     let significant = trimmed(value);
     if significant.is_empty() { vec![0] } else { significant.to_vec() }
@@ -29,8 +29,8 @@ pub fn unsigned(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     Ok(padded)
 }
 
-/// Checks that a received two's complement value fits into `width` bits. Returns those bits in exactly
-/// `ceil(width / 8)` bytes, the unused high bits zero.
+/// Checks that a received two's complement value fits into `width` bits. Returns these bits in exactly `ceil(width /
+/// 8)` bytes, with unused high bits set to zero.
 ///
 /// # Errors
 /// `OUT_OF_RANGE` for an empty string and for a value that needs more bits.
@@ -43,7 +43,7 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     let mut padded = vec![fill; length.saturating_sub(value.len())];
     padded.extend_from_slice(&value[value.len().saturating_sub(length)..]);
     let spare = (length as u32 * 8 - width) as u8;
-    // All bits above the sign bit must equal it.
+    // The value fits if all bits above the sign bit equal the sign bit.
     let dropped = &value[..value.len().saturating_sub(length)];
     let head = i16::from(padded[0] as i8) >> (7 - spare).min(7);
     let sign_repeats = head == 0 || head == -1;
@@ -58,7 +58,7 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     Ok(padded)
 }
 
-/// Returns the shortest two's complement byte string of a value of `width` bits, given in `ceil(width / 8)` bytes.
+/// Returns the shortest two's complement byte string for a value of `width` bits in `ceil(width / 8)` bytes.
 pub fn canonical_signed(value: &[u8], width: u32) -> Vec<u8> {
     let mut bytes = value.to_vec();
     let spare = bytes.len() as u32 * 8 - width;
@@ -72,12 +72,12 @@ pub fn canonical_signed(value: &[u8], width: u32) -> Vec<u8> {
     bytes.split_off(redundant)
 }
 
-/// Returns the number of bytes that hold `width` bits.
+/// Returns the number of bytes that contain `width` bits.
 pub fn bytes_of(width: u32) -> usize {
     width.div_ceil(8) as usize
 }
 
-/// Returns a value of `width` one bits, in `ceil(width / 8)` bytes.
+/// Returns a value of `width` bits that are all one, in `ceil(width / 8)` bytes.
 pub fn ones(width: u32) -> Vec<u8> {
     let mut value = vec![0xff; bytes_of(width)];
     if let (Some(first), spare @ 1..) = (value.first_mut(), (8 - width % 8) % 8) {
@@ -86,7 +86,7 @@ pub fn ones(width: u32) -> Vec<u8> {
     value
 }
 
-/// Returns a mask of the first `prefix` of `width` bits, in `ceil(width / 8)` bytes.
+/// Returns a value of `width` bits whose first `prefix` bits are one, in `ceil(width / 8)` bytes.
 pub fn prefix_mask(prefix: u32, width: u32) -> Vec<u8> {
     let mut bits = BitWriter::default();
     bits.push(&ones(prefix), prefix);
@@ -113,7 +113,7 @@ fn trimmed(value: &[u8]) -> &[u8] {
     &value[zeros..]
 }
 
-/// Returns lower-case hexadecimal without prefix.
+/// Returns the bytes as lower-case hexadecimal digits, without the prefix `0x`.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -130,7 +130,7 @@ pub struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the low `width` bits of a big-endian value; missing bytes are zero.
+    /// Appends the low `width` bits of a big-endian value. A shorter value is extended with zero bits at the front.
     pub fn push(&mut self, value: &[u8], width: u32) {
         for bit in (0..width).rev() {
             let from_end = (bit / 8) as usize + 1;
@@ -147,7 +147,7 @@ impl BitWriter {
         }
     }
 
-    /// Returns the bytes, the last one padded with zero bits, and the number of bits written.
+    /// Returns the bytes and the number of bits written. The last byte is padded with zero bits.
     pub fn finish(self) -> (Vec<u8>, u32) {
         (self.bytes, self.bits)
     }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use tonic::Code;
 
-    /// The examples of P4Runtime's section "Examples of Valid Bytestring Encoding".
+    /// Tests the examples of the section "Examples of Valid Bytestring Encoding" of P4Runtime.
     #[test]
     fn valid_examples() {
         assert_eq!(unsigned(&[0x63], 8).unwrap(), [0x63]);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(signed(&[0x9d], 16).unwrap(), [0xff, 0x9d]);
     }
 
-    /// The examples of P4Runtime's section "Examples of Invalid Bytestring Encoding".
+    /// Tests the examples of the section "Examples of Invalid Bytestring Encoding" of P4Runtime.
     #[test]
     fn invalid_examples() {
         for (value, width) in

@@ -1,5 +1,5 @@
-//! The controllers of a switch. Sends packets, digest lists and notifications to the primaries, and counts what was
-//! sent or lost.
+//! The controllers of a switch: sends packets, digest lists and notifications to the primaries, and counts the messages
+//! that it sent and those that were lost.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,20 +14,20 @@ use crate::statistics::Counters;
 use crate::streams::{Delivery, Streams};
 use p4::stream_message_response::Update;
 
-/// The open streams, and the digest lists on their way to them.
+/// The open streams of the controllers, and the digest lists that are not yet sent or acknowledged.
 pub struct Controllers {
-    /// The streams and their arbitration.
+    /// The streams and the arbitration between them.
     pub streams: Streams,
-    /// Digest messages that wait for their list to fill or for an acknowledgement.
+    /// Digest messages whose list is not yet full or not yet acknowledged.
     pub digests: Mutex<Digests>,
-    /// Notified when the due time of the next digest list changed.
+    /// Notified when the time at which the next digest list is due has changed.
     pub timer: Notify,
-    /// What was sent, received and lost.
+    /// Numbers of messages that were sent, received and lost.
     pub counters: Counters,
 }
 
 impl Controllers {
-    /// The state before any controller connects.
+    /// Returns the state before any controller connects.
     pub fn new(device_id: u64) -> Self {
         Self {
             streams: Streams::new(device_id),
@@ -37,8 +37,8 @@ impl Controllers {
         }
     }
 
-    /// Sends a packet to the primaries, its packet-in header parsed by P4Info. Returns the reason if the packet is
-    /// lost.
+    /// Sends a packet to the primaries, with the fields of its packet-in header as metadata. Returns the reason if the
+    /// packet is lost.
     pub fn packet_in(&self, binding: Option<&Binding>, frame: &[u8]) -> Option<&'static str> {
         let parsed = binding.and_then(|binding| match &binding.packet_in {
             Some(header) => header.parse(frame),
@@ -72,15 +72,15 @@ impl Controllers {
             Delivery::Queued => self.counters.digest_lists.add(1),
             Delivery::QueueFull | Delivery::NoPrimary => {
                 self.counters.digest_lists_dropped.add(1);
-                // No controller received the list, so none will acknowledge it: the same values may be reported again
-                // at once.
+                // No controller received the list, so no controller will acknowledge it. This call permits the program
+                // to report the same values again at once.
                 self.digests.lock().acknowledge(list.digest, list.id);
             }
         }
         delivery.loss()
     }
 
-    /// Notifies the primaries of idle entries, in messages of about [`LARGE`] bytes.
+    /// Sends the primaries notifications of idle entries, in messages of about [`LARGE`] bytes.
     pub fn idle(&self, entries: impl IntoIterator<Item = p4::TableEntry>) {
         let mut entries = entries.into_iter();
         loop {
@@ -88,7 +88,7 @@ impl Controllers {
             while bytes < LARGE
                 && let Some(entry) = entries.next()
             {
-                // Each entry adds a tag and a length prefix.
+                // In the encoded message, a tag and a length precede each entry.
                 bytes += entry.encoded_len() + 6;
                 table_entry.push(entry);
             }
@@ -104,7 +104,7 @@ impl Controllers {
     }
 }
 
-/// Returns the wall clock as nanoseconds since 1970, the unit of P4Runtime's timestamps.
+/// Returns the time of the wall clock in nanoseconds since 1970, the unit of P4Runtime's timestamps.
 pub fn nanoseconds_since_1970() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

@@ -1,9 +1,9 @@
-//! The switch state that the server's tasks and the data-plane thread share: the engine behind one lock, the streams,
-//! and the packets queued between threads.
+//! The switch state that the server's tasks and the data-plane thread share: the engine behind one lock, the streams of
+//! the controllers, and the packets queued between threads.
 //!
-//! The data-plane thread calls [`Device::receive`] and [`Device::take_packet_outs`]; everything else belongs to the
-//! P4Runtime server. The engine is locked for one batch of packets or for one short request at a time, and never across
-//! a wait.
+//! The data-plane thread calls [`Device::receive`] and [`Device::take_packet_outs`]; the P4Runtime server calls the
+//! other methods. A thread locks the engine for one batch of packets or for one short request, and never while it
+//! waits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -22,29 +22,29 @@ use crate::proto::p4::v1 as p4;
 use crate::read::no_pipeline;
 use crate::statistics::{Counters, sum};
 
-/// Limit on packets from controllers that wait for the data plane; further ones are refused.
+/// Limit on the number of packets from controllers that wait for the data plane. Further packets are refused.
 const PACKET_OUTS: usize = 1024;
 
 /// Settings that are fixed when the switch starts.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The device id that requests of P4Runtime must carry.
+    /// The device id that P4Runtime requests for this switch must carry.
     pub device_id: u64,
-    /// The data-plane port that stands for the controller, if the switch has one.
+    /// The data-plane port that connects the controllers, if the switch has one.
     pub cpu_port: Option<u32>,
-    /// The options with which every engine is started.
+    /// The options of every engine.
     pub engine: Options,
 }
 
-/// The running program and the one saved for a later commit.
+/// The running program and the program that is saved for a later commit.
 #[derive(Default)]
 pub(crate) struct Programs {
     pub running: Option<Running>,
-    /// The program that VERIFY_AND_SAVE stored; control requests address it until it is committed.
+    /// The program that `VERIFY_AND_SAVE` stored. Control requests address it until it is committed.
     pub saved: Option<Running>,
-    /// The switch's ports and their link states.
+    /// The ports of the switch and their link states.
     pub ports: Ports,
-    /// Packet counts of all engines that ran before the current one, summed.
+    /// Sums of the packet counts of all engines that ran before the current one.
     pub past: Drops,
 }
 
@@ -72,29 +72,29 @@ pub struct Device {
     started: Instant,
     pub(crate) programs: Mutex<Programs>,
     pub(crate) controllers: Controllers,
-    /// Lets one control request run at a time. A request holds it while it locks and unlocks the engine; the data plane
-    /// never takes it.
+    /// Lets one control request run at a time. A request holds this lock even while it unlocks the engine in between;
+    /// the data plane never acquires it.
     pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
-    /// Lets one pipeline request run at a time, so that one program is compiled at a time. A request locks this before
-    /// `gate`.
+    /// Lets one pipeline request run at a time, so that one program is compiled at a time. A request acquires this lock
+    /// before `gate`.
     pub(crate) compiling: Arc<tokio::sync::Mutex<()>>,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
     trace: bool,
 }
 
-/// How full a table is.
+/// The number of entries of a table and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupancy {
     /// The table's name in the program.
     pub name: String,
     /// Number of entries in the table.
     pub entries: usize,
-    /// Number of entries that the table has room for; 0 if unlimited.
+    /// Number of entries that fit into the table; 0 if unlimited.
     pub size: u64,
 }
 
-/// A sink that collects the packets for the CPU port and passes all others on.
+/// A sink that collects the packets for the CPU port and passes all other packets to `sink`.
 struct CpuTap<'a, S> {
     cpu_port: Option<u32>,
     sink: &'a mut S,
@@ -116,7 +116,7 @@ impl<S: Sink> Sink for CpuTap<'_, S> {
 }
 
 impl Device {
-    /// A switch without a program.
+    /// Returns a switch without a program.
     pub fn new(config: Config, trace: bool) -> Self {
         Self {
             started: Instant::now(),
@@ -131,30 +131,30 @@ impl Device {
         }
     }
 
-    /// The settings that were fixed at the start.
+    /// Returns the settings that were fixed when the switch started.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Nanoseconds since the switch started.
+    /// Returns the nanoseconds since the switch started.
     pub fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Runs a program, with empty state, in place of the current one.
+    /// Replaces the running program by `pipeline`, which starts with empty state.
     pub fn start(&self, pipeline: Arc<Pipeline>) {
         self.replace(self.with_empty_state(pipeline));
     }
 
-    /// Returns the program in a new engine, with empty state.
+    /// Returns the program in a new engine with empty state.
     pub(crate) fn with_empty_state(&self, pipeline: Arc<Pipeline>) -> Running {
         let mut running = Running::start(pipeline, self.config.engine.clone());
         running.engine.set_trace(self.trace);
         running
     }
 
-    /// Adds a port, or records that its link went up or down. Every group and replica that depends on the port changes
-    /// between two packets. Returns true if this changed anything.
+    /// Adds a port, or records that the port's link changed to up or down. Every group and replica that depends on the
+    /// port changes between two packets. Returns whether the call changed anything.
     pub fn set_port(&self, port: u32, up: bool) -> bool {
         let mut programs = self.programs.lock();
         let Programs { running, saved, ports, .. } = &mut *programs;
@@ -167,12 +167,12 @@ impl Device {
         true
     }
 
-    /// Returns all ports; the flag is true for a port that is up.
+    /// Returns all ports, each with a flag that is true if the port is up.
     pub fn ports_up(&self) -> Vec<(u32, bool)> {
         self.programs.lock().ports.iter().collect()
     }
 
-    /// Returns how full the tables of the running program are.
+    /// Returns the number of entries and the size of each table of the running program.
     pub fn occupancy(&self) -> Vec<Occupancy> {
         let programs = self.programs.lock();
         let Some(running) = &programs.running else { return Vec::new() };
@@ -185,12 +185,12 @@ impl Device {
         tables.map(occupancy).collect()
     }
 
-    /// Returns the number of controllers' open streams.
+    /// Returns the number of streams that controllers have opened.
     pub fn open_streams(&self) -> usize {
         self.controllers.streams.count()
     }
 
-    /// Stores a program for a later COMMIT.
+    /// Stores a program for a later `COMMIT`.
     pub(crate) fn save(&self, mut next: Running) {
         let mut programs = self.programs.lock();
         apply_port_states(&mut next, &programs.ports);
@@ -199,7 +199,7 @@ impl Device {
         drop(old);
     }
 
-    /// Runs a program, with the state that it has, in place of the current one.
+    /// Replaces the running program by `next`, which keeps its state.
     pub(crate) fn replace(&self, mut next: Running) {
         let mut programs = self.programs.lock();
         apply_port_states(&mut next, &programs.ports);
@@ -209,27 +209,27 @@ impl Device {
             programs.past = sum(&programs.past, &old.engine.drops());
         }
         drop(programs);
-        // Freeing large state takes time; the lock is released first, so that packets do not wait for it.
+        // Freeing a large state is slow. The lock is released first, so that packets do not wait for it.
         drop(old);
         self.controllers.digests.lock().clear();
         self.controllers.timer.notify_one();
     }
 
-    /// Returns the counts of all packets since the start, under the current program and all before it.
+    /// Returns the counts of all packets since the switch started, under the current program and all earlier ones.
     pub fn engine_counts(&self) -> Drops {
         let programs = self.programs.lock();
         let now = programs.running.as_ref().map(|running| running.engine.drops()).unwrap_or_default();
         sum(&programs.past, &now)
     }
 
-    /// Returns the counters of what went between engine and controllers.
+    /// Returns the counters of the messages between engine and controllers.
     pub fn counters(&self) -> &Counters {
         &self.controllers.counters
     }
 
-    /// Runs frames that arrived at `port` through the program, in order. Packets for the CPU port go to the
-    /// controllers, all others to `sink`. With `trace`, every packet's events are appended to it, including losses at
-    /// the controllers' queues.
+    /// Runs frames that arrived at `port` through the program, in order. Sends packets for the CPU port to the
+    /// controllers and all other packets to `sink`. Appends the events of every packet to `trace`, if given, including
+    /// losses at the queues of the controllers.
     pub fn receive<'f>(
         &self,
         port: u32,
@@ -254,8 +254,8 @@ impl Device {
         let digests = running.engine.take_digests();
         let packets = tap.packets;
         if packets.is_empty() && digests.is_empty() {
-            // Hand the lock to a waiting request, which would otherwise get it only if it happened to try while the
-            // lock is free.
+            // Passes the lock directly to a waiting request. Otherwise the request would get the lock only if it
+            // happened to try while the lock is free.
             MutexGuard::unlock_fair(programs);
             return;
         }
@@ -272,7 +272,7 @@ impl Device {
         }
     }
 
-    /// Adds digest messages to the lists being filled. Returns the lists that became full.
+    /// Adds digest messages to the lists that are not yet full. Returns the lists that became full.
     fn collect_digests(&self, running: &Running, messages: Vec<Digest>) -> Vec<List> {
         if messages.is_empty() {
             return Vec::new();
@@ -295,7 +295,8 @@ impl Device {
         lists
     }
 
-    /// Applies the running program's digest configurations to the messages that wait and to those remembered as sent.
+    /// Applies the running program's digest configurations to the messages that wait and to the messages that were sent
+    /// but are not yet acknowledged.
     pub(crate) fn apply_digest_configs(&self) {
         let programs = self.programs.lock();
         let Some(running) = &programs.running else { return };
@@ -304,14 +305,14 @@ impl Device {
         self.controllers.timer.notify_one();
     }
 
-    /// Registers `wake`, to be called whenever a controller's packet was queued for the data plane. Only the first call
-    /// counts.
+    /// Registers `wake`, which the switch calls whenever it has queued a controller's packet for the data plane. Later
+    /// calls have no effect.
     pub fn on_packet_out(&self, wake: impl Fn() + Send + Sync + 'static) {
         let _ = self.waker.set(Box::new(wake));
     }
 
-    /// Takes the queued packets from controllers, oldest first, each with its packet-out header. They enter the program
-    /// by the CPU port.
+    /// Removes and returns the queued packets from controllers, oldest first, each with its packet-out header. The data
+    /// plane passes them to the program through the CPU port.
     pub fn take_packet_outs(&self) -> Vec<Vec<u8>> {
         self.packet_outs.lock().drain(..).collect()
     }
@@ -340,14 +341,14 @@ impl Device {
     }
 }
 
-/// Appends a loss and its reason to a trace; does nothing without a reason.
+/// Appends a loss with the reason `why` to a trace; does nothing without a reason.
 fn trace_loss(trace: Option<&mut Vec<TraceEvent>>, what: &str, why: Option<&str>) {
     if let (Some(trace), Some(why)) = (trace, why) {
         trace.push(TraceEvent::Drop(format!("{what}: {why}")));
     }
 }
 
-/// Applies the ports' link states to a program's groups and replicas; a failure is logged.
+/// Applies the link states of the ports to the groups and replicas of a program. Logs a failure.
 pub(crate) fn apply_port_states(program: &mut Running, ports: &Ports) {
     if let Err(error) = program.apply_port_states(ports) {
         tracing::error!(%error, "a port's state could not be applied to a group");

@@ -1,4 +1,4 @@
-//! Digest messages collected into lists: batching, suppression of duplicates and acknowledgement by the rules of
+//! Collects digest messages into lists: batching, suppression of duplicates and acknowledgement by the rules of
 //! P4Runtime, as a state machine without input or output.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -10,48 +10,48 @@ use prost::Message as _;
 use crate::proto::LARGE;
 use crate::proto::p4::v1::P4Data;
 
-/// Limit on a list's messages when the client sets none.
+/// Limit on the messages of one list if the digest's configuration sets none.
 const DEFAULT_LIST: usize = 1024;
-/// Limit on the messages that are remembered as sent but not acknowledged; the oldest lists are forgotten first. It
-/// also limits the size of one list, whatever the client asks for.
+/// Limit on the messages of one digest that are stored until their acknowledgement. Above the limit the oldest lists
+/// are removed first. The limit also applies to the size of one list, whatever `max_list_size` the client configures.
 const REMEMBERED: usize = 65_536;
 
-/// The values of one digest message's fields.
+/// The values of the fields of one digest message.
 type Message = Vec<Vec<u8>>;
 
 /// A list of digest messages that is due to be sent.
 #[derive(Debug, PartialEq)]
 pub struct List {
-    /// The engine's id of the digest.
+    /// The digest's id in the engine.
     pub digest: DigestId,
-    /// The list id that clients acknowledge.
+    /// The id of the list, which the client's acknowledgement repeats.
     pub id: u64,
     /// The messages in P4Runtime's form, oldest first, without duplicates.
     pub data: Vec<P4Data>,
 }
 
-/// A list that was sent and not acknowledged yet.
+/// A list that was sent and is not acknowledged yet. Times are nanoseconds since the switch started.
 struct Sent {
     id: u64,
-    /// The time of sending.
+    /// The time at which the list was sent.
     at: u64,
     forget_at: u64,
     messages: Vec<Message>,
 }
 
-/// The messages of one digest that wait for their list, and those that wait for an acknowledgement.
+/// The messages of one digest that wait for their list to be sent, and those that wait for an acknowledgement.
 struct Buffer {
     config: DigestConfig,
     waiting: Vec<Message>,
-    /// The same messages in P4Runtime's form.
+    /// The messages of `waiting` in P4Runtime's form.
     data: Vec<P4Data>,
-    /// Encoded bytes of `data`.
+    /// The encoded length of `data`, in bytes.
     bytes: usize,
-    /// When the first waiting message arrived.
+    /// The time at which the first message of `waiting` arrived.
     since: u64,
     sent: VecDeque<Sent>,
     remembered: usize,
-    /// The waiting and the unacknowledged messages; a message in this set is a duplicate.
+    /// The waiting and the unacknowledged messages. A new message that equals one of them is a duplicate.
     known: HashSet<Message>,
 }
 
@@ -63,7 +63,8 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Adds a message, which `encode` translates to P4Runtime's form. Returns the list if that makes it full.
+    /// Adds a message, which `encode` translates to P4Runtime's form. Returns the list if the message makes the list
+    /// full.
     pub fn add(
         &mut self,
         now: u64,
@@ -91,7 +92,7 @@ impl Digests {
         }
         let data = encode(&digest.fields);
         let bytes = data.encoded_len();
-        // Each message adds a tag and a length prefix.
+        // In the encoded list, a tag and a length precede each message.
         buffer.bytes += 1 + prost::length_delimiter_len(bytes) + bytes;
         buffer.data.push(data);
         buffer.waiting.push(digest.fields);
@@ -102,8 +103,8 @@ impl Digests {
         Some(buffer.list(now, digest.digest, self.last_list))
     }
 
-    /// Applies changed configurations to waiting and unacknowledged messages. A digest without a configuration loses
-    /// both.
+    /// Applies changed configurations to waiting and unacknowledged messages. For a digest without a configuration, all
+    /// messages are discarded.
     pub fn configure(&mut self, config: impl Fn(DigestId) -> Option<DigestConfig>) {
         self.buffers.retain(|digest, buffer| {
             let Some(config) = config(*digest) else { return false };
@@ -128,12 +129,12 @@ impl Digests {
         lists
     }
 
-    /// The time, in nanoseconds, at which the next list must be sent; `None` if no message waits.
+    /// Returns the time at which the next list must be sent; `None` if no message waits.
     pub fn deadline(&self) -> Option<u64> {
         self.buffers.values().filter_map(Buffer::deadline).min()
     }
 
-    /// Handles an acknowledgement: the list's messages are no longer suppressed as duplicates.
+    /// Processes an acknowledgement: messages that equal those of the list are no longer suppressed as duplicates.
     pub fn acknowledge(&mut self, digest: DigestId, list: u64) {
         if let Some(buffer) = self.buffers.get_mut(&digest)
             && let Some(place) = buffer.sent.iter().position(|sent| sent.id == list)
@@ -143,7 +144,7 @@ impl Digests {
         }
     }
 
-    /// Forgets the unacknowledged lists, because the controller that received them is no longer primary.
+    /// Removes the unacknowledged lists, because the controller that received them is no longer primary.
     pub fn forget_sent(&mut self) {
         for buffer in self.buffers.values_mut() {
             while let Some(sent) = buffer.sent.pop_front() {
@@ -152,8 +153,8 @@ impl Digests {
         }
     }
 
-    /// Replaces digest ids by those of a new program, given as pairs of old and new. Digests without a pair are
-    /// discarded.
+    /// Replaces digest ids by the ids in a new program. `ids` contains pairs of old and new id. Digests without a pair
+    /// are discarded.
     pub fn rename(&mut self, ids: &[(DigestId, DigestId)]) {
         let mut old = std::mem::take(&mut self.buffers);
         self.buffers = ids.iter().filter_map(|(from, to)| Some((*to, old.remove(from)?))).collect();
@@ -166,7 +167,7 @@ impl Digests {
 }
 
 impl Buffer {
-    /// Returns the number of messages that make a list full.
+    /// Returns the number of messages with which a list is full.
     fn limit(&self) -> usize {
         match self.config.max_list_size {
             0 => DEFAULT_LIST,
@@ -174,17 +175,18 @@ impl Buffer {
         }
     }
 
-    /// The time, in nanoseconds, at which the waiting messages must be sent as one list; `None` if none waits.
+    /// Returns the time at which the waiting messages must be sent as one list; `None` if no message waits.
     fn deadline(&self) -> Option<u64> {
         if self.waiting.is_empty() {
             return None;
         }
-        // A list that became full through a smaller `max_list_size` is due at once.
+        // The waiting messages can become a full list without a new message, when the client reduces `max_list_size`.
+        // Such a list is due at once.
         let full = self.waiting.len() >= self.limit();
         Some(if full { self.since } else { self.since.saturating_add(self.config.max_timeout_ns) })
     }
 
-    /// Takes the waiting messages as a list, and remembers them if acknowledgements are configured.
+    /// Removes and returns the waiting messages as a list. If the digest requires acknowledgements, stores a copy.
     fn list(&mut self, now: u64, digest: DigestId, id: u64) -> List {
         let messages = std::mem::take(&mut self.waiting);
         let data = std::mem::take(&mut self.data);
@@ -202,7 +204,7 @@ impl Buffer {
         List { digest, id, data }
     }
 
-    /// Forgets unacknowledged lists whose timeout expired, and the oldest ones above the limit.
+    /// Removes unacknowledged lists whose timeout expired, and the oldest lists above the limit.
     fn forget(&mut self, now: u64) {
         while let Some(oldest) = self.sent.front()
             && (oldest.forget_at <= now || self.remembered > REMEMBERED)
@@ -239,12 +241,12 @@ mod tests {
         Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] }
     }
 
-    /// Encodes a message as its first field.
+    /// Returns the first field of a message in P4Runtime's form.
     fn wire(fields: &[Vec<u8>]) -> P4Data {
         P4Data { data: Some(Data::Bitstring(fields[0].clone())) }
     }
 
-    /// Returns a message of this many encoded bytes.
+    /// Returns a message whose encoded form, with its tag and length, has this many bytes.
     fn of(bytes: usize) -> P4Data {
         let small = P4Data { data: Some(Data::Bitstring(vec![0; bytes - 4])) };
         assert_eq!(2 + small.encoded_len(), bytes, "tags and lengths of one byte each");

@@ -1,7 +1,7 @@
-//! The engine as the service's backend.
+//! The engine in this process as the backend of the service.
 //!
-//! Control requests run one at a time behind the device's gate. Each runs in a thread that may block, and locks the
-//! engine for a few updates at a time, so that packets wait only briefly.
+//! Control requests run one at a time under the lock `Device::gate`. Each request runs in a thread that may block,
+//! and locks the engine for a few updates at a time, so that packets wait only briefly.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::write::{self, AllOrNone};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
 
-/// Updates made under one lock of the engine; between locks the engine runs packets.
+/// Number of updates that a request makes before it unlocks the engine. Packets run while the engine is unlocked.
 const UPDATES_AT_ONCE: usize = 64;
 
 impl Backend for Device {
@@ -72,7 +72,7 @@ impl Backend for Device {
             let _compiling = compiling;
             let next = self.compile(action, config)?;
             let _gate = self.gate.blocking_lock();
-            // Another controller may have become primary while the program compiled.
+            // Another controller may have become primary while this program was compiled.
             permit.check(&self.controllers.streams)?;
             self.commit(action, next)
         })
@@ -105,7 +105,7 @@ impl Backend for Device {
     }
 }
 
-/// Runs blocking work in a thread of its own, so that other tasks go on.
+/// Runs blocking work in a thread of its own, so that other asynchronous tasks continue.
 #[allow(clippy::result_large_err)]
 async fn in_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, Status> + Send + 'static) -> Result<T, Status> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
@@ -116,11 +116,11 @@ async fn in_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, Status> +
 
 #[allow(clippy::result_large_err)]
 impl Device {
-    /// Makes updates in order, also after one is refused. The engine is free for packets after every
-    /// [`UPDATES_AT_ONCE`].
+    /// Makes all updates in order and continues after a refused one. Unlocks the engine after every [`UPDATES_AT_ONCE`]
+    /// updates, so that packets run.
     fn apply_each(&self, updates: &[p4::Update]) -> Result<Vec<Outcome>, Status> {
         let mut outcomes = Vec::with_capacity(updates.len());
-        // Without a program even a request without updates is refused.
+        // A request without updates is one empty chunk, so that `target` refuses even this request if no program runs.
         let chunks = updates.chunks(UPDATES_AT_ONCE).chain(updates.is_empty().then_some(updates));
         for updates in chunks {
             let mut programs = self.programs.lock();
@@ -131,7 +131,8 @@ impl Device {
         Ok(outcomes)
     }
 
-    /// Makes all updates, or none if one is refused. The engine is free for packets after every `at_once` updates.
+    /// Makes all updates, or none if one is refused. Unlocks the engine after every `at_once` updates, so that packets
+    /// run.
     fn apply_all_or_none(&self, updates: &[p4::Update], at_once: usize) -> Result<Vec<Outcome>, Status> {
         let mut batch = AllOrNone::new(updates);
         loop {
@@ -145,7 +146,8 @@ impl Device {
         }
     }
 
-    /// Makes the updates of a request with the atomicity that it asks for. May block for long.
+    /// Makes the updates of a request with the atomicity that the request specifies. Blocks the thread, possibly for
+    /// long.
     fn apply(&self, request: &p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
         let outcomes = match Atomicity::try_from(request.atomicity) {
             Ok(Atomicity::ContinueOnError) => self.apply_each(&request.updates),
@@ -158,13 +160,14 @@ impl Device {
         };
         let digest = |entity: &p4::Entity| matches!(entity.entity, Some(p4::entity::Entity::DigestEntry(_)));
         if request.updates.iter().any(|update| update.entity.as_ref().is_some_and(digest)) {
-            // The configurations are applied only now, when it is certain which updates stay.
+            // The data plane uses the new configurations only from here on, because a rollback may have reverted some
+            // updates.
             self.apply_digest_configs();
         }
         outcomes
     }
 
-    /// Returns the entities that a read matches, and one outcome for each of its patterns.
+    /// Returns the entities that a read request matches, and one outcome for each of its patterns.
     fn collect(&self, patterns: &[p4::Entity]) -> Result<(Vec<Fragment>, Vec<Outcome>), Status> {
         let pipeline = self.programs.lock().addressed().map(|running| Arc::clone(&running.pipeline));
         let pipeline = pipeline.as_ref().ok_or_else(no_pipeline)?;
@@ -173,7 +176,7 @@ impl Device {
         Ok(read_all(patterns, |pattern| snapshot(&reader, pattern)))
     }
 
-    /// Compiles the program of a pipeline request; `None` for COMMIT. May block for long.
+    /// Compiles the program of a pipeline request; returns `None` for `COMMIT`. Blocks the thread, possibly for long.
     fn compile(&self, action: Action, config: Option<p4::ForwardingPipelineConfig>) -> Result<Option<Running>, Status> {
         if action == Action::Commit {
             return match config {
@@ -199,7 +202,7 @@ impl Device {
         Ok(Some(self.with_empty_state(Arc::new(pipeline))))
     }
 
-    /// Applies the action of a pipeline request. The caller holds the gate.
+    /// Applies the action of a pipeline request. The caller has locked `Device::gate`.
     fn commit(&self, action: Action, next: Option<Running>) -> Result<(), Status> {
         match (action, next) {
             (Action::VerifyAndSave, Some(next)) => self.save(next),
@@ -209,7 +212,7 @@ impl Device {
                 let saved = self.programs.lock().saved.take();
                 self.replace(saved.ok_or_else(|| Status::not_found("no config is saved; VERIFY_AND_SAVE one first"))?);
             }
-            // VERIFY: compiling has verified the program.
+            // For `VERIFY` nothing remains to be done: the compilation has verified the program.
             _ => return Ok(()),
         }
         tracing::info!(?action, "pipeline accepted");

@@ -1,4 +1,4 @@
-//! The refusal of one update or one read, with its code and message.
+//! The error of one refused update or read, with its code and message.
 
 use prost::Message;
 use sluice_engine::ControlError;
@@ -7,18 +7,18 @@ use tonic::{Code, Status};
 use crate::proto::google::rpc;
 use crate::proto::p4::v1 as p4;
 
-/// The protobuf type URL of the details of a refused batch.
+/// The protobuf type URL of the messages in the details of a refused batch.
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
-/// Limit on the bytes of messages in those details. Details travel in HTTP/2 headers, of which clients accept 8 to 64
-/// KB; above that, a client would receive no codes at all. Errors above the limit have a code without message.
+/// Limit on the bytes of messages in these details. Details are sent in HTTP/2 headers, of which clients accept 8 to 64
+/// KB. With longer headers a client would receive no codes at all. Errors above the limit have a code without message.
 const ERROR_TEXT: usize = 16 << 10;
 
-/// The refusal of one update or one read: a canonical code and a message that names the place.
+/// The error of one refused update or read: a canonical code and a message that names the place in the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The canonical code that P4Runtime prescribes for the case.
     pub code: Code,
-    /// What is wrong, where, and how to correct it.
+    /// States what is wrong, at which place, and how to correct it.
     pub message: String,
 }
 
@@ -42,11 +42,11 @@ constructors! {
     not_found => NotFound,
     /// The program or the sender's role forbids the request.
     denied => PermissionDenied,
-    /// The request is impossible in the current state.
+    /// The request is impossible in the current state of the switch.
     precondition => FailedPrecondition,
     /// The entity exists already.
     exists => AlreadyExists,
-    /// A limit on memory or number is reached.
+    /// A limit on memory or on the number of objects is reached.
     exhausted => ResourceExhausted,
     /// Another update of the same batch failed.
     aborted => Aborted,
@@ -58,8 +58,8 @@ constructors! {
 pub type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
-    /// Returns the same refusal with the place in front of the message. If the message begins with the last part of the
-    /// place, that part is not repeated.
+    /// Returns this error with `place` in front of the message. If the message begins with the last part of `place`,
+    /// this part is not repeated.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         let subject = place.rsplit(", ").next().unwrap_or(place);
@@ -93,11 +93,12 @@ impl From<Fault> for Status {
     }
 }
 
-/// Returns the status of a batch, with one `p4.v1.Error` per element in order; `None` if nothing was refused.
+/// Returns the status of a batch, with one `p4.v1.Error` per element in the order of the batch. Returns `None` if no
+/// element failed.
 pub fn batch_status(outcomes: &[Outcome]) -> Option<Status> {
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     let faults = || outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
-    // An aborted update only reports that another one failed; the status names the cause.
+    // An aborted update only reports that another update failed; the status names the cause.
     let first = faults().find(|fault| fault.code != Code::Aborted).or_else(|| faults().next())?;
     let message = match outcomes.len() {
         1 => first.message.clone(),

@@ -1,7 +1,7 @@
-//! The program inside `p4_device_config`: plain JSON, or wrapped in BMv2's `p4.tmp.P4DeviceConfig`.
+//! Extracts the program from `p4_device_config`, which contains plain JSON or BMv2's message `p4.tmp.P4DeviceConfig`.
 //!
-//! P4Runtime leaves `p4_device_config` to the target. BMv2 accepts p4c's JSON itself, and also its older message (PI's
-//! `proto/p4/tmp/p4config.proto`), which p4lang/tutorials and other clients still send.
+//! P4Runtime lets each target define the content of `p4_device_config`. BMv2 accepts the JSON that p4c writes, and also
+//! an older message (`proto/p4/tmp/p4config.proto` in PI), which p4lang/tutorials and other clients still send.
 
 use std::borrow::Cow;
 
@@ -12,13 +12,13 @@ use crate::pipeline::PipelineError;
 /// The message `p4.tmp.P4DeviceConfig`.
 #[derive(Clone, PartialEq, Message)]
 struct DeviceConfig {
-    /// Whether BMv2 discards its state; ignored here, where every commit but RECONCILE_AND_COMMIT does.
+    /// Whether BMv2 discards its state. Ignored here: every commit except `RECONCILE_AND_COMMIT` discards the state.
     #[prost(bool, tag = "1")]
     reassign: bool,
-    /// BMv2's start options; ignored here.
+    /// Start options of BMv2. Ignored here.
     #[prost(message, optional, tag = "2")]
     extras: Option<Extras>,
-    /// The program's JSON.
+    /// The JSON of the program.
     #[prost(bytes = "vec", tag = "3")]
     device_data: Vec<u8>,
 }
@@ -30,17 +30,17 @@ struct Extras {
     kv: std::collections::HashMap<String, String>,
 }
 
-/// Returns the program's JSON from `p4_device_config`.
+/// Returns the JSON of the program in `p4_device_config`.
 ///
 /// # Errors
-/// Fails when `config` is empty, or neither begins with `{` nor is a `P4DeviceConfig` with data. The JSON itself is not
-/// checked here.
+/// Fails when `config` is empty, and when it neither begins with `{` nor is a `P4DeviceConfig` with data. This function
+/// does not check the JSON itself.
 pub fn json(config: &[u8]) -> Result<Cow<'_, [u8]>, PipelineError> {
     let text = config.trim_ascii_start();
     if text.is_empty() {
         return Err(PipelineError::Empty);
     }
-    // A P4DeviceConfig never begins with this byte: it would be a group, of a field that the message does not have.
+    // A P4DeviceConfig never begins with this byte, which would be the tag of a group that the message does not have.
     if text.starts_with(b"{") {
         return Ok(Cow::Borrowed(config));
     }

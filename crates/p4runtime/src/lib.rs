@@ -1,13 +1,14 @@
 //! A P4Runtime server, and the sluice engine as one of its backends.
 //!
-//! A target works with its own numbers and bytes; controllers name things by P4Info's ids and types. This crate
-//! resolves P4Info's names to the target's when a program is pushed ([`binding`]) and serves the six RPCs of P4Runtime
-//! 1.5 ([`service`]) for every [`Backend`].
+//! A target has its own numbers and byte formats, whereas controllers refer to objects by the ids and types of P4Info.
+//! When a controller pushes a program, this crate maps the ids of P4Info to those of the target ([`binding`]). It
+//! serves the six RPCs of P4Runtime 1.5 ([`service`]) for every [`Backend`].
 //!
-//! The sluice engine is such a backend: [`device`] shares it between the server and the data-plane thread, and
-//! [`entity`] translates requests into its operations. This crate holds no pipeline state of its own.
+//! The sluice engine is one such backend: [`device`] shares it between the server and the data-plane thread, and
+//! [`entity`] translates requests into operations of the engine. The engine, not this crate, contains the pipeline
+//! state.
 
-// Deprecated protobuf fields must be named where this crate refuses them or passes them on.
+// Deprecated protobuf fields must be named where this crate refuses or forwards them.
 #![allow(deprecated)]
 
 pub mod actions;

@@ -1,5 +1,5 @@
-//! Read access to the state of a running switch: each inspection locks the engine briefly, so that packets run in
-//! between.
+//! Read access to the state of a running switch. Each inspection locks the engine briefly, so that packets run between
+//! two inspections.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::entity::{Source, StateReader};
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::Pipeline;
 
-/// Reads the addressed program under the device's lock. The caller holds the gate, so no other request changes the
-/// state.
+/// Reads the addressed program under the lock of the device. The caller has locked `Device::gate`, so no other request
+/// changes the state.
 pub struct LockingReader<'d> {
     device: &'d Device,
     pipeline: &'d Arc<Pipeline>,
@@ -20,7 +20,7 @@ pub struct LockingReader<'d> {
 }
 
 impl<'d> LockingReader<'d> {
-    /// Returns a reader of this program of the device.
+    /// Returns a reader of the program `pipeline` of the device.
     pub fn new(device: &'d Device, pipeline: &'d Arc<Pipeline>, binding: &'d Binding) -> Self {
         Self { device, pipeline, binding }
     }
@@ -41,7 +41,8 @@ impl StateReader for LockingReader<'_> {
             replication: &running.replication,
             now: self.device.now(),
         });
-        // Without fairness, a reader that locks again at once could starve packets.
+        // A fair unlock passes the lock to the data plane if the data plane waits for it. Otherwise a reader that locks
+        // again at once could starve packets.
         MutexGuard::unlock_fair(programs);
         Ok(result)
     }

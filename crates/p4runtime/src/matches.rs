@@ -10,12 +10,11 @@ use crate::proto::p4::v1::{FieldMatch, field_match as wire};
 use crate::translation::{self, NewName};
 use wire::FieldMatchType;
 
-/// Returns the engine's key for the given fields; an omitted field matches every value.
+/// Returns the key in the engine's form for the fields of a request. An omitted field matches every value.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for fields that are unknown, given twice, of another match kind, too wide or not in the
-/// specification's canonical form, and for omitted exact fields. `NOT_FOUND` for names of values that do not exist, if
-/// `new` refuses these.
+/// `INVALID_ARGUMENT` for fields that are unknown, repeated, of another match kind, too wide or not in P4Runtime's
+/// canonical form, and for omitted exact fields. `NOT_FOUND` for new names of values if `new` refuses new names.
 pub fn decode_key(key: &[KeyBinding], field_matches: &[FieldMatch], new: NewName) -> Outcome<Vec<KeyField>> {
     for (place, field) in field_matches.iter().enumerate() {
         if key.iter().all(|declared| declared.id != field.field_id) {
@@ -40,7 +39,7 @@ pub fn decode_key(key: &[KeyBinding], field_matches: &[FieldMatch], new: NewName
         .collect()
 }
 
-/// Decodes one field. The flag `is_given` is true if the request has the field, even without a match.
+/// Decodes one field of a key. `is_given` is true if the request contains the field, even without a match.
 fn decode_field(
     field: &KeyBinding,
     (field_match, is_given): (Option<&FieldMatchType>, bool),
@@ -97,8 +96,8 @@ fn decode_field(
     })
 }
 
-/// Translates a match on a number with `sdn` bits in P4Info and another `width` in the program. Only a match of the
-/// complete value is possible: prefixes, masks and ranges have no equivalent at the other width.
+/// Translates a match on a number that has `sdn` bits in P4Info and another `width` in the program. Only matches of the
+/// complete value can be translated: prefixes, masks and ranges have no equivalent at the other width.
 fn complete_match(field_match: &FieldMatchType, sdn: u32, width: u32) -> Outcome<Option<FieldMatchType>> {
     let (complete, translated) = match field_match {
         FieldMatchType::Lpm(lpm) => {
@@ -138,8 +137,8 @@ fn wildcard(field: &KeyBinding) -> KeyField {
     }
 }
 
-/// Returns an optional match as the program has it: p4c compiles some optional fields to ternary ones. `None` matches
-/// every value.
+/// Returns the key field for an optional match. The field is optional or ternary, like the field in the compiled
+/// program, because p4c compiles some optional fields to ternary ones. `None` matches every value.
 fn optional(field: &KeyBinding, value: Option<Vec<u8>>) -> KeyField {
     match value {
         value if !field.as_ternary => KeyField::Optional(value),
@@ -161,7 +160,7 @@ fn no_bits_outside(value: &[u8], mask: &[u8], what: &str) -> Outcome {
     Ok(())
 }
 
-/// Returns the `FieldMatch` messages of an entry's key; fields that match every value are omitted.
+/// Returns the `FieldMatch` messages of an entry's key. Fields that match every value are omitted.
 pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
     key.iter()
         .zip(fields)
@@ -174,7 +173,8 @@ pub fn encode_key(key: &[KeyBinding], fields: &[KeyField]) -> Vec<FieldMatch> {
 
 fn encode_field(field: &KeyField, binding: &KeyBinding) -> Option<FieldMatchType> {
     let value = |bytes: &[u8]| translation::encode(binding.sdn.as_ref(), bytes);
-    // A number that has another width in P4Info is always matched completely.
+    // The width of a number in P4Info, if it differs from the width in the program. Entries match such a number
+    // completely.
     let wide = binding.sdn.as_ref().and_then(|sdn| sdn.exact_only_width(binding.width));
     match field {
         KeyField::Exact(bytes) => Some(FieldMatchType::Exact(wire::Exact { value: value(bytes) })),

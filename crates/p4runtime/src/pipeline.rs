@@ -1,4 +1,4 @@
-//! A compiled program with its P4Info, as pushed by a client or given at the start.
+//! A compiled program with its P4Info, which a client pushed or which the switch loaded at its start.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::proto::DESCRIPTORS;
 use crate::proto::p4::config::v1::P4Info;
 use crate::proto::p4::v1 as p4;
 
-/// Why a program was refused.
+/// The reason why a program was refused.
 #[derive(Debug, Error)]
 pub enum PipelineError {
     /// The program cannot be loaded.
@@ -27,41 +27,41 @@ pub enum PipelineError {
     /// P4Info's text form cannot be parsed.
     #[error("P4Info text: {0}; give what p4c writes with --p4runtime-files FILE.txtpb")]
     Text(String),
-    /// There is not enough memory for the program's arrays.
+    /// The memory does not suffice for the program's arrays.
     #[error(
         "program (p4_device_config): its arrays take {bytes} bytes, {largest_bytes} of them '{largest}', and there is not so much memory; \
          declare the arrays smaller"
     )]
     Memory {
-        /// Bytes of all arrays together.
+        /// Length of all arrays together, in bytes.
         bytes: u64,
-        /// The array that needs the most memory.
+        /// The name of the array that needs the most memory.
         largest: String,
-        /// Bytes of that array.
+        /// Length of this array, in bytes.
         largest_bytes: u64,
     },
     /// The config contains no program.
     #[error("program (p4_device_config): it is empty; give the JSON that p4c-bm2-ss writes")]
     Empty,
-    /// The config is BMv2's message without a program in it.
+    /// The config is BMv2's message `P4DeviceConfig`, which contains no program.
     #[error(
         "program (p4_device_config): this p4.tmp.P4DeviceConfig has no device_data; give it the JSON that p4c-bm2-ss writes"
     )]
     NoDeviceData,
-    /// The config is neither JSON nor BMv2's message.
+    /// The config is neither JSON nor BMv2's message `P4DeviceConfig`.
     #[error(
         "program (p4_device_config): it is neither a JSON object nor a p4.tmp.P4DeviceConfig ({0}); give the JSON that p4c-bm2-ss writes"
     )]
     Framing(String),
 }
 
-/// A compiled program, with its resolved P4Info if that is known.
+/// A compiled program, with its resolved P4Info if there is one.
 pub struct Pipeline {
     /// The compiled program.
     pub program: Arc<Program>,
     /// The resolved P4Info; `None` when the switch was started with a program but without P4Info.
     pub binding: Option<Binding>,
-    /// The config as received, returned to clients that ask for it.
+    /// The config as the client sent it. Clients can read it.
     pub config: p4::ForwardingPipelineConfig,
 }
 
@@ -69,7 +69,7 @@ impl Pipeline {
     /// Compiles the program and resolves P4Info against it.
     ///
     /// # Errors
-    /// Fails when the program or P4Info is missing, invalid or unsupported, or memory does not suffice for the state.
+    /// Fails when the program or P4Info is missing, invalid or unsupported, or when the memory does not suffice.
     pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
         let program = Arc::new(Program::load(&framing::json(&config.p4_device_config)?)?);
         check_memory(&program)?;
@@ -78,13 +78,13 @@ impl Pipeline {
     }
 }
 
-/// Allocates the memory of all arrays at once and frees it again, to refuse a program that does not fit. Later, when
-/// the engine creates the arrays, a failed allocation would end the process.
+/// Allocates the memory of all arrays at once and frees it again, to refuse a program that does not fit. When the
+/// engine creates the arrays later, a failed allocation would end the process.
 fn check_memory(program: &Program) -> Result<(), PipelineError> {
     let bytes = program.arrays().map(|(_, bytes)| bytes).sum();
     let mut memory = Vec::<u8>::new();
     let fits = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
-    // Without this, the compiler may remove the unused allocation.
+    // `black_box` prevents the compiler from removing the unused allocation.
     std::hint::black_box(&memory);
     match program.arrays().max_by_key(|(_, bytes)| *bytes) {
         Some((largest, largest_bytes)) if !fits => {
@@ -94,7 +94,7 @@ fn check_memory(program: &Program) -> Result<(), PipelineError> {
     }
 }
 
-/// Parses P4Info in protobuf's text form, as p4c writes it.
+/// Parses P4Info in protobuf's text form, which p4c writes.
 ///
 /// # Errors
 /// Fails when the text is malformed or empty.
@@ -114,7 +114,8 @@ pub struct Running {
     pub pipeline: Arc<Pipeline>,
     /// The state of tables, arrays and profiles.
     pub engine: Engine,
-    /// The multicast groups and clone sessions as clients wrote them; the engine has only what packets need.
+    /// The multicast groups and clone sessions in the form in which clients wrote them. The engine stores only the
+    /// parts that packets need.
     pub replication: ReplicationEntries,
 }
 
@@ -131,10 +132,10 @@ impl Running {
         Self { pipeline, engine, replication: ReplicationEntries::default() }
     }
 
-    /// Applies the ports' link states to groups and replicas.
+    /// Applies the link states of the ports to groups and replicas.
     ///
     /// # Errors
-    /// Fails when the engine refuses a group; it accepted the same group before, so this is a bug.
+    /// Fails when the engine refuses a group. The engine accepted the same group earlier, so a failure is a bug.
     pub(crate) fn apply_port_states(&mut self, ports: &Ports) -> Result<(), ControlError> {
         for (port, up) in ports.iter() {
             self.engine.set_port(port, up);

@@ -1,16 +1,16 @@
-//! The switch's ports and their link states, for the members and replicas that depend on them.
+//! The ports of the switch and their link states, on which group members and replicas depend.
 
 use std::collections::BTreeMap;
 
 use crate::bits;
 use crate::fault::{Fault, Outcome};
 
-/// The existing ports; the value is true while a port's link is up. A port exists once it was set.
+/// All ports that [`Ports::set`] has added. The value is true while the link of the port is up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ports(BTreeMap<u32, bool>);
 
 impl Ports {
-    /// Adds a port or changes its link state. Returns true if that changed anything.
+    /// Adds a port or changes its link state. Returns whether the call changed anything.
     pub fn set(&mut self, port: u32, up: bool) -> bool {
         self.0.insert(port, up) != Some(up)
     }
@@ -20,12 +20,12 @@ impl Ports {
         self.0.get(&port).copied().unwrap_or(false)
     }
 
-    /// Returns all ports; the flag is true for a port that is up.
+    /// Returns all ports, each with a flag that is true if the port is up.
     pub fn iter(&self) -> impl Iterator<Item = (u32, bool)> {
         self.0.iter().map(|(port, up)| (*port, *up))
     }
 
-    /// Decodes a member's `watch_port`; `None` for an empty string.
+    /// Decodes a member's `watch_port`. Returns `None` for an empty string.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a port that does not exist.
@@ -42,7 +42,7 @@ impl Ports {
     }
 }
 
-/// Decodes a port number from P4Runtime's byte string.
+/// Decodes a port number from the byte string that P4Runtime uses.
 ///
 /// # Errors
 /// `OUT_OF_RANGE` for an empty string or more than 32 bits.
@@ -50,7 +50,7 @@ pub fn number(port: &[u8]) -> Outcome<u32> {
     Ok(bits::unsigned(port, 32)?.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
 }
 
-/// Returns a port number as P4Runtime's byte string.
+/// Encodes a port number as the byte string that P4Runtime uses.
 pub fn encode(port: u32) -> Vec<u8> {
     bits::canonical(&port.to_be_bytes())
 }

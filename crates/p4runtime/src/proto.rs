@@ -24,9 +24,8 @@ pub mod google {
     }
 }
 
-/// Bytes at which a list that is sent in several messages goes on in the next message. Clients refuse messages above 4
-/// MB by default.
+/// Size in bytes at which a list is continued in a further message. Clients refuse messages above 4 MB by default.
 pub const LARGE: usize = 1 << 20;
 
-/// The `FileDescriptorSet` of all messages, serialised.
+/// The serialised `FileDescriptorSet` of all messages.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,5 +1,5 @@
-//! Reads of entities. The state is copied while packets wait, large tables and arrays in pieces; messages are built
-//! from the copies while packets run.
+//! Reads of entities. Packets wait while state is copied, large tables and arrays in pieces. Packets run while the
+//! messages are built from the copies.
 
 use prost::Message;
 
@@ -13,14 +13,14 @@ use p4::entity::Entity;
 /// Bytes of results after which a read refuses further patterns, so that a small request cannot exhaust the memory.
 const FULL: usize = 256 << 20;
 
-/// A piece of a read's result, before it is turned into messages.
+/// A piece of the result of a read, in a compact form before messages are built from it.
 #[derive(Debug)]
 pub enum Fragment {
     /// Entities of any kind.
     Entities(Vec<Entity>),
-    /// Cells of a counter.
+    /// Consecutive cells of a counter.
     Counters(counter::Cells),
-    /// Cells of a register.
+    /// Consecutive cells of a register array.
     Registers(register::Cells),
 }
 
@@ -33,7 +33,7 @@ impl Fragment {
         }
     }
 
-    /// Returns the approximate size in bytes of memory.
+    /// Returns the approximate memory that the fragment occupies, in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Entities(entities) => entities.iter().map(|entity| size_of_val(entity) + entity.encoded_len()).sum(),
@@ -56,7 +56,7 @@ fn entities<T>(messages: Vec<T>, kind: impl Fn(T) -> Entity) -> Vec<Fragment> {
     vec![Fragment::Entities(messages.into_iter().map(kind).collect())]
 }
 
-/// Returns what `find` returns for all patterns together, and one outcome for each pattern.
+/// Calls `find` with each pattern. Returns the results of all patterns together, and one outcome for each pattern.
 pub fn read_all(
     patterns: &[p4::Entity],
     find: impl Fn(&p4::Entity) -> Outcome<Vec<Fragment>>,
@@ -77,8 +77,8 @@ pub fn read_all(
     (fragments, outcomes)
 }
 
-/// Returns the entities that match one pattern. Tables and arrays are read in several steps with packets in between,
-/// all other kinds in one step.
+/// Returns the entities that match one pattern. Tables and arrays are read in several steps, between which packets run;
+/// all other kinds of entity are read in one step.
 ///
 /// # Errors
 /// Fails when the pattern is malformed or names an entity that does not exist.
@@ -97,7 +97,7 @@ pub fn snapshot(reader: &impl StateReader, pattern: &p4::Entity) -> Outcome<Vec<
     })
 }
 
-/// Reads the kinds of entities that are few enough to be copied in one step.
+/// Reads the kinds of entity that have few instances, which one step can copy.
 fn read_in_one_step(source: &Source<'_>, pattern: &Entity) -> Outcome<Vec<Fragment>> {
     Ok(match pattern {
         Entity::ActionProfileMember(member) => {
@@ -109,20 +109,20 @@ fn read_in_one_step(source: &Source<'_>, pattern: &Entity) -> Outcome<Vec<Fragme
         }
         Entity::ValueSetEntry(entry) => entities(value_set::read(source, entry)?, Entity::ValueSetEntry),
         Entity::DigestEntry(entry) => entities(digest::read(source, entry)?, Entity::DigestEntry),
-        // A wildcard read of all externs; no program here has any.
+        // A wildcard read of all externs. No program of this switch has externs with entries.
         Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Vec::new(),
         _ => return Err(Fault::unimplemented("v1model has no externs with entries of their own; leave them out")),
     })
 }
 
-/// The ReadResponse messages for a read's result, each well below the size that clients refuse.
+/// An iterator of the `ReadResponse` messages for the result of a read, each well below the size that clients refuse.
 pub struct Responses {
     fragments: std::vec::IntoIter<Fragment>,
     current: Option<(Fragment, usize)>,
 }
 
 impl Responses {
-    /// Returns an iterator of responses with the entities of these fragments, in order.
+    /// Returns an iterator of responses, which contain the entities of these fragments in order.
     pub fn new(fragments: Vec<Fragment>) -> Self {
         Self { fragments: fragments.into_iter(), current: None }
     }
@@ -148,7 +148,7 @@ impl Iterator for Responses {
         let mut bytes = 0;
         while bytes < LARGE {
             let Some(entity) = self.next_entity() else { break };
-            // Each entity adds a tag and a length prefix.
+            // In the encoded message, a tag and a length precede each entity.
             bytes += entity.encoded_len() + 6;
             response.entities.push(entity);
         }
@@ -156,7 +156,7 @@ impl Iterator for Responses {
     }
 }
 
-/// The refusal of requests that need a program with P4Info while there is none.
+/// Returns the error for requests that need a program with P4Info while none runs.
 pub fn no_pipeline() -> Fault {
     Fault::precondition(
         "there is no pipeline yet; push one with SetForwardingPipelineConfig, or start the switch with --p4info",

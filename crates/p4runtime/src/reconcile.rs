@@ -1,8 +1,8 @@
-//! RECONCILE_AND_COMMIT: copies the entities that controllers wrote from one program to the next.
+//! `RECONCILE_AND_COMMIT`: copies the entities that controllers wrote from one program to the next.
 //!
-//! Entities are read from the old program and written to the new one by the code that serves clients. So state that a
-//! client could not write to the new program cannot be kept. The old program forwards packets meanwhile, since it is
-//! read in pieces; state that packets change is handed over at the end ([`crate::succession`]).
+//! The code that serves clients reads entities from the old program and writes them to the new program. So only state
+//! that a client could write to the new program is preserved. The old program forwards packets meanwhile, because its
+//! entities are read in pieces. State that packets change is transferred at the end ([`crate::succession`]).
 
 use sluice_engine::{EntryPair, EntryPlace, EntryView};
 
@@ -19,11 +19,11 @@ use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;
 
-/// Copies the entities of the program that `reader` reads into `new`, which starts empty. Returns the remaining state,
-/// which must be handed over at once.
+/// Copies the entities of the program that `reader` reads into `new`, which starts empty. Returns the list of the
+/// remaining state (counts, cells, meters), which must be transferred while no packets run.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` naming the first entity that the new program cannot hold.
+/// `INVALID_ARGUMENT` with the name of the first entity that the new program cannot store.
 pub fn carry_over(reader: &impl StateReader, new: &mut Running, ports: &Ports, now: u64) -> Outcome<CarriedState> {
     let pipeline = std::sync::Arc::clone(&new.pipeline);
     let binding =
@@ -55,7 +55,7 @@ pub fn carry_over(reader: &impl StateReader, new: &mut Running, ports: &Ports, n
     Ok(carried)
 }
 
-/// Returns members and groups, which are copied first because entries refer to them.
+/// Returns the members and groups of action profiles, which are copied first because table entries refer to them.
 fn members_and_groups(source: &Source<'_>) -> Outcome<Vec<Entity>> {
     let members = profile::read_members(source, &p4::ActionProfileMember::default())?;
     let groups = profile::read_groups(source, &p4::ActionProfileGroup::default())?;
@@ -78,7 +78,8 @@ fn other_entities(source: &Source<'_>) -> Outcome<Vec<Entity>> {
     Ok(entities)
 }
 
-/// Deletes the new program's initial entries: those of the old program come with its state, and the two would conflict.
+/// Deletes the initial entries of the new program. The old program's initial entries are copied with its state, and
+/// would conflict with them.
 fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     let all = p4::TableEntry::default();
     let source =
@@ -91,7 +92,7 @@ fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     Ok(())
 }
 
-/// Copies the entries of a table, [`table::ENTRIES_AT_ONCE`] at a time.
+/// Copies the entries of a table, in steps of [`table::ENTRIES_AT_ONCE`] entries.
 fn carry_entries(
     reader: &impl StateReader,
     table: &TableBinding,
@@ -107,7 +108,7 @@ fn carry_entries(
         for (place, view) in places.iter().zip(views) {
             let metered = view.meter.is_some_and(|meter| meter.config.is_some());
             let mut entry = table::encode_entry(reader.binding(), table, &view, &pattern, 0);
-            // Zero for now; the counts are added after the handover.
+            // The counts are zero at first. The module `succession` adds the final counts when the new program starts.
             entry.counter_data = view.counter.map(|_| p4::CounterData::default());
             if let Some(new) = carry_entry(entry, target)? {
                 carried.entry(EntryPair { old: (table.engine, Some(*place)), new: (new.0, Some(new.1)) }, metered);
@@ -117,8 +118,8 @@ fn carry_entries(
     Ok(())
 }
 
-/// Writes one entry to the new program. Returns its table and place there, or `None` for a const entry that the new
-/// program lacks.
+/// Writes one entry to the new program. Returns the entry's table and place in the new program, or `None` for a const
+/// entry that the new program lacks.
 fn carry_entry(
     mut entry: p4::TableEntry,
     target: &mut Target<'_>,
@@ -135,8 +136,8 @@ fn carry_entry(
     };
     let mut update_type = Type::Insert;
     if entry.is_const {
-        // Const entries come with the program; only their counter, meter and idle time are carried over, if the new
-        // program has the entry.
+        // The new program already contains its const entries. Of a const entry, only the counter, meter and idle time
+        // are copied, if the new program has the same entry.
         if find(target).is_none() {
             return Ok(None);
         }
@@ -146,7 +147,8 @@ fn carry_entry(
     Ok(find(target))
 }
 
-/// Copies a default action, unless the old program itself declared it; then the new program's declaration applies.
+/// Copies a default action that a controller wrote. If the old program declared the default action, the declaration of
+/// the new program applies.
 fn carry_default(
     reader: &impl StateReader,
     table: &TableBinding,
@@ -172,7 +174,7 @@ fn carry_default(
     Ok(())
 }
 
-/// Returns a pattern that matches all entries of a table and asks for meter configurations too.
+/// Returns a pattern that matches all entries of a table and requests meter configurations too.
 fn everything(table: &TableBinding) -> p4::TableEntry {
     p4::TableEntry { table_id: table.id, meter_config: Some(p4::MeterConfig::default()), ..Default::default() }
 }
@@ -182,7 +184,7 @@ fn write_entity(target: &mut Target<'_>, update_type: Type, entity: Entity) -> O
     write::apply(target, &update).map_err(cannot_keep)
 }
 
-/// The error for state of the old program that the new one cannot hold.
+/// Returns the error for state of the old program that the new program cannot store.
 pub fn cannot_keep(fault: Fault) -> Fault {
     Fault::invalid(format!("the new program cannot keep the state of the old one: {}", fault.message))
 }

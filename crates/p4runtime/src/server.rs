@@ -1,4 +1,4 @@
-//! The gRPC server that serves the P4Runtime service.
+//! The gRPC server with the P4Runtime service.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::backend::Backend;
 use crate::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use crate::service::Service;
 
-/// Silence of a controller after which the server sends an HTTP/2 ping.
+/// Time without data from a controller after which the server sends an HTTP/2 ping.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Time that a controller has to answer the ping; then its connection is closed.
+/// Time in which a controller must answer the ping; otherwise the server closes the connection.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time that a client has to complete the TLS handshake.
+/// Time in which a client must complete the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Limit on the concurrent calls of one connection.
+/// Limit on the number of concurrent calls of one connection.
 const CALLS_PER_CONNECTION: u32 = 128;
 
 /// Settings of the gRPC server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The server's certificate and the clients it accepts; `None` for connections without TLS.
+    /// The server's certificate and the clients that it accepts; `None` for connections without TLS.
     pub tls: Option<ServerTlsConfig>,
-    /// Limit on the controllers connected at a time.
+    /// Limit on the number of controllers that are connected at the same time.
     pub max_connections: usize,
-    /// Limit on a request's size in bytes. A compiled program arrives in one request.
+    /// Limit on the size of a request, in bytes. A compiled program arrives in one request.
     pub max_request_bytes: usize,
 }
 
@@ -37,8 +37,8 @@ impl Default for Settings {
     }
 }
 
-/// Returns the TLS settings with the server's certificate chain and key. With `client_ca`, only clients whose
-/// certificate that authority signed may connect. All arguments are PEM.
+/// Returns the TLS settings with the server's certificate chain and key. With `client_ca`, only clients with a
+/// certificate signed by this authority may connect. All arguments are PEM.
 ///
 /// # Errors
 /// Fails when a certificate or the key cannot be used, or the key does not match the certificate.
@@ -51,8 +51,8 @@ pub fn tls(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<S
     Ok(config)
 }
 
-/// Serves P4Runtime for the switch behind `backend` on `listener` until `shutdown` is ready. Open streams are then cut
-/// off.
+/// Serves P4Runtime on `listener`, for the switch behind `backend`, until `shutdown` is ready. The server then closes
+/// the streams that are still open.
 ///
 /// # Errors
 /// Fails when the listener fails.

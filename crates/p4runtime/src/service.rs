@@ -1,5 +1,5 @@
-//! The P4Runtime service: checks that the sender may make a request, passes it to the backend, and answers in the form
-//! that the specification requires.
+//! The P4Runtime service: checks that the sender of a request may make it, passes the request to the backend, and
+//! replies in the form that the specification requires.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use p4::stream_message_response::Update as StreamResponse;
 /// The version of P4Runtime that this service implements.
 pub const API_VERSION: &str = "1.5.0";
 
-/// The protobuf type URL of the package that Capabilities return.
+/// The protobuf type URL of the package information that the RPC `Capabilities` returns.
 const PACKAGE: &str = "type.googleapis.com/p4.config.v1.PkgInfo";
 
-/// The service for one device.
+/// The P4Runtime service for one device.
 pub struct Service<B> {
     backend: Arc<B>,
 }
@@ -38,7 +38,7 @@ impl<B> Clone for Service<B> {
 
 #[allow(clippy::result_large_err)]
 impl<B: Backend> Service<B> {
-    /// The service for the switch behind this backend.
+    /// Returns the service for the switch behind this backend.
     pub fn new(backend: Arc<B>) -> Self {
         Self { backend }
     }
@@ -51,11 +51,11 @@ impl<B: Backend> Service<B> {
         Err(Status::not_found(format!("there is no device {id}; give {own}")))
     }
 
-    /// Handles one message of a stream; an error ends the stream.
+    /// Processes one message of a stream. The server closes the stream if the result is an error.
     async fn stream_message(&self, stream: StreamId, message: p4::StreamMessageRequest) -> Result<(), Status> {
         match message.update {
             Some(StreamRequest::Arbitration(bid)) => {
-                // The primary must not change while a write runs.
+                // The guard ensures that the primary does not change while a write runs.
                 let _exclusion = self.backend.exclude_writes().await;
                 let was_primary = self.backend.controllers().streams.is_primary(stream);
                 self.backend.controllers().streams.arbitrate(stream, &bid)?;
@@ -128,8 +128,8 @@ fn check_role_id(role_id: u64) -> Result<(), Status> {
     Err(Status::invalid_argument("role_id is deprecated; use role"))
 }
 
-/// Returns the content of `experimental` in Capabilities, which the specification leaves to servers: P4Info's `PkgInfo`
-/// with the architecture.
+/// Returns the content of the field `experimental` of `Capabilities`. The specification lets servers define the
+/// content; this server sends P4Info's `PkgInfo` with the architecture.
 fn package(arch: &str) -> prost_types::Any {
     let package = p4info::PkgInfo { arch: arch.to_owned(), ..Default::default() };
     prost_types::Any { type_url: PACKAGE.to_owned(), value: package.encode_to_vec() }

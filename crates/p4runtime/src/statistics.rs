@@ -1,4 +1,4 @@
-//! Counters of what the switch carried and lost, outside of the engine.
+//! Counters of messages to and from controllers, of updates and of lost packets, outside the engine.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,12 +6,12 @@ use sluice_engine::Drops;
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counters of the exchange with controllers; never reset.
+        /// Counters of the exchange with controllers, which are never reset.
         #[derive(Debug, Default)]
         pub struct Counters { $($(#[$doc])* pub $name: Counter,)* }
 
         impl Counters {
-            /// Returns names and values, in order of declaration.
+            /// Returns the names and values of all counters, in the order of their declaration.
             pub fn entries(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.get()),)*]
             }
@@ -20,31 +20,32 @@ macro_rules! statistics {
 }
 
 statistics! {
-    /// Packets handed to a controller's queue.
+    /// Packets appended to the queue of a controller.
     packet_in,
-    /// Packets for a controller whose queue was full; dropped.
+    /// Packets dropped because the controller's queue was full.
     packet_in_queue_full,
-    /// Packets for the controller while there was no primary; dropped.
+    /// Packets for the controller, dropped because there was no primary.
     packet_in_no_primary,
-    /// Packets for the controller without a complete packet_in header, or without P4Info to parse it; dropped.
+    /// Packets for the controller, dropped because they had no complete packet_in header or there was no P4Info to
+    /// parse it.
     packet_in_malformed,
-    /// Packets from controllers, accepted.
+    /// Packets from controllers that the switch accepted.
     packet_out,
-    /// Packets from controllers, refused.
+    /// Packets from controllers that the switch refused.
     packet_out_refused,
-    /// Digest lists handed to a controller's queue.
+    /// Digest lists appended to the queue of a controller.
     digest_lists,
-    /// Digest lists for which there was no primary, or only primaries with full queues; dropped.
+    /// Digest lists dropped because there was no primary, or only primaries with full queues.
     digest_lists_dropped,
-    /// Idle timeout notifications handed to a controller's queue.
+    /// Idle timeout notifications appended to the queue of a controller.
     idle_notifications,
-    /// Idle timeout notifications for which there was no primary, or only primaries with full queues; dropped.
+    /// Idle timeout notifications dropped because there was no primary, or only primaries with full queues.
     idle_notifications_dropped,
-    /// Updates of Write requests that were made.
+    /// Updates of Write requests that were applied.
     updates,
-    /// Updates of Write requests that were refused, or taken back with their batch.
+    /// Updates of Write requests that were refused, or reverted because another update of their batch failed.
     updates_refused,
-    /// Packets that arrived before there was a program; dropped.
+    /// Packets that arrived while there was no program; dropped.
     no_program,
 }
 
@@ -64,7 +65,7 @@ impl Counter {
     }
 }
 
-/// Returns the engine's counts with their names in output.
+/// Returns the counts of the engine with the names that they have in output.
 pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
     let Drops {
         received,
@@ -92,7 +93,7 @@ pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// Returns the sum of two engines' counts, of which the second engine replaced the first.
+/// Returns the sums of the counts of two engines, of which the second replaced the first.
 pub fn sum(past: &Drops, now: &Drops) -> Drops {
     Drops {
         received: past.received + now.received,

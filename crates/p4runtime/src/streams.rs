@@ -1,4 +1,4 @@
-//! The open streams of controllers and their queues. Sending never waits for a client.
+//! The open streams of controllers and the message queues of these streams. Sending never waits for a client.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,62 +12,62 @@ use crate::arbitration::{Arbiter, Notice, StreamId};
 use crate::proto::p4::v1 as p4;
 use p4::stream_message_response::Update;
 
-/// Limit on the streams open at a time.
+/// Limit on the number of streams that are open at the same time.
 const STREAMS: usize = 256;
 
-/// What a stream's client receives; an error ends the stream.
+/// A message that a stream's client receives, or the error with which the server ends the stream.
 pub type Response = Result<p4::StreamMessageResponse, Status>;
 
-/// Arbitration messages that a client may leave unread before the server ends its stream.
+/// Number of unread arbitration messages of a client above which the server ends its stream.
 const NOTICES: usize = 64;
-/// Packets, digests and other events queued for one client; further ones are dropped.
+/// Limit on the packets, digests and other events queued for one client. Further events are dropped.
 const EVENTS: usize = 1024;
-/// Bytes of one client's queued events together, as encoded.
+/// Limit on the encoded size of one client's queued events together, in bytes.
 const EVENT_BYTES: usize = 4 << 20;
 
-/// A queued event and its share of [`EVENT_BYTES`].
+/// A queued event, with the part of [`EVENT_BYTES`] that it occupies.
 pub struct Event {
     message: p4::StreamMessageResponse,
     _bytes: OwnedSemaphorePermit,
 }
 
 impl Event {
-    /// Takes the message out of the queue and releases its bytes.
+    /// Returns the message. Dropping the event releases its part of `EVENT_BYTES`.
     pub fn take(self) -> p4::StreamMessageResponse {
         self.message
     }
 }
 
-/// The client's side of a stream, for the task that serves it: the two queues to send from, and the signal that the
-/// stream was ended.
+/// The receiving ends of a stream's queues. The task that serves the client sends the messages from both queues, and
+/// stops when the stream was ended.
 pub struct Outbox {
     /// Arbitration messages, and the error that ends the stream.
     pub notices: mpsc::Receiver<Response>,
     /// Packets, digests and all other messages.
     pub events: mpsc::Receiver<Event>,
-    /// Ready when the server has ended the stream.
+    /// Becomes ready when the server has ended the stream.
     pub end: oneshot::Receiver<()>,
 }
 
-/// The server's side of a stream: where messages for the client are queued.
+/// The sending ends of a stream's queues, to which the server appends messages for the client.
 struct Inbox {
-    /// Has room for one message more than [`NOTICES`]: the error that ends the stream.
+    /// Its capacity is [`NOTICES`] and one more message, the error that ends the stream.
     notices: mpsc::Sender<Response>,
     events: mpsc::Sender<Event>,
-    /// The unused remainder of [`EVENT_BYTES`].
+    /// The part of [`EVENT_BYTES`] that no queued event occupies.
     room: Arc<Semaphore>,
-    /// Ends the stream when it is dropped.
+    /// Ends the stream when this sender is dropped.
     _end: oneshot::Sender<()>,
 }
 
 impl Inbox {
-    /// Queues an arbitration message. Returns false if the client has left [`NOTICES`] of them unread.
+    /// Queues an arbitration message. Returns false if [`NOTICES`] such messages are already unread.
     fn notify(&self, message: p4::MasterArbitrationUpdate) -> bool {
         let message = p4::StreamMessageResponse { update: Some(Update::Arbitration(message)) };
         self.notices.capacity() > 1 && self.notices.try_send(Ok(message)).is_ok()
     }
 
-    /// Queues an event of `bytes` encoded bytes. Returns false if the queue is full.
+    /// Queues an event whose encoded length is `bytes`. Returns false if the queue is full.
     fn queue(&self, bytes: usize, update: impl FnOnce() -> Update) -> bool {
         let room =
             u32::try_from(bytes).ok().and_then(|bytes| Arc::clone(&self.room).try_acquire_many_owned(bytes).ok());
@@ -77,19 +77,19 @@ impl Inbox {
     }
 }
 
-/// What became of an event for the primaries.
+/// The result of sending an event to the primaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// At least one primary has it in its queue.
+    /// At least one primary has the event in its queue.
     Queued,
-    /// Every primary's queue is full.
+    /// The queue of every primary is full.
     QueueFull,
     /// There is no primary.
     NoPrimary,
 }
 
 impl Delivery {
-    /// Returns why no primary received the event; `None` if one did.
+    /// Returns the reason why no primary received the event; `None` if a primary did.
     pub fn loss(self) -> Option<&'static str> {
         match self {
             Self::Queued => None,
@@ -111,13 +111,13 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The registry of the device's streams, empty at first.
+    /// Returns the registry of the device's streams, which is empty at first.
     pub fn new(device_id: u64) -> Self {
         let state = State { arbiter: Arbiter::new(device_id), inboxes: HashMap::new() };
         Self { state: Mutex::new(state), next: AtomicU64::new(1) }
     }
 
-    /// Adds a stream, which takes no part in arbitration until its first bid.
+    /// Adds a stream. The stream does not participate in arbitration until its first bid.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` when [`STREAMS`] streams are open.
@@ -147,17 +147,17 @@ impl Streams {
         state.deliver(notices);
     }
 
-    /// Ends a stream with an error and notifies the other streams of its role.
+    /// Ends a stream with an error, and notifies the other streams of its role.
     pub fn abort(&self, stream: StreamId, status: Status) {
         let mut state = self.state.lock();
         let notices = state.end(stream, status);
         state.deliver(notices);
     }
 
-    /// Handles a stream's bid and notifies the streams whose status it changes.
+    /// Processes a stream's bid, and notifies all streams whose arbitration status changes.
     ///
     /// # Errors
-    /// The status that has to end the stream.
+    /// The status with which the server must end the stream.
     #[allow(clippy::result_large_err)]
     pub fn arbitrate(&self, stream: StreamId, bid: &p4::MasterArbitrationUpdate) -> Result<(), Status> {
         let mut state = self.state.lock();
@@ -166,27 +166,27 @@ impl Streams {
         Ok(())
     }
 
-    /// Returns the highest election id of each role, closed streams included.
+    /// Returns the highest election id of each role, including ids that only closed streams bid.
     pub fn highest(&self) -> BTreeMap<String, u128> {
         self.state.lock().arbiter.highest()
     }
 
-    /// Restores the roles' highest election ids from before a restart of the server.
+    /// Restores the roles' highest election ids, which were saved before a restart of the server.
     pub fn remember(&self, highest: &BTreeMap<String, u128>) {
         self.state.lock().arbiter.remember(highest);
     }
 
-    /// Discards the election ids of closed streams and notifies the open ones.
+    /// Discards the election ids of closed streams, and notifies the open streams.
     pub fn forget_elections(&self) {
         let mut state = self.state.lock();
         let notices = state.arbiter.forget_past();
         state.deliver(notices);
     }
 
-    /// Lets a request pass that only the primary of `role` may make.
+    /// Returns `Ok` if the sender of a request is the primary of `role`.
     ///
     /// # Errors
-    /// `NOT_FOUND` for an unknown role, `PERMISSION_DENIED` for every sender but its primary.
+    /// `NOT_FOUND` for an unknown role, `PERMISSION_DENIED` if the sender is not the role's primary.
     #[allow(clippy::result_large_err)]
     pub fn check_primary(&self, role: &str, election_id: Option<&p4::Uint128>) -> Result<(), Status> {
         self.state.lock().arbiter.check_primary(role, election_id)
@@ -209,7 +209,7 @@ impl Streams {
         }
     }
 
-    /// Queues an event for the primaries of all roles whose queues have room. Never waits.
+    /// Queues an event for the primaries of all roles, except those whose queues are full. Never waits.
     pub fn send_to_primaries(&self, update: &Update) -> Delivery {
         let bytes = update.encoded_len();
         let state = self.state.lock();
@@ -227,7 +227,8 @@ impl Streams {
 }
 
 impl State {
-    /// Queues notices. A client that leaves too many unread loses its stream; then the others are notified of that.
+    /// Queues notices. Ends the stream of a client with too many unread notices, and notifies the other streams of its
+    /// role.
     fn deliver(&mut self, notices: Vec<Notice>) {
         let mut due = VecDeque::from(notices);
         while let Some(Notice { to, message }) = due.pop_front() {
@@ -240,10 +241,11 @@ impl State {
         }
     }
 
-    /// Removes a stream and ends it with this error. Returns the notices for the other streams.
+    /// Removes a stream and ends it with this error. Returns the notices for the other streams of its role.
     fn end(&mut self, stream: StreamId, status: Status) -> Vec<Notice> {
         if let Some(inbox) = self.inboxes.remove(&stream) {
-            // The queue reserves a place for this error; sending fails only if the client's task has ended.
+            // The queue reserves a place for this error. Sending fails only if the task that serves the client has
+            // ended.
             let _ = inbox.notices.try_send(Err(status));
         }
         self.arbiter.close(stream)
@@ -300,7 +302,7 @@ mod tests {
         let mut sent = (0..20).map(|_| streams.send_to_primaries(&packet));
         assert_eq!(sent.by_ref().take_while(|delivery| *delivery == Delivery::Queued).count(), 9);
         assert!(sent.all(|delivery| delivery == Delivery::QueueFull));
-        // An event that the client's task has taken makes room for another.
+        // When the client's task removes an event from the queue, another event fits.
         assert_eq!(outbox.events.try_recv().unwrap().take().update.as_ref(), Some(&packet));
         assert_eq!(streams.send_to_primaries(&packet), Delivery::Queued);
         assert_eq!(streams.send_to_primaries(&packet), Delivery::QueueFull);

@@ -1,5 +1,5 @@
-//! Replaces the running program by another and carries over the state that packets change: cells, counts, meters,
-//! digests. What controllers wrote is carried over by [`crate::reconcile`].
+//! Replaces the running program by another one and transfers the state that packets change: cells, counts, meters and
+//! digests. [`crate::reconcile`] copies the entities that controllers wrote.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::write;
 use p4::entity::Entity;
 use p4::update::Type;
 
-/// Entries whose counts are added under one lock of the engine; between locks the engine runs packets.
+/// Number of entries whose counts are added before the engine is unlocked. Packets run while the engine is unlocked.
 const PAIRS_AT_ONCE: usize = 1024;
 
-/// What to carry over of the state that packets change, as pairs of old and new objects.
+/// The objects whose state must be transferred, as pairs of an object of the old program and one of the new program.
 #[derive(Debug, Default)]
 pub struct CarriedState {
     arrays: Vec<Array>,
@@ -36,8 +36,8 @@ pub struct CarriedState {
 }
 
 impl CarriedState {
-    /// Pairs all arrays and digests of the old program with those of the new one. An array that the new program lacks
-    /// must still have its initial content; otherwise the handover fails.
+    /// Pairs all arrays and digests of the old program with those of the new program. If the new program lacks an array
+    /// whose content is no longer the initial one, the transfer fails later.
     pub fn arrays(old: &Binding, new: &Binding) -> Self {
         let mut carried = Self::default();
         for register in old.registers.iter() {
@@ -60,7 +60,8 @@ impl CarriedState {
         carried
     }
 
-    /// Adds an entry to carry over, and its direct meter if `metered`.
+    /// Adds an entry whose counts must be transferred. If `metered` is set, the entry's direct meter must be
+    /// transferred too.
     pub fn entry(&mut self, pair: EntryPair, metered: bool) {
         self.entries.push(pair);
         if metered {
@@ -68,7 +69,7 @@ impl CarriedState {
         }
     }
 
-    /// Moves the state that must change hands between two packets.
+    /// Moves the part of the state that must be transferred while no packet runs.
     fn hand_over(&self, old: &mut Running, new: &mut Running, ports: &Ports, now: u64) -> Outcome {
         let (old_pipeline, pipeline) = (Arc::clone(&old.pipeline), Arc::clone(&new.pipeline));
         let old_binding = old_pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
@@ -82,8 +83,8 @@ impl CarriedState {
     }
 }
 
-/// Writes the nonzero cells of a register into the new program's register of another cell type, by the same path as a
-/// client's write.
+/// Writes the nonzero cells of a register array into the new program, in which the cells of the array have another
+/// type. Calls the functions that process a client's write.
 fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
     let all = p4::RegisterEntry { register_id: id, ..Default::default() };
     let fragments = register::read(source, &all)?.into_iter().map(Fragment::Registers).collect();
@@ -96,12 +97,12 @@ fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
 }
 
 impl Device {
-    /// Replaces the addressed program by a new one that takes over its state. Packets run meanwhile, except during the
-    /// handover itself. The caller holds the gate.
+    /// Replaces the addressed program by `next`, and transfers the state to `next`. Packets run meanwhile, except
+    /// during the final transfer between two packets. The caller has locked `Device::gate`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` naming the first piece of state that cannot be carried over. The old program then keeps
-    /// running unchanged.
+    /// `INVALID_ARGUMENT` with the name of the first state that cannot be transferred. The old program then continues
+    /// to run unchanged.
     pub(crate) fn reconcile(&self, mut next: Running) -> Outcome {
         let pipeline = Arc::clone(&next.pipeline);
         let (old, ports) = {
@@ -115,8 +116,8 @@ impl Device {
             let same = old.pipeline.config.p4_device_config == pipeline.config.p4_device_config
                 && old.pipeline.config.p4info == pipeline.config.p4info;
             if same {
-                // Only the cookie can differ, so the state stays in place. Controllers' names for translated values
-                // keep their meaning too.
+                // The two configs can differ only in the cookie, so the state remains in the same engine. The names of
+                // translated values are copied to the new config, so that they keep their numbers.
                 if let (Some(old), Some(binding)) = (&old.pipeline.binding, &pipeline.binding) {
                     binding.types.take_over(&old.types);
                 }
@@ -137,8 +138,8 @@ impl Device {
         self.succeed(next, &carried, &ports)
     }
 
-    /// Replaces the running program by `next`, whose groups follow the link states in `applied`, and hands over the
-    /// state in `carried`.
+    /// Replaces the running program by `next`, and transfers the state in `carried`. The groups of `next` already
+    /// follow the link states in `applied`.
     fn succeed(&self, mut next: Running, carried: &CarriedState, applied: &Ports) -> Outcome {
         let mut programs = self.programs.lock();
         let now = self.now();
@@ -152,8 +153,8 @@ impl Device {
         if let Some(replaced) = &replaced {
             *past = sum(past, &replaced.engine.drops());
         }
-        // Queued digest messages belong to the running program. If the saved one is committed, they have no counterpart
-        // in it.
+        // The queued digest messages belong to the running program. If `next` succeeds the saved program instead,
+        // `carried` has no pairs for the digests of the running program.
         self.controllers.digests.lock().rename(if saved.is_some() { &[] } else { &carried.digests });
         MutexGuard::unlock_fair(programs);
         if let Some(old) = saved.as_ref().or(replaced.as_ref()) {

@@ -1,4 +1,4 @@
-//! Periodic tasks of the switch: sends digest lists whose timeout expired and reports idle entries.
+//! Periodic tasks of the switch: sends the digest lists whose timeout expired, and reports idle entries to controllers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::entity::table::encode_key_and_attributes;
 /// Interval between searches for idle entries, in programs that have tables with idle timeouts.
 const IDLE_SCAN: Duration = Duration::from_millis(250);
 
-/// Runs the periodic tasks until the future is dropped; sleeps while nothing is due.
+/// Runs the periodic tasks until the future is dropped. Sleeps while no task is due.
 pub async fn run(device: Arc<Device>) {
     let mut next_scan = Instant::now() + IDLE_SCAN;
     loop {
@@ -42,7 +42,7 @@ fn has_idle_timeouts(device: &Device) -> bool {
 }
 
 fn send_due_lists(device: &Device) {
-    // Lists and program are taken under one lock, so that the lists belong to this program.
+    // Lists and program are read under one lock, so that the lists belong to this program.
     let programs = device.programs.lock();
     let lists = device.controllers.digests.lock().due(device.now());
     let Some(pipeline) = programs.running.as_ref().map(|running| Arc::clone(&running.pipeline)) else { return };

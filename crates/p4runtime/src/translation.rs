@@ -1,12 +1,13 @@
-//! Types whose values have another form for controllers than in the program (`@p4runtime_translation`).
+//! Types whose values have another form for controllers than in the program (P4's annotation `@p4runtime_translation`).
 //!
-//! A type translated to numbers of another width has the same numbers in both, as far as they fit. A type translated to
-//! strings has names. A string of decimal digits stands for that number. Any other string is assigned a number when an
-//! update first uses it: the highest free one, since ports use the low ones. Types with the same URI share their names.
-//! P4Runtime leaves the choice of numbers to the switch (section "PSA Metadata Translation").
+//! A type is translated to numbers or to strings. A translated number has the same value in the program if it fits into
+//! the program's width. A translated string is a name for a number in the program. A string of decimal digits is the
+//! name of this number. Any other string is assigned a number when an update first uses it: the highest free number,
+//! because ports use the low numbers. Types with the same URI share their names. P4Runtime lets the switch choose the
+//! numbers (section "PSA Metadata Translation").
 //!
-//! Names are recorded in the order of their assignment, so those that a refused update introduced are the last ones and
-//! can be removed.
+//! Names are recorded in the order of their assignment. So the names that a refused update introduced are the last ones
+//! and can be removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,17 +21,17 @@ use crate::proto::p4::config::v1 as p4info;
 use p4info::p4_new_type_spec::Representation;
 use p4info::p4_new_type_translation::SdnType;
 
-/// Limit on the names of one type.
+/// Limit on the number of names of one type.
 const MOST_NAMES: usize = 1 << 18;
-/// Limit on a name's bytes.
+/// Limit on the length of a name, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// The form of a translated type's values for controllers.
+/// The form in which controllers read and write the values of a translated type.
 #[derive(Debug, Clone)]
 pub enum Sdn {
-    /// A number of this many bits.
+    /// A number of this width in bits.
     Number(u32),
-    /// A name; the table of names is shared by all types of one URI.
+    /// A name. All types with one URI share the table of names.
     Name(Arc<Names>),
 }
 
@@ -55,8 +56,8 @@ impl Sdn {
         }
     }
 
-    /// Returns the controllers' width of a number if it differs from the program's `width`; then only complete values
-    /// can be matched.
+    /// Returns the width of a number for controllers if it differs from `width`, its width in the program. Entries can
+    /// then match only complete values of the number.
     pub fn exact_only_width(&self, width: u32) -> Option<u32> {
         match self {
             Self::Number(sdn) if *sdn != width => Some(*sdn),
@@ -65,7 +66,7 @@ impl Sdn {
     }
 }
 
-/// What happens to a name that has no number yet.
+/// The treatment of a name that has no number yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewName {
     /// The name is assigned a number, because an update may introduce it.
@@ -78,7 +79,7 @@ pub enum NewName {
 ///
 /// # Errors
 /// `OUT_OF_RANGE` for a number that does not fit, `INVALID_ARGUMENT` for a string that cannot be a name. `NOT_FOUND`
-/// for a new name if `new` refuses these, `RESOURCE_EXHAUSTED` when there are too many names.
+/// for a new name if `new` refuses new names, `RESOURCE_EXHAUSTED` when there are too many names.
 pub fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32, new: NewName) -> Outcome<Vec<u8>> {
     match sdn {
         None | Some(Sdn::Number(_)) => bits::unsigned(value, width),
@@ -94,7 +95,7 @@ pub fn encode(sdn: Option<&Sdn>, value: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The names of values, shared by all types of one URI.
+/// The names of values and their numbers, which all types with one URI share.
 #[derive(Debug)]
 pub struct Names {
     uri: String,
@@ -109,7 +110,7 @@ struct NameTable {
     names: HashMap<u64, Vec<u8>>,
     /// All numbers that have a name, in the order of their assignment.
     assigned: Vec<u64>,
-    /// The highest number that may be free.
+    /// An upper bound of the free numbers; the search for the highest free number begins here.
     next: u64,
 }
 
@@ -172,7 +173,7 @@ impl Names {
         Ok(number)
     }
 
-    /// Removes all names but the first `count` assigned.
+    /// Removes all names except the first `count` in the order of assignment.
     fn remove_after(&self, count: usize) {
         let table = &mut *self.table.lock();
         for number in table.assigned.drain(count.min(table.assigned.len())..) {
@@ -190,45 +191,45 @@ impl Names {
     }
 }
 
-/// Returns the number that a text of decimal digits without leading zeros stands for.
+/// Returns the number that a text of decimal digits without leading zeros represents; `None` for any other text.
 fn decimal(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| digits)
 }
 
-/// The types of P4Info, with the names of those translated to strings.
+/// The types of P4Info, with the names of the types that are translated to strings.
 #[derive(Debug, Default)]
 pub struct Types {
-    /// The types as P4Info declares them.
+    /// The types in the form in which P4Info declares them.
     pub info: p4info::P4TypeInfo,
     names: Mutex<BTreeMap<String, Arc<Names>>>,
 }
 
-/// A state of the names to return to: the number of names per URI, in the order of the URIs.
+/// A state of the names that can be restored: the number of names per URI, in the order of the URIs.
 #[derive(Debug, Default)]
 pub struct Checkpoint(Vec<usize>);
 
-/// A name with the number that it was assigned.
+/// A name with the number that the switch assigned to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssignedName {
     /// The URI of the types that share the name.
     pub uri: String,
     /// The name.
     pub name: Vec<u8>,
-    /// The number in the program.
+    /// The number that represents the name in the program.
     pub number: u64,
 }
 
 impl Types {
-    /// The types of this P4Info, without names so far.
+    /// Returns the types of `info`. No value has a name yet.
     pub fn new(info: &p4info::P4Info) -> Self {
         Self { info: info.type_info.clone().unwrap_or_default(), names: Mutex::default() }
     }
 
-    /// Returns the controllers' form of the type of this name; `None` for types that are not translated.
+    /// Returns the form that values of the type `name` have for controllers; `None` for types that are not translated.
     ///
     /// # Errors
-    /// Fails when the translation names neither a width nor strings.
+    /// Fails when the translation declares neither a width nor strings.
     pub fn sdn(&self, name: Option<&p4info::P4NamedType>, place: &str) -> Result<Option<Sdn>, BindError> {
         match name.and_then(|name| self.info.new_types.get(&name.name)).map(|definition| &definition.representation) {
             Some(Some(Representation::TranslatedType(translation))) => self.translated(translation, place).map(Some),
@@ -236,10 +237,10 @@ impl Types {
         }
     }
 
-    /// Returns the controllers' form that a translation declares.
+    /// Returns the form that controllers use for a type, from the type's translation.
     ///
     /// # Errors
-    /// Fails when the translation names neither a width nor strings.
+    /// Fails when the translation declares neither a width nor strings.
     pub fn translated(&self, translation: &p4info::P4NewTypeTranslation, place: &str) -> Result<Sdn, BindError> {
         match &translation.sdn_type {
             Some(SdnType::SdnBitwidth(width)) => {
@@ -256,7 +257,7 @@ impl Types {
         }
     }
 
-    /// Returns the current state of the names, to return to later.
+    /// Returns the current state of the names, for a later [`Types::remove_since`].
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint(self.names.lock().values().map(|names| names.table.lock().assigned.len()).collect())
     }
@@ -268,7 +269,7 @@ impl Types {
         }
     }
 
-    /// Returns the names that were assigned after the checkpoint, in order.
+    /// Returns the names that were assigned after the checkpoint, in the order of assignment for each URI.
     pub fn assigned_since(&self, checkpoint: &Checkpoint) -> Vec<AssignedName> {
         let mut since = Vec::new();
         for (place, (uri, names)) in self.names.lock().iter().enumerate() {
@@ -281,7 +282,7 @@ impl Types {
         since
     }
 
-    /// Restores a name and its number from before a restart.
+    /// Restores a name and its number, which were saved before a restart.
     pub fn restore(&self, assigned: AssignedName) {
         if let Some(names) = self.names.lock().get(&assigned.uri) {
             let table = &mut *names.table.lock();
@@ -291,7 +292,8 @@ impl Types {
         }
     }
 
-    /// Copies the names of another program's types, because this program takes over values of theirs.
+    /// Copies the names from another program's types, because this program receives entities that contain their
+    /// numbers.
     pub fn take_over(&self, old: &Types) {
         let (names, old) = (self.names.lock(), old.names.lock());
         for (uri, names) in names.iter() {
@@ -313,7 +315,7 @@ mod tests {
         sdn
     }
 
-    /// Decodes a name that an update introduces.
+    /// Decodes a name that an update introduces, so that the name is assigned a number.
     fn decode(sdn: Option<&Sdn>, value: &[u8], width: u32) -> Outcome<Vec<u8>> {
         super::decode(sdn, value, width, NewName::Assign)
     }

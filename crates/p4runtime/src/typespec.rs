@@ -1,4 +1,4 @@
-//! Types of registers and digests, and the translation of their values to and from P4Runtime's messages.
+//! The data types of registers and digests, and the translation of their values to and from P4Runtime's messages.
 
 use crate::binding::BindError;
 use crate::bits;
@@ -9,47 +9,48 @@ use crate::translation::{self, NewName, Sdn, Types};
 use p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use p4info::p4_data_type_spec::TypeSpec;
 
-/// Limit on a type's levels of nesting, the outermost included.
+/// Limit on the levels of nesting of a type, the outermost level included.
 const DEPTH: u32 = 64;
-/// Limit on the types that a type consists of, on all levels together.
+/// Limit on the number of types of which a type consists, on all levels together.
 const MEMBERS: usize = 65_536;
 
-/// A type of registers or digests.
+/// A data type of registers or digests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataType {
-    /// `bit<W>`
+    /// The type `bit<W>`, with its width in bits.
     Bit(u32),
-    /// `int<W>`
+    /// The type `int<W>`, with its width in bits.
     Int(u32),
-    /// `bool`
+    /// The type `bool`.
     Bool,
-    /// A serializable enum, with the bits of its underlying type.
+    /// A serializable enum, with the width of its underlying type in bits.
     EnumValue(u32),
-    /// A translated type: the program's bits and the controllers' form.
+    /// A translated type: its width in the program in bits, and its form for controllers.
     Translated(u32, Sdn),
-    /// A struct, with its fields' types.
+    /// A struct, with the types of its fields.
     Struct(Vec<DataType>),
-    /// A tuple, with its fields' types.
+    /// A tuple, with the types of its fields.
     Tuple(Vec<DataType>),
-    /// A header, with its fields' types; values of headers are always valid.
+    /// A header, with the types of its fields. Headers in registers and digests are always valid.
     Header(Vec<DataType>),
 }
 
 impl DataType {
-    /// Resolves a type of P4Info; `place` names what has the type, for errors.
+    /// Resolves a type of P4Info. `place` is the name of the object with this type in error messages.
     ///
     /// # Errors
-    /// For unknown types, for types that contain themselves or exceed [`DEPTH`] or [`MEMBERS`], and for kinds that
-    /// neither registers nor digests of v1model have.
+    /// Fails for unknown types, for types that contain themselves or exceed [`DEPTH`] or [`MEMBERS`], and for kinds of
+    /// type that neither registers nor digests of v1model have.
     pub fn resolve(spec: Option<&p4info::P4DataTypeSpec>, types: &Types, place: &str) -> Result<Self, BindError> {
         Resolution { types, place, remaining: MEMBERS }.resolve(spec, DEPTH)
     }
 
-    /// Sets the widths of translated types to the program's; `widths` are those of all fields in order, in bits.
+    /// Sets the widths of translated types. `widths` are the widths of all fields in the program, in bits and in order.
     pub fn fit(&mut self, widths: &mut impl Iterator<Item = u32>) {
         match self {
             Self::Struct(members) | Self::Tuple(members) | Self::Header(members) => {
-                // A `dyn` iterator, so that the recursion does not create ever deeper types.
+                // The iterator is `dyn`, because with a generic iterator each level of the recursion would require a
+                // further type.
                 let mut widths: &mut dyn Iterator<Item = u32> = widths;
                 members.iter_mut().for_each(|member| member.fit(&mut widths));
             }
@@ -79,7 +80,8 @@ impl DataType {
         }
     }
 
-    /// Returns the message for a value; `fields` are its fields' values in order, each in `ceil(width / 8)` bytes.
+    /// Returns the message for a value. `fields` are the values of its fields in order, each in `ceil(width / 8)`
+    /// bytes.
     pub fn encode<'v>(&self, fields: &mut impl Iterator<Item = &'v [u8]>) -> P4Data {
         let mut next = || fields.next().unwrap_or(&[]);
         let data = match self {
@@ -108,12 +110,13 @@ impl DataType {
     }
 
     fn encode_members<'v>(members: &[Self], fields: &mut impl Iterator<Item = &'v [u8]>) -> P4StructLike {
-        // A `dyn` iterator, so that the recursion does not create ever deeper types.
+        // The iterator is `dyn`, because with a generic iterator each level of the recursion would require a further
+        // type.
         let mut fields: &mut dyn Iterator<Item = &'v [u8]> = fields;
         P4StructLike { members: members.iter().map(|member| member.encode(&mut fields)).collect() }
     }
 
-    /// Decodes a register cell's value, in `ceil(width / 8)` bytes.
+    /// Returns the value of a register cell as `ceil(width / 8)` bytes.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the message is of another kind, `OUT_OF_RANGE` when the value does not fit.
@@ -145,12 +148,12 @@ impl DataType {
     }
 }
 
-/// The resolution of one type. The limits end it for a type that contains itself.
+/// The resolution of one type. The limits end the recursion for a type that contains itself.
 struct Resolution<'t> {
     types: &'t Types,
-    /// Name of what has the type, for errors.
+    /// The name of the object that has the type, for errors.
     place: &'t str,
-    /// Types that may still be visited.
+    /// Number of types that the resolution may still visit.
     remaining: usize,
 }
 
@@ -191,7 +194,7 @@ impl Resolution<'_> {
                 let definition = declared.new_types.get(&named.name).ok_or_else(|| unknown(&named.name))?;
                 match &definition.representation {
                     Some(Representation::OriginalType(original)) => self.resolve(Some(original), depth),
-                    // `fit` sets the width, which only the program has.
+                    // The width of a translated type is only in the program; `fit` sets it.
                     Some(Representation::TranslatedType(translation)) => {
                         Ok(DataType::Translated(0, types.translated(translation, place)?))
                     }
@@ -207,7 +210,7 @@ impl Resolution<'_> {
         }
     }
 
-    /// Counts visited types against the limit.
+    /// Counts visited types. Fails when their number exceeds the limit.
     fn count(&mut self, count: usize) -> Result<(), BindError> {
         self.remaining = self.remaining.checked_sub(count).ok_or_else(|| self.endless())?;
         Ok(())

@@ -1,11 +1,11 @@
-//! Undoes updates, so that a batch takes effect completely or not at all.
+//! Reverts updates, so that a batch takes effect completely or not at all.
 //!
-//! The undo of an update is prepared before the update is made; a failed batch runs its undos in reverse order. An undo
-//! also restores what packets and time had changed: counts, meter tokens, idle times, and the insertion order that
-//! decides between entries of equal priority.
+//! The undo of an update is prepared before the update is made. A failed batch runs its undos in reverse order. An undo
+//! also restores the state that packets and time had changed: counts, meter tokens, idle times, and the insertion
+//! order, by which the engine chooses between entries of equal priority.
 //!
-//! An update of all cells of an array saves them once per batch. Later updates of that array need no undo: the first
-//! one's restores the cells.
+//! An update of all cells of an array saves these cells once per batch. Later updates of the array need no undo,
+//! because the undo of the first update restores all cells.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use crate::translation::NewName;
 use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
 
-/// Undoes one update, after all later ones have been undone.
+/// A function that reverts one update. All later updates of the batch must have been reverted before.
 pub type Undo = Box<dyn FnOnce(&mut Target<'_>) -> Outcome>;
 
 /// An array of counters, meters or registers, by P4Info id.
@@ -29,18 +29,19 @@ enum Array {
     Register(u32),
 }
 
-/// The arrays of which the batch has saved every cell.
+/// The arrays of which the batch has saved all cells.
 #[derive(Debug, Default)]
 pub struct Saved(HashSet<Array>);
 
 impl Saved {
-    /// Returns whether an update must save its cells. An update without index saves all cells and marks the array.
+    /// Returns whether the undo of an update must save the cells that the update changes. An update without index
+    /// changes all cells; for such an update, this method adds the array to the set of saved arrays.
     fn must_save(&mut self, array: Array, index: Option<&p4::Index>) -> bool {
         if index.is_some() { !self.0.contains(&array) } else { self.0.insert(array) }
     }
 }
 
-/// Prepares the undo of an update that has not been made yet, in a batch that has saved the arrays in `saved`.
+/// Prepares the undo of an update before it is made. `saved` are the arrays that the batch has already saved.
 ///
 /// # Errors
 /// Fails when the update names an entity that does not exist or cannot be changed.
@@ -91,7 +92,7 @@ pub fn plan(target: &Target<'_>, operation: Operation, entity: &Entity, saved: &
                 Ok(())
             }))
         }
-        // Nothing to undo: the update itself will be refused.
+        // No undo is needed, because the update itself will be refused.
         Entity::ExternEntry(_) => Ok(nothing()),
     }
 }
@@ -140,7 +141,7 @@ fn replication_entry(target: &Target<'_>, operation: Operation, entry: &p4::Pack
     }
 }
 
-/// Returns the cells that an update changes; all cells without an index.
+/// Returns the range of cells that an update changes. Without an index these are all cells.
 fn cells(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<std::ops::Range<u64>> {
     Ok(counter::cells(cell_index(index, size, place)?, size))
 }

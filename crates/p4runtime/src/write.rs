@@ -1,4 +1,4 @@
-//! The updates of Write requests: made one by one, or as a batch of all or none.
+//! The updates of Write requests, made one by one or as a batch of which all updates or none take effect.
 
 use crate::entity::{
     Operation, Target, counter, digest, direct, meter, profile, register, replication, table, value_set,
@@ -10,11 +10,11 @@ use crate::undo::{self, Saved, Undo};
 use p4::entity::Entity;
 use p4::update::Type;
 
-/// Limit on the encoded bytes of one entity. A read returns it in one message, after up to [`crate::proto::LARGE`]
-/// bytes of other entities; the sum must stay below the 4 MB that clients accept.
+/// Limit on the encoded length of one entity, in bytes. A read returns the entity in one message, after up to
+/// [`crate::proto::LARGE`] bytes of other entities. The sum must be below the 4 MB that clients accept.
 const LARGEST: usize = 2 << 20;
 
-/// Returns an update's operation and entity.
+/// Returns the operation and the entity of an update.
 fn operation_and_entity(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     let operation = match update.r#type() {
         Type::Insert => Operation::Insert,
@@ -33,7 +33,7 @@ fn operation_and_entity(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     Ok((operation, entity))
 }
 
-/// Makes one update. A refused update changes nothing, and the names that it introduced are discarded.
+/// Makes one update. A refused update changes nothing, and the names that it introduced are removed.
 pub fn apply(target: &mut Target<'_>, update: &p4::Update) -> Outcome {
     let (operation, entity) = operation_and_entity(update)?;
     let before = target.binding.types.checkpoint();
@@ -59,32 +59,32 @@ fn dispatch(target: &mut Target<'_>, operation: Operation, entity: &Entity) -> O
     }
 }
 
-/// Makes updates one by one, also after one is refused.
+/// Makes updates one by one, and continues after a refused update.
 pub fn apply_each(target: &mut Target<'_>, updates: &[p4::Update]) -> Vec<Outcome> {
     updates.iter().map(|update| apply(target, update)).collect()
 }
 
-/// A batch whose updates are all made, or none if one is refused.
+/// A batch of which all updates are made, or none if one is refused.
 pub struct AllOrNone<'u> {
     updates: &'u [p4::Update],
     /// The undos of the updates made so far.
     undos: Vec<Undo>,
     saved: Saved,
-    /// The names that existed before the first update.
+    /// The state of the names before the first update.
     start: Option<Checkpoint>,
-    /// Index of the refused update, and the reason.
+    /// The index of the refused update, and the reason for the refusal.
     refused: Option<(usize, Fault)>,
 }
 
 impl<'u> AllOrNone<'u> {
-    /// A batch of which no update is made yet.
+    /// Returns a batch of which no update is made yet.
     pub fn new(updates: &'u [p4::Update]) -> Self {
         let undos = Vec::with_capacity(updates.len());
         Self { updates, undos, saved: Saved::default(), start: None, refused: None }
     }
 
-    /// Takes at most `count` steps. A step makes one update or, after a refusal, undoes one. Returns true when the
-    /// batch is finished.
+    /// Makes at most `count` steps. A step makes one update or, after a refusal, reverts one update. Returns whether
+    /// the batch is finished.
     pub fn step(&mut self, target: &mut Target<'_>, count: usize) -> bool {
         let types = &target.binding.types;
         let start = self.start.get_or_insert_with(|| types.checkpoint());

@@ -1,4 +1,5 @@
-//! Serving code shared by the switch, the agent and the gateway: listeners, metrics, signals, and systemd notifications.
+//! Code for serving that the switch, the agent and the gateway share: listeners, metrics, signals and systemd
+//! notifications.
 
 pub mod listener;
 pub mod metrics;

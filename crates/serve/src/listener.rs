@@ -15,18 +15,18 @@ use tonic::transport::server::Connected;
 
 /// A listening socket.
 pub enum Listener {
-    /// A TCP port.
+    /// A TCP socket.
     Tcp(TcpListener),
-    /// A Unix socket; its file is removed with it.
+    /// A Unix socket. Its file is removed when the listener is dropped.
     Unix(UnixListener, SocketFile),
 }
 
-/// The file of a Unix socket, removed when this value is dropped.
+/// The file of a Unix socket, which is removed when this value is dropped.
 pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another program may have removed the file already.
+        // An error is ignored, because another program may have removed the file already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -38,11 +38,12 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`, where it replaces a socket file without a listener.
-    /// The permissions of the socket's file (set by the umask) and of its folder decide which users may connect.
+    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`. A socket file at this path without a listener is
+    /// replaced. The permissions of the socket's file (set by the umask) and of its folder determine which users may
+    /// connect.
     ///
     /// # Errors
-    /// If the address is in use or not available.
+    /// Fails if the address is in use or not available.
     pub async fn bind(address: &str) -> io::Result<Self> {
         let Some(path) = address.strip_prefix("unix:") else {
             return TcpListener::bind(address).await.map(Self::Tcp);
@@ -59,10 +60,10 @@ impl Listener {
         Ok(Self::Unix(listener?, SocketFile(path)))
     }
 
-    /// The address that controllers have to connect to.
+    /// Returns the address to which controllers must connect.
     ///
     /// # Errors
-    /// If the kernel does not report the address.
+    /// Fails if the kernel does not report the address.
     pub fn address(&self) -> io::Result<String> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(|address| address.to_string()),
@@ -70,7 +71,8 @@ impl Listener {
         }
     }
 
-    /// The connections, at most `limit` at the same time; further ones are closed at once.
+    /// Returns the stream of connections. At most `limit` connections are open at the same time; further ones are
+    /// closed at once.
     pub fn connections(self, limit: usize) -> impl Stream<Item = io::Result<Connection>> {
         let (sockets, file): (Pin<Box<dyn Stream<Item = io::Result<Socket>> + Send>>, _) = match self {
             Self::Tcp(listener) => {
@@ -101,7 +103,7 @@ impl Listener {
     }
 }
 
-/// Whether the socket file at this path has no listener.
+/// Returns whether the socket file at this path has no listener.
 async fn is_abandoned(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     UnixStream::connect(path).await.is_err_and(refused)
@@ -112,7 +114,7 @@ enum Socket {
     Unix(UnixStream),
 }
 
-/// A controller's connection. It counts towards the limit as long as it lives.
+/// A controller's connection. It counts towards the limit until it is dropped.
 pub struct Connection {
     socket: Socket,
     _place: OwnedSemaphorePermit,
@@ -156,7 +158,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Why an address cannot be served, and what to do about it; `example` is a valid address.
+/// Returns the text of a listener's error and a remedy. `example` is a valid address.
 pub fn unserved(error: &io::Error, example: &str) -> String {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => "end what listens there (`ss -lp` lists it), or give another address",

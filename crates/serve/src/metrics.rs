@@ -1,4 +1,4 @@
-//! Metrics for Prometheus over HTTP: in its text format (0.0.4), or in OpenMetrics if the scraper requests it.
+//! Metrics for Prometheus over HTTP, in the text format 0.0.4 or, if the scraper requests it, in OpenMetrics.
 
 use std::fmt;
 use std::io;
@@ -19,17 +19,17 @@ use tokio::net::TcpListener;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers `GET /metrics` as long as it is polled.
+/// Replies to `GET /metrics` as long as the future is polled.
 ///
 /// # Errors
-/// If the listener fails.
+/// Fails if the listener fails.
 pub async fn serve(listener: TcpListener, metrics: impl Collector) -> io::Result<()> {
     let mut registry = Registry::with_prefix("sluice");
     registry.register_collector(Box::new(metrics));
     let registry = Arc::new(registry);
     let answer = move |headers: HeaderMap| {
         let mut body = String::new();
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = text::encode(&mut body, &registry);
         let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         std::future::ready(if accepts_openmetrics(accepted) {
@@ -41,8 +41,8 @@ pub async fn serve(listener: TcpListener, metrics: impl Collector) -> io::Result
     axum::serve(listener, Router::new().route("/metrics", get(answer))).await
 }
 
-/// Whether the `Accept` headers list OpenMetrics in version 1.0.0 or later. The controller's endpoint decides in the
-/// same way.
+/// Returns whether the `Accept` headers list OpenMetrics in version 1.0.0 or later. The metrics endpoint of the Python
+/// controller chooses its format in the same way.
 fn accepts_openmetrics<'v>(accepted: impl Iterator<Item = &'v str>) -> bool {
     accepted.flat_map(|value| value.split(',')).any(|range| {
         let mut parts = range.split(';').map(str::trim);
@@ -52,7 +52,7 @@ fn accepts_openmetrics<'v>(accepted: impl Iterator<Item = &'v str>) -> bool {
     })
 }
 
-/// Converts OpenMetrics to Prometheus' text format, where a counter's family has the same name as its samples.
+/// Converts OpenMetrics to Prometheus' text format, in which a family of counters has the same name as its samples.
 fn plain(openmetrics: &str) -> String {
     let mut text = String::with_capacity(openmetrics.len());
     let mut help = None;
@@ -77,13 +77,13 @@ fn plain(openmetrics: &str) -> String {
     text
 }
 
-/// Names and values of labels.
+/// The labels of a sample, as pairs of name and value.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// Encodes a family of counters, given as labels and values.
+/// Encodes a family of counters, each with labels and a value.
 ///
 /// # Errors
-/// If the encoder fails.
+/// Fails if the encoder fails.
 pub fn counters(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -100,10 +100,10 @@ pub fn counters(
     Ok(())
 }
 
-/// Encodes a family of gauges, given as labels and values.
+/// Encodes a family of gauges, each with labels and a value.
 ///
 /// # Errors
-/// If the encoder fails.
+/// Fails if the encoder fails.
 pub fn gauges(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_accept_header_selects_the_format() {
-        // The headers that Prometheus 2.24, 2.50 and 3.0 and a browser send.
+        // The `Accept` headers that Prometheus 2.24, 2.50 and 3.0 and a browser send.
         let old = "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         let new =
             "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,*/*";

@@ -1,5 +1,5 @@
-//! Handles the signals that end a process by default, but must not end this one, because log rotations send them:
-//! SIGHUP, SIGUSR1 and SIGUSR2.
+//! Handles SIGHUP, SIGUSR1 and SIGUSR2. These signals end a process by default, but must not end this one, because log
+//! rotations send them.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,16 +13,16 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers. Call this inside a Tokio runtime.
+    /// Installs the handlers. Must be called inside a Tokio runtime.
     ///
     /// # Errors
-    /// If the kernel or the runtime refuses a handler.
+    /// Fails if the kernel or the runtime refuses a handler.
     pub fn catch() -> io::Result<Self> {
         let hangup = signal(SignalKind::hangup())?;
         Ok(Self { hangup, user: [signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?] })
     }
 
-    /// Calls `on_hangup`, if there is one, for each SIGHUP, and logs every other signal as one without a meaning.
+    /// Calls `on_hangup`, if given, for each SIGHUP. Logs every other signal as one that has no effect.
     pub async fn follow(mut self, on_hangup: Option<impl Fn()>) -> Infallible {
         let [first, second] = &mut self.user;
         loop {

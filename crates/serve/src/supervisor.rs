@@ -1,4 +1,4 @@
-//! Notifications to systemd, if systemd started this process (`sd_notify(3)`): ready, alive, stopping.
+//! Notifications to systemd, if systemd started this process (`sd_notify(3)`): ready, alive and stopping.
 
 use std::convert::Infallible;
 use std::env;
@@ -8,12 +8,13 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The number of notifications within the time after which systemd considers the process dead. Each is sent only if a
-/// thread has worked since the check before, so a thread may be stuck for two thirds of that time.
+/// The number of checks within the watchdog time, after which systemd considers the process dead. A notification is
+/// sent only if the threads have worked since the previous check. So threads may be stuck for two thirds of the
+/// watchdog time before systemd ends the process.
 const REPORTS: u32 = 6;
 
-/// The connection to systemd. If systemd did not start this process, nothing is sent. A notification that systemd does
-/// not accept is lost without an error.
+/// The connection to systemd. If systemd did not start this process, no notifications are sent. A notification that
+/// systemd does not accept is lost without an error.
 pub struct Supervisor {
     systemd: Option<(UnixDatagram, SocketAddr)>,
     /// The time between two notifications that the process is alive; `None` if systemd expects none.
@@ -37,7 +38,7 @@ impl Supervisor {
         Self { systemd, pause }
     }
 
-    /// Notifies systemd that the process serves.
+    /// Notifies systemd that the process is ready to serve.
     pub fn ready(&self) {
         self.notify("READY=1");
     }
@@ -47,8 +48,9 @@ impl Supervisor {
         self.notify("STOPPING=1");
     }
 
-    /// Notifies systemd that the process is alive, as long as this is polled, each time that `is_alive` returns true.
-    /// `is_alive` may wake threads and check at its next call whether they have worked since.
+    /// While the future is polled, calls `is_alive` periodically, and notifies systemd that the process is alive each
+    /// time that the result is true. `is_alive` may wake threads, and check at its next call whether these threads have
+    /// worked since.
     pub async fn watch(&self, mut is_alive: impl AsyncFnMut() -> bool) -> Infallible {
         let (Some(pause), Some(_)) = (self.pause, &self.systemd) else { return pending().await };
         loop {
@@ -71,7 +73,8 @@ impl Supervisor {
     }
 }
 
-/// Opens a socket that never blocks, and returns it with systemd's address: a path, or after an `@` an abstract name.
+/// Opens a socket that never blocks. Returns the socket and systemd's address, which is a path or, after an `@`, an
+/// abstract name.
 fn open(name: &str) -> io::Result<(UnixDatagram, SocketAddr)> {
     let systemd = match name.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name)?,

@@ -1,5 +1,5 @@
-//! The journal's folder: locked by one gateway at a time. Records are appended to the file, or the whole file is
-//! replaced atomically.
+//! The folder of the journal. At most one gateway locks the folder at a time. Records are appended to the journal's
+//! file, or a new file replaces it atomically.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use super::{JournalError, JournalOwner, Restored, replay};
 
-/// The journal's file name in its folder.
+/// Name of the journal's file in its folder.
 pub const FILE: &str = "journal";
-/// The file name of a new journal until it replaces the old one.
+/// Name of a new journal's file until it replaces the old one.
 const NEXT: &str = "journal.new";
-/// The file that a running gateway locks.
+/// Name of the file that a running gateway locks.
 const LOCK: &str = "lock";
-/// Factor of growth since the last replacement at which the file is replaced.
+/// The gateway replaces the file when it has grown by this factor since the last replacement.
 const GROWTH: u64 = 4;
-/// Size in bytes below which the file is never replaced.
+/// Size in bytes below which the gateway never replaces the file.
 const SMALL: u64 = 256 << 10;
 
-/// A journal's folder, and the file that records are appended to, if there is one.
+/// The folder of the journal, with the file to which records are appended, if there is one.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
@@ -28,24 +28,24 @@ pub struct Journal {
     _lock: File,
     file: Option<File>,
     bytes: u64,
-    /// Size in bytes when the file was new.
+    /// Size of the file in bytes when it was new.
     first_bytes: u64,
-    /// Whether the file lacks records, so that no other gateway may use it.
+    /// Whether records are missing in the file, so that no other gateway may use it.
     is_incomplete: bool,
 }
 
-/// Time that `open` waits for the lock: the kernel releases a killed gateway's lock only after freeing its memory.
+/// Time that `open` waits for the lock. The kernel releases the lock of a killed gateway only after it has freed the
+/// gateway's memory.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// Time between attempts to take the lock.
+/// Time between two attempts to acquire the lock.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 impl Journal {
-    /// Opens and locks a folder, which is created if missing. Also returns the state that an earlier gateway has left
-    /// in it for this one.
+    /// Opens and locks a folder, and creates it if missing. Also returns the state that an earlier gateway saved in it.
     ///
     /// # Errors
-    /// Fails when the folder cannot be used, another gateway has locked it, or its journal is damaged or belongs to
-    /// another format or device.
+    /// Fails when the folder cannot be used, when another gateway has locked it, or when its journal is damaged or
+    /// belongs to another format or device.
     pub fn open(folder: &Path, owner: JournalOwner) -> Result<(Self, Option<Restored>), JournalError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -80,7 +80,8 @@ impl Journal {
         };
         if let Some(restored) = &restored {
             let file = OpenOptions::new().append(true).open(&path).map_err(failed(&path))?;
-            // Cut off an incomplete last record: replaying would stop there and miss the records after it.
+            // An incomplete last record is removed. Otherwise a later replay would stop at it and ignore the records
+            // that follow.
             file.set_len(restored.end as u64).map_err(failed(&path))?;
             (journal.bytes, journal.first_bytes) = (restored.end as u64, restored.end as u64);
             journal.file = Some(file);
@@ -98,17 +99,17 @@ impl Journal {
         self.folder.join(FILE)
     }
 
-    /// Returns whether records are appended to a file, even if the last attempt failed.
+    /// Returns whether the gateway appends records to a file, even if its last attempt failed.
     pub fn has_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Returns whether there is a file that another gateway could use.
+    /// Returns whether there is a complete file, from which another gateway could restore the state.
     pub fn is_usable(&self) -> bool {
         self.file.is_some() && !self.is_incomplete
     }
 
-    /// Returns whether the file has grown so much since it was new that it should be replaced.
+    /// Returns whether the file has grown so much since it was new that the gateway should replace it.
     pub fn is_large(&self) -> bool {
         self.bytes > SMALL.max(GROWTH.saturating_mul(self.first_bytes))
     }
@@ -116,13 +117,14 @@ impl Journal {
     /// Appends a record, if there is a file.
     ///
     /// # Errors
-    /// Fails when this record or an earlier one cannot be written. The file then lacks records: [`Journal::remove`] it.
+    /// Fails when this record or an earlier one cannot be written. The file then lacks records, and the caller must
+    /// call [`Journal::remove`].
     pub fn append(&mut self, record: &[u8]) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if self.is_incomplete {
             return Err(io::Error::other("an earlier record could not be written"));
         }
-        // True until the record is written completely.
+        // The file is incomplete until the record is written completely.
         self.is_incomplete = true;
         file.write_all(record)?;
         self.is_incomplete = false;
@@ -130,15 +132,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Replaces the file atomically; later records are appended to the new one.
+    /// Replaces the file atomically. Later records are appended to the new file.
     ///
     /// # Errors
-    /// Fails when the new file cannot be written; the old one stays unchanged.
+    /// Fails when the new file cannot be written. The old file then remains unchanged.
     pub fn replace(&mut self, contents: &[u8]) -> io::Result<()> {
         let next = self.folder.join(NEXT);
         let written = self.write_next(&next, contents);
         let file = written.inspect_err(|_| {
-            // An incomplete new file would occupy space on a disk that may be full.
+            // Removes the incomplete new file, which would occupy space on a disk that may be full.
             let _ = fs::remove_file(&next);
         })?;
         (self.file, self.is_incomplete) = (Some(file), false);
@@ -149,21 +151,22 @@ impl Journal {
     fn write_next(&self, next: &Path, contents: &[u8]) -> io::Result<File> {
         let mut file = File::create(next)?;
         file.write_all(contents)?;
-        // Without this, a machine that dies could leave an empty file. Now it leaves the old or the new one, whose boot
-        // id shows that it is outdated.
+        // Without `sync_data`, a failure of the machine could leave an empty file. With it, either the old or the new
+        // file remains, and the boot id in the file shows that it is outdated.
         file.sync_data()?;
         fs::rename(next, self.path())?;
         Ok(file)
     }
 
-    /// Removes the file; later records are discarded until [`Journal::replace`] writes a new one.
+    /// Removes the file. Later records are discarded until [`Journal::replace`] writes a new file.
     ///
     /// # Errors
     /// Fails when there is a file and it cannot be removed.
     pub fn remove(&mut self) -> io::Result<()> {
         self.is_incomplete = self.file.is_some();
         match fs::remove_file(self.path()) {
-            // A file that this gateway does not use carries another driver's mark, so it does no harm.
+            // A file that this gateway does not use contains the mark of another driver. No gateway will restore it, so
+            // an error does no harm.
             Err(error) if self.is_incomplete && error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -171,8 +174,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Stops using the file without changing it; later records are discarded until [`Journal::replace`] writes a new
-    /// one.
+    /// Stops using the file without changing it. Later records are discarded until [`Journal::replace`] writes a new
+    /// file.
     pub fn leave(&mut self) {
         (self.file, self.is_incomplete) = (None, false);
     }

@@ -1,33 +1,33 @@
-//! Frames of records in a file. Each record is preceded by its length and checksums, which distinguish an incomplete
-//! last record from damage.
+//! Frames of records in a file. Each record follows its length and two checksums, by which a reader distinguishes an
+//! incomplete last record from a damaged one.
 //!
-//! The length has a checksum of its own. Otherwise a damaged length could reach beyond the end of the file like that of
-//! an incomplete record, and all records after it would be ignored silently.
+//! The length has a checksum of its own. Otherwise a damaged length that exceeds the file would look like an incomplete
+//! last record, and all following records would be ignored without an error.
 
 use crc::{CRC_32_ISCSI, Crc, Table};
 
-/// The checksum of lengths and records, CRC-32C.
+/// The checksum of lengths and records: CRC-32C.
 static CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
-/// Bytes in front of a record: its length, its checksum, and the checksum of these two, all little-endian.
+/// Number of bytes in front of a record: its length, its checksum, and the checksum of both, all little-endian.
 const HEADER: usize = 12;
 
-/// The content at a position of a file.
+/// The content of a file at a position.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'b> {
     /// The file ends at this position.
     End,
-    /// An incomplete record at the end of the file: the process that wrote it was killed.
+    /// An incomplete record at the end of the file, because the process that wrote it was killed.
     Cut,
-    /// The bytes differ from those that were written.
+    /// The bytes differ from the bytes that were written.
     Damaged,
-    /// A record, and the position after it.
+    /// A record, and the position that follows the record.
     Record(&'b [u8], usize),
 }
 
-/// Appends a record with its frame.
+/// Appends a record, preceded by its length and checksums.
 ///
 /// # Panics
-/// When the record has 4 GB or more.
+/// Panics when the record has 4 GB or more.
 pub fn push(bytes: &mut Vec<u8>, record: &[u8]) {
     let length = u32::try_from(record.len()).expect("a record below 4 GB");
     let start = bytes.len();
@@ -38,7 +38,7 @@ pub fn push(bytes: &mut Vec<u8>, record: &[u8]) {
     bytes.extend(record);
 }
 
-/// Returns the frame at this position.
+/// Returns the content at this position of a file.
 pub fn at(bytes: &[u8], position: usize) -> Frame<'_> {
     let rest = &bytes[position..];
     if rest.is_empty() {

@@ -1,4 +1,5 @@
-//! Encodes the shadow's places and values as the journal's messages, and decodes them.
+//! Encodes the shadow (the gateway's copy of what clients wrote) as messages of the journal, and decodes them. The
+//! shadow maps places to values.
 
 use prost::Message;
 use sluice_engine::{DigestConfig, DigestId, MeterId, ProfileId, TableId, ValueSetId};
@@ -8,13 +9,13 @@ use super::proto::{self, place, value};
 use crate::proto::{TableData, TableKey};
 use crate::shadow::{Copies, Entry, OwnGroup, Place, Value};
 
-/// Encodes a place with its current value, or without one if it was removed.
+/// Encodes a place (a key of the shadow) with its current value. A place that was removed has no value.
 pub fn change(changed: &Place, value: Option<&Value>) -> proto::Change {
     proto::Change { place: Some(encode_place(changed)), value: value.map(encode_value) }
 }
 
-/// Decodes a place with its value; `None` when the message is incomplete or the value is of another kind than the
-/// place.
+/// Decodes a place (a key of the shadow) with its value. Returns `None` when the message is incomplete, or when the
+/// kinds of place and value differ.
 pub fn read_change(change: proto::Change) -> Option<(Place, Option<Value>)> {
     let place = decode_place(change.place?)?;
     let value = match change.value {
@@ -24,12 +25,12 @@ pub fn read_change(change: proto::Change) -> Option<(Place, Option<Value>)> {
     Some((place, value))
 }
 
-/// Encodes a name that was assigned a number.
+/// Encodes a name of a translated value with its assigned number.
 pub fn name(assigned: AssignedName) -> proto::Name {
     proto::Name { uri: assigned.uri, name: assigned.name, number: assigned.number }
 }
 
-/// Decodes a name that was assigned a number.
+/// Decodes a name of a translated value with its assigned number.
 pub fn read_name(name: proto::Name) -> AssignedName {
     AssignedName { uri: name.uri, name: name.name, number: name.number }
 }

@@ -1,4 +1,4 @@
-//! Replays a journal's records into the state that a gateway has saved.
+//! Replays the records of a journal, which yields the state that a gateway has saved.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,32 @@ use crate::mark::Mark;
 use crate::proto::Update;
 use crate::shadow::Shadow;
 
-/// The state from a journal: what clients wrote, and what the driver has of it.
+/// The state from a journal: the entities that clients wrote, and the updates that the driver has not yet received.
 #[derive(Debug)]
 pub struct Restored {
-    /// The mark of the driver that holds this state.
+    /// The mark (a mirror session) of the driver instance that has this state.
     pub mark: Mark,
-    /// The program's config as the controller pushed it.
+    /// The config of the program in the form in which the controller pushed it.
     pub config: p4::ForwardingPipelineConfig,
-    /// The objects to which the shadow's ids refer, in order.
+    /// The names and driver ids of the objects to which the ids in the shadow refer, in order.
     pub objects: Vec<(String, u32)>,
-    /// The values that clients wrote.
+    /// The shadow: the values that clients wrote.
     pub shadow: Shadow,
-    /// Names of translated types, in the order of their assignment.
+    /// The names of translated values, in the order of their assignment.
     pub names: Vec<AssignedName>,
     /// The highest election id of each role.
     pub elections: BTreeMap<String, u128>,
-    /// Updates for the driver that bring it to the shadow's state; some may be superfluous.
+    /// Updates that give the driver the entities that are in the shadow; some may be superfluous.
     pub pending: Vec<Update>,
-    /// Bytes of the file up to the end of its last complete record.
+    /// Number of bytes of the file up to the end of its last complete record.
     pub end: usize,
 }
 
-/// Replays a file. `None` when the file is empty, or was written before the machine's current boot.
+/// Replays a file. Returns `None` when the file is empty, or was written before the machine's current boot.
 ///
 /// # Errors
-/// The position of the first damaged record, or the other format or device to which the file belongs.
+/// The error contains the position of the first damaged record. If the file has another format or belongs to another
+/// device, the error contains this format or device.
 pub fn replay(bytes: &[u8], owner: &JournalOwner) -> Result<Option<Restored>, JournalError> {
     let Some((record, mut position)) = next(bytes, 0)? else { return Ok(None) };
     let Some(record::Kind::Opening(opening)) = record.kind else {
@@ -70,7 +71,7 @@ pub fn replay(bytes: &[u8], owner: &JournalOwner) -> Result<Option<Restored>, Jo
     Ok(Some(restored))
 }
 
-/// Returns the record at a position and the position after it; `None` after the last complete record.
+/// Returns the record at a position, and the position that follows it; `None` after the last complete record.
 fn next(bytes: &[u8], position: usize) -> Result<Option<(Record, usize)>, JournalError> {
     match frames::at(bytes, position) {
         Frame::End | Frame::Cut => Ok(None),
@@ -86,7 +87,7 @@ fn damaged(position: usize, what: &str) -> JournalError {
     JournalError::Damaged(position, what.to_owned())
 }
 
-/// Replays records in the order of the file.
+/// Applies records to the restored state, in the order of the file.
 impl Restored {
     fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record.kind {

@@ -1,4 +1,4 @@
-//! Plans writes to registers, counters and meters, which have cells with an index.
+//! Plans writes to cells of registers, counters and meters.
 
 use std::ops::Range;
 
@@ -13,17 +13,18 @@ use crate::bfrt;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{Place, Value};
 
-/// Rates and bursts of an unconfigured meter, which the driver cannot delete. The rates, in packets/s or kbit/s, exceed
-/// what a pipe forwards. The bursts are the largest that the chip's meters hold: a mantissa of 8 bits, shifted by 14.
-/// With the maximum of their types, the driver's arithmetic overflows, and the meter drops everything.
+/// Rates and bursts of a meter without configuration, because the driver cannot delete a meter. The rates, in packets/s
+/// or kbit/s, exceed the capacity of a pipe. The bursts are the largest that the chip's meters can store: a mantissa of
+/// 8 bits, shifted by 14. With larger values, such as the maximum of their types, the driver's arithmetic overflows,
+/// and the meter drops all packets.
 const UNLIMITED: [u64; 4] = [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14];
-/// Bits in the driver's unit of byte meters: rates are in kbit/s, bursts in kbit.
+/// Number of bits in the driver's unit for byte meters: their rates are in kbit/s, their bursts in kbit.
 const KILOBIT: u64 = 1000;
 
-/// Decodes a register cell into the values of its fields.
+/// Decodes a register cell to the values of its fields.
 ///
 /// # Errors
-/// Fails when the message does not have the form of the register's type, or a value does not fit.
+/// Fails when the message does not have the form of the register's type, or when a value does not fit.
 fn decode_cell(kind: &DataType, data: &p4::P4Data) -> Outcome<Vec<Vec<u8>>> {
     use p4::p4_data::Data;
     let (members, values) = match (kind, &data.data) {
@@ -115,7 +116,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Adds a step for each of these cells, none of which can be undone.
+    /// Adds a step for each of these cells. These steps cannot be reverted.
     fn cells(&mut self, table: u32, index: u32, cells: Range<u64>, data: &TableData) {
         for cell in cells {
             let key = bfrt::number_key(index, cell as u32);
@@ -124,8 +125,8 @@ impl Planner<'_> {
     }
 }
 
-/// Returns committed rate, committed burst, peak rate and peak burst in the driver's units, which for bytes are
-/// kilobits. A value above zero stays above zero.
+/// Returns the committed rate, committed burst, peak rate and peak burst in the driver's units, which are kilobits for
+/// byte meters. A value above zero is rounded to at least 1.
 pub fn rates(config: Option<&p4::MeterConfig>, of_bytes: bool) -> [u64; 4] {
     let Some(config) = config else { return UNLIMITED };
     [config.cir, config.cburst, config.pir, config.pburst].map(|amount| {

@@ -1,5 +1,5 @@
-//! Plans writes to the counters and meters of entries, and encodes the counters, meters and timeouts that are written
-//! with entries.
+//! Plans writes to the direct counters and meters of entries. Encodes the counts, meter configurations and timeouts
+//! that are written together with entries.
 
 use prost::Message;
 use sluice_p4runtime::binding::TableBinding;
@@ -28,7 +28,7 @@ impl Planner<'_> {
         let compiled = &self.loaded.program.tables[table.engine.index()];
         let mut written = old.data;
         written.fields.extend(counts_of(compiled, counts));
-        // The previous counts are in the device only, so this step cannot be undone.
+        // The previous counts are only in the device, so this step cannot be reverted.
         self.step(bfrt::update(Type::Modify, bfrt::entry(compiled.id, old.key, written)), None);
         debug_assert!(matches!(place, Place::Entry(..)));
         Ok(())
@@ -71,14 +71,14 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the data fields of the counts that a client gives an entry.
+/// Returns the data fields of the counts that a client writes to an entry.
 pub fn counts_of(compiled: &Match, counts: &p4::CounterData) -> Vec<proto::DataField> {
     let fields = [(compiled.packets, counts.packet_count), (compiled.bytes, counts.byte_count)];
     fields.into_iter().filter_map(|(id, count)| Some(bfrt::stream(id?, count.to_be_bytes()))).collect()
 }
 
-/// Returns the data fields of an entry's timeout and meter. The driver resets what is missing: without timeout the
-/// entry does not age, without rates its meter passes everything.
+/// Returns the data fields of an entry's timeout and meter configuration. The driver resets missing fields: an entry
+/// without timeout does not age, and a meter without rates passes all packets.
 pub fn resources(compiled: &Match, entry: &p4::TableEntry) -> Outcome<Vec<proto::DataField>> {
     let mut fields = Vec::new();
     if let (Some(id), 1..) = (compiled.time_to_live, entry.idle_timeout_ns) {
@@ -100,7 +100,7 @@ pub fn without_resources(compiled: &Match, mut data: TableData) -> TableData {
     data
 }
 
-/// The refusal of a meter's counts by colour.
+/// Returns the error for a meter's counts by colour, which the driver does not support.
 pub fn no_colours() -> Fault {
     Fault::unimplemented("the driver counts no packets by a meter's colour; leave the counts out")
 }

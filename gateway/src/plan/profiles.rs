@@ -1,4 +1,4 @@
-//! Plans writes to members and groups that clients create with ids of their own.
+//! Plans writes to the members and groups of action profiles that clients create with their own ids.
 
 use sluice_p4runtime::actions::{self, Role};
 use sluice_p4runtime::binding::ProfileBinding;
@@ -12,7 +12,7 @@ use crate::program::Selector;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{FIRST_OWN_ID, Place, Value};
 
-/// Returns a group's data. A member's weight is the number of times that the list contains it.
+/// Returns the data of a group. The list contains a member as many times as its weight.
 pub fn list(selector: &Selector, members: &[u32], max_size: u32) -> TableData {
     let fields = vec![
         bfrt::numbers(selector.members, members.to_vec()),

@@ -1,7 +1,7 @@
 //! Plans writes to multicast groups and clone sessions.
 //!
-//! A group's replicas become nodes, one node for each instance. A session with one replica and instance 0 sends to a
-//! port; every other session sends to a group that the gateway creates.
+//! The replicas of a group become nodes of the traffic manager, one node for each instance. A session with one replica
+//! and instance 0 sends copies to a port. Every other session sends copies to a group that the gateway creates.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::replication::{Destination, Replication};
 use crate::shadow::{Copies, Place, Value};
 use p4::packet_replication_engine_entry::Type as Kind;
 
-/// The first group id for clone sessions; a session's group has this id plus the session's. Clients' own groups are
-/// below.
+/// The first id of the groups that the gateway creates for clone sessions. The id of a group is the sum of this id and
+/// the session's id. The groups of clients have lower ids.
 const FIRST_SESSION_GROUP: u32 = 0xfc00;
-/// Tofino's normal mirror sessions have the ids 1 to this one.
+/// The highest id of Tofino's normal mirror sessions, whose ids begin at 1.
 const LAST_SESSION: u32 = 1015;
-/// The highest port number: Tofino's ports have 9 bits.
+/// The highest port number, because a port number of Tofino has 9 bits.
 const LAST_PORT: u32 = 511;
-/// The highest class of service: it has 3 bits.
+/// The highest class of service, which has 3 bits.
 const LAST_CLASS: u32 = 7;
-/// The most bytes of a copy that a session can keep: its limit has 14 bits.
+/// The largest limit on the length of a session's copies, in bytes. The field has 14 bits.
 const MAX_LENGTH: u16 = (1 << 14) - 1;
 
 impl Planner<'_> {
@@ -108,7 +108,7 @@ impl Planner<'_> {
         let length = if length == 0 { MAX_LENGTH } else { length };
         let (towards, copies) = match &replicas(&session.replicas)?[..] {
             [Replica { port, instance: 0 }] => {
-                // Delete the group only after the session has stopped using it.
+                // The group is deleted only after the session has stopped using it.
                 old_copies.into_iter().for_each(|copies| self.delete_copies_later(tables, copies));
                 (Destination::Port(*port), None)
             }
@@ -128,8 +128,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Creates or changes a group with these replicas. It gets new nodes, the group changes to all of them in one
-    /// update, and then the old nodes are deleted.
+    /// Creates or changes a group with these replicas. Creates new nodes for it, replaces the old nodes of the group by
+    /// the new ones in one update, and then deletes the old nodes.
     fn copies(&mut self, tables: &Replication, group: u32, replicas: &[Replica], old: Option<Copies>) -> Copies {
         let mut ports = BTreeMap::<u16, Vec<u32>>::new();
         for replica in replicas {
@@ -154,7 +154,7 @@ impl Planner<'_> {
         Copies { nodes, group }
     }
 
-    /// Deletes a group and its nodes, in steps that can be undone.
+    /// Deletes a group and its nodes, in steps that can be reverted.
     fn delete_copies(&mut self, tables: &Replication, copies: Copies) {
         let nodes = copies.nodes.iter().map(|(id, _)| *id).collect();
         let undo = tables.group(Type::Insert, copies.group, Some(tables.group_data(nodes)));
@@ -164,7 +164,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Deletes a group and its nodes after the batch's steps have succeeded.
+    /// Deletes a group and its nodes after the steps of the batch have succeeded.
     fn delete_copies_later(&mut self, tables: &Replication, copies: Copies) {
         self.later(tables.group(Type::Delete, copies.group, None));
         for (id, _) in copies.nodes {
@@ -174,7 +174,7 @@ impl Planner<'_> {
 }
 
 /// Decodes replicas, and refuses those that the traffic manager cannot make. The driver itself accepts ports that the
-/// device lacks, and silently makes no copy for them.
+/// device lacks, without making copies for them.
 fn replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Replica>> {
     let alternatives = decode_replicas(replicas)?;
     if alternatives.iter().any(|replica_and_backups| replica_and_backups.len() > 1) {

@@ -16,10 +16,10 @@ use crate::bfrt;
 use crate::proto::{self, TableData, TableKey, key_field, update::Type};
 use crate::shadow::{Entry, OwnGroup, Place, Value};
 
-/// The highest priority: the driver's has 24 bits, and its smallest number wins.
+/// The highest priority of an entry. The driver's priority has 24 bits, and its smallest number takes precedence.
 const MAX_PRIORITY: i32 = (1 << 24) - 1;
 
-/// An entry's action as the driver's data, with the group created for an action set.
+/// The action of an entry in the form of the driver's data, and the group that the gateway created for an action set.
 struct DriverAction {
     data: TableData,
     own: Option<OwnGroup>,
@@ -156,7 +156,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Returns a key in the driver's form.
+    /// Returns a key in the form of a BF Runtime message.
     pub(super) fn key(&self, table: TableId, fields: &[KeyField], priority: i32) -> Outcome<TableKey> {
         use key_field::{Exact, Lpm, MatchType, Optional, Range, Ternary};
         let compiled = &self.loaded.program.tables[table.index()];
@@ -185,7 +185,7 @@ impl Planner<'_> {
         Ok(TableKey { fields })
     }
 
-    /// Returns an action in the canonical form in which clients read it back.
+    /// Returns an action in canonical form, in which clients read it.
     fn canonical(
         &self,
         table: &TableBinding,
@@ -197,8 +197,8 @@ impl Planner<'_> {
         Ok(Some(actions::encode_entry_action(binding, table, &decoded)))
     }
 
-    /// Plans what an entry's action needs, such as a group for an action set, and returns the entry's data. `old` is
-    /// the group that the entry has already.
+    /// Plans the steps that an entry's action needs, such as a group for an action set, and returns the entry's data.
+    /// `old` is the group to which the entry refers so far.
     fn driver_action(
         &mut self,
         table: &TableBinding,
@@ -247,7 +247,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns an action with its parameters in the driver's form.
+    /// Returns an action with its parameters, in the form of a BF Runtime message.
     pub(super) fn call(&self, call: &ActionCall) -> TableData {
         let compiled = &self.loaded.program.actions[call.action.index()];
         let params = compiled.params.iter().zip(&call.params);
@@ -257,8 +257,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Creates a group for an action set, or keeps the old one if its list is the same. Members are shared between all
-    /// action sets of the profile, so that a change of weights creates no members.
+    /// Creates a group for an action set, or returns the old group if its list is equal. All action sets of the profile
+    /// share their members, so that a change of weights creates no members.
     fn own_group(&mut self, table: &TableBinding, set: &OneShotGroup, old: Option<&OwnGroup>) -> Outcome<OwnGroup> {
         let profile = self.loaded.program.profile_of(table.engine);
         let profile = profile.ok_or_else(|| Fault::invalid("it has no action profile; give an action"))?;
@@ -280,13 +280,13 @@ impl Planner<'_> {
         let (number, key, data) =
             (selector.id, selector.key, super::profiles::list(selector, &list, list.len() as u32));
         if let Some(old) = old.filter(|old| old.data == data) {
-            // The list is unchanged, so the old group stays: release the uses that `share` has just counted.
+            // The list is unchanged, so the entry keeps its old group. `unshare` reverts the counts of `share` above.
             let old = old.clone();
             self.unshare(profile, &places);
             return Ok(old);
         }
-        // Create a complete new group, then change the entry, then delete the old group: no packet sees a list that
-        // mixes both.
+        // The steps create a complete new group, then change the entry, then delete the old group. So no packet is
+        // processed with a mixture of both lists.
         let id = self.shadow.new_id();
         let key = bfrt::number_key(key, id);
         let undo = bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()));
@@ -294,8 +294,8 @@ impl Planner<'_> {
         Ok(OwnGroup { id, members: places, data })
     }
 
-    /// Returns the driver's id of a shared member, which is created if it does not exist. Counts the use by a group
-    /// once.
+    /// Returns the driver's id of a shared member, and creates the member if it does not exist. Counts each group that
+    /// uses the member once.
     fn share(&mut self, profile: ProfileId, place: &Place, data: TableData, first_of_group: bool) -> u32 {
         if let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() {
             if first_of_group {
@@ -311,7 +311,7 @@ impl Planner<'_> {
         id
     }
 
-    /// Releases a group's use of shared members; deletes those that no group uses any more.
+    /// Releases a group's use of shared members. Deletes the members that no group uses any more.
     fn unshare(&mut self, profile: ProfileId, places: &[Place]) {
         for place in places {
             let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() else { continue };
@@ -336,7 +336,7 @@ impl Planner<'_> {
     }
 }
 
-/// Refuses fields that only answers have, and resources that the table does not have.
+/// Refuses fields that only replies may contain, and resources that the table does not have.
 fn refuse_reads(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     if entry.time_since_last_hit.is_some() {
         return Err(Fault::invalid("has_time_since_last_hit must not be set in WriteRequest"));

@@ -1,5 +1,5 @@
-//! Plans writes to parser value sets. In the driver, a member has a value and a mask for each field, whatever match
-//! kind P4Info declares.
+//! Plans writes to parser value sets. In the driver, a member has a value and a mask for each field, regardless of the
+//! match kind in P4Info.
 
 use sluice_p4runtime::entity::{Operation, value_set};
 use sluice_p4runtime::fault::Outcome;
@@ -30,7 +30,7 @@ impl Planner<'_> {
             Some(Value::ValueSet(_, keys)) => keys,
             _ => Vec::new(),
         };
-        // Delete before inserting, because the set may be full.
+        // Deletions precede insertions, because the set may be full.
         let insert =
             |key: &TableKey| bfrt::update(Type::Insert, bfrt::entry(compiled.id, key.clone(), Default::default()));
         let delete = |key: &TableKey| bfrt::update(Type::Delete, bfrt::key_only(compiled.id, key.clone()));

@@ -1,5 +1,5 @@
-//! A BF Runtime server that stands in for the driver: it stores what clients write to the tables of a `bfrt.json`, and
-//! answers as the driver does.
+//! A BF Runtime server that stands in for the driver: it stores the entries that clients write to the tables of a
+//! `bfrt.json`, and replies like the driver.
 #![allow(missing_docs, dead_code, clippy::result_large_err, clippy::cast_possible_truncation)]
 
 pub mod store;
@@ -27,59 +27,60 @@ type Boxed<T> = std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Stat
 /// The `bfrt.json` of the repository's program.
 pub const BFRT: &str = include_str!("../../../p4src/build/tofino/bfrt.json");
 
-/// The `bfrt.json` of the tests' own program, which has every feature that the repository's lacks.
+/// The `bfrt.json` of the test program `campus.p4`, which has every feature that the repository's program lacks.
 pub const CAMPUS: &str = include_str!("../campus/bfrt.json");
 
-/// The device's own tables, which do not depend on the program: those that the gateway uses, and one whose form differs
-/// from a program's tables.
+/// The tables of the device itself, which do not depend on the program: the tables that the gateway uses, and one table
+/// whose form differs from that of a program's tables.
 pub const DEVICE: &str = include_str!("device.json");
 
-/// A subscribed connection.
+/// The state of a subscribed connection.
 struct Client {
     events: mpsc::Sender<Result<StreamMessageResponse, Status>>,
-    /// The program to which the connection is bound.
+    /// The name of the program to which the connection is bound.
     bound: Option<String>,
-    /// Whether a load on this connection has failed; the driver then ignores further loads on it.
+    /// Whether a load on this connection has failed. The driver then ignores further loads on the connection.
     in_warm_init: bool,
-    /// Notified to end the connection's stream.
+    /// Notified when the stream of the connection must end.
     end: Arc<Notify>,
 }
 
-/// The stand-in, with its tables, records of requests, and faults to inject.
+/// The stand-in for the driver, with its tables, a record of the requests, and the faults that a test injects.
 pub struct Driver {
-    /// The running program; `None` as with bf_switchd's `--skip-p4`.
+    /// The running program; `None` to imitate a driver that was started with `bf_switchd --skip-p4`.
     pub running: Mutex<Option<ForwardingPipelineConfig>>,
     pub store: Mutex<Store>,
     /// Number of entries that clients have inserted, modified or deleted.
     pub written: AtomicUsize,
-    /// Number of updates after which the driver stops answering, even within a request, and who is notified then.
+    /// Number of updates after which the driver stops replying, even within a request, and the receiver of a
+    /// notification when it stops.
     pub stops: Mutex<Option<(usize, Arc<Notify>)>>,
-    /// Number of updates in each write request.
+    /// Number of updates in each write request so far.
     pub requests: Mutex<Vec<usize>>,
-    /// Number of entries in each read request.
+    /// Number of entries in each read request so far.
     pub reads: Mutex<Vec<usize>>,
-    /// A cell that cannot be read: the register's name and the index.
+    /// A cell that the driver refuses to read: the name of its register and its index.
     pub unreadable: Mutex<Option<(String, u32)>>,
-    /// Ids of the arrays that are being copied from the device.
+    /// Ids of the arrays that the driver is copying from the device.
     copied: Mutex<HashSet<u32>>,
-    /// Number of acknowledgements received; each ends its stream.
+    /// Number of received acknowledgements of digests. Each acknowledgement ends the stream of its sender.
     pub acknowledgements: AtomicUsize,
-    /// Name of a table into which inserts are refused, as if its memory were full.
+    /// Name of a table into which the driver refuses insertions, as if the table's memory were full.
     pub full: Mutex<Option<String>>,
-    /// While set, every read and write waits for this notification.
+    /// If set, every read and write waits for this notification.
     pub stuck: Mutex<Option<Arc<Notify>>>,
-    /// Number of loads that will fail, as they do when the device is slow.
+    /// Number of loads that will fail, as on a slow device.
     pub failing_loads: AtomicUsize,
-    /// The loaded programs, with the folder of their files.
+    /// The names of the loaded programs, each with the folder of its files.
     pub loads: Mutex<Vec<(String, String)>>,
     muted: Mutex<Option<usize>>,
     clients: Mutex<HashMap<u32, Client>>,
-    /// Number of connections so far.
+    /// Number of connections since the start.
     connections: watch::Sender<usize>,
 }
 
 impl Driver {
-    /// Returns a driver that runs a program called sluice.
+    /// Returns a driver that runs the program of this `bfrt.json` under the name sluice.
     pub fn new(json: &str) -> Arc<Self> {
         Self::running(Some(program("sluice", json, b"compiled")))
     }
@@ -106,13 +107,14 @@ impl Driver {
         })
     }
 
-    /// Serves the driver on an address. Returns its URI, and the task to abort to stop serving.
+    /// Serves the driver on an address. Returns the driver's URI, and a task that a test aborts to stop the server.
     pub async fn serve(self: &Arc<Self>, address: &str) -> (String, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind(address).await.unwrap();
         let uri = format!("http://{}", listener.local_addr().unwrap());
         let service = BfRuntimeServer::new(Service(Arc::clone(self))).max_decoding_message_size(1 << 30);
         let server = tonic::transport::Server::builder().add_service(service);
-        // Like the driver's gRPC server: without it, an answer of several segments would wait for an acknowledgement.
+        // The driver's gRPC server also sets this option. Without it, a reply of several segments would wait for an
+        // acknowledgement.
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let served = server.serve_with_incoming(incoming);
         (uri, tokio::spawn(async move { served.await.unwrap() }))
@@ -134,7 +136,7 @@ impl Driver {
         self.events().send(Ok(StreamMessageResponse { update: Some(update) })).await.unwrap();
     }
 
-    /// Notifies a subscriber that an entry is idle, or active again.
+    /// Notifies a subscriber that an entry has become idle or active.
     pub async fn report_age(&self, table: &str, key: TableKey, is_idle: bool) {
         use idle_timeout_notification::NotificationType::{EntryActive, EntryIdle};
         let entry = sluice_tofino::bfrt::key_only(self.store.lock().table(table).id, key);
@@ -144,22 +146,22 @@ impl Driver {
         self.events().send(Ok(StreamMessageResponse { update })).await.unwrap();
     }
 
-    /// Waits until `count` connections have been made.
+    /// Waits until clients have made `count` connections.
     pub async fn connected(&self, count: usize) {
         self.connections.subscribe().wait_for(|made| *made >= count).await.unwrap();
     }
 
-    /// Makes the driver apply `updates` updates of the next batch and then fail the request.
+    /// Makes the driver apply `updates` updates of the next batch and then refuse the request.
     pub fn mute(&self, updates: usize) {
         *self.muted.lock() = Some(updates);
     }
 
-    /// Empties all tables, as a load by another client does.
+    /// Empties all tables, which is the effect of a load by another client.
     pub fn reset(&self) {
         *self.store.lock() = Store::new(tables(self.running.lock().as_ref()));
     }
 
-    /// Ends the subscribers' streams, as the driver's death does.
+    /// Ends the streams of all subscribers, which is the effect of a crash of the driver.
     pub fn hang_up(&self) {
         self.clients.lock().values().for_each(|client| client.end.notify_one());
     }
@@ -174,15 +176,15 @@ impl Driver {
         }
     }
 
-    /// Loads a program as the driver does: ends connections that are bound to a replaced program, and resets all
-    /// tables.
+    /// Loads a program with the effects of a load by the driver: ends connections that are bound to a replaced program,
+    /// and resets all tables.
     async fn load(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
         let unknown = || Status::unknown("Failed to end warm_init HW access fails");
         {
             let mut clients = self.clients.lock();
             let client = clients.get_mut(&request.client_id).ok_or_else(|| Status::unavailable("Unknown client."))?;
             if client.in_warm_init {
-                // As the driver does: answers OK without doing anything.
+                // The real driver also replies OK here, without loading the program.
                 return Ok(());
             }
             client.in_warm_init = true;
@@ -252,7 +254,7 @@ impl Driver {
         }
     }
 
-    /// Counts updates that are about to be made; never returns once the number in `stops` is reached.
+    /// Counts updates that are about to be made. Never returns after the number in `stops` is reached.
     async fn pass(&self, updates: usize) {
         let stops = match &mut *self.stops.lock() {
             Some((0, stopped)) => {
@@ -298,7 +300,7 @@ impl Driver {
     }
 }
 
-/// Duration of a copy of an array from the device.
+/// Duration of copying an array from the device.
 const COPY: Duration = Duration::from_millis(5);
 
 /// Returns the id of the array that an update copies from the device; `None` for other updates.
@@ -309,14 +311,14 @@ fn array_to_copy(update: &Update) -> Option<u32> {
     }
 }
 
-/// The driver's refusal of an array that it is copying for another request.
+/// Returns the driver's error for an array that it is copying for another request.
 fn being_copied() -> store::Refusal {
     (Code::AlreadyExists, "Entry not found in table Already exists".to_owned())
 }
 
 struct Service(Arc<Driver>);
 
-/// Packs errors as the driver does: one for each update, up to the last refused one.
+/// Packs errors in the driver's form: one for each update, up to the last refused update.
 fn packed(outcomes: &[Result<(), store::Refusal>]) -> Result<(), Status> {
     let Some(last) = outcomes.iter().rposition(Result::is_err) else { return Ok(()) };
     let details = outcomes[..=last].iter().map(|outcome| {
@@ -408,7 +410,8 @@ impl BfRuntime for Service {
                 let name = request.config.first().map(|config| config.p4_name.clone());
                 self.0.bind(request.client_id, &name.unwrap_or_default())?;
             }
-            // Waits until other requests are finished: the driver handles them one at a time here.
+            // The reply waits until other requests are completed, because the driver processes such requests one at a
+            // time.
             Action::Verify => self.0.wait().await,
             Action::VerifyAndWarmInitBeginAndEnd => self.0.load(request).await?,
             _ => return Err(Status::unimplemented("not what the gateway sends")),
@@ -439,7 +442,7 @@ impl BfRuntime for Service {
         let first =
             requests.message().await?.ok_or_else(|| Status::cancelled("the stream ends before its beginning"))?;
         let id = first.client_id;
-        // A client number in use fails the call itself, not the stream.
+        // If the client id is in use, the driver refuses the call itself, instead of ending the stream with an error.
         driver.subscribe(first, events.clone(), Arc::clone(&end)).await?;
         tokio::spawn(async move {
             let mut next = async || {
@@ -476,7 +479,7 @@ pub fn program(name: &str, json: &str, binary: &[u8]) -> ForwardingPipelineConfi
     }
 }
 
-/// Returns the tables of a program together with the device's own.
+/// Returns the tables of a program and those of the device itself.
 fn tables(config: Option<&ForwardingPipelineConfig>) -> Info {
     let program = config.map(|config| serde_json::from_slice(&config.bfruntime_info).unwrap());
     let mut info: Info = program.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The stand-in's tables, by `bfrt.json`, with the driver's checks of keys, data and references.
+//! The tables of the stand-in, as `bfrt.json` describes them, with the driver's checks of keys, data and references.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,11 +26,11 @@ pub struct Rows {
     pub default: Option<TableData>,
 }
 
-/// All tables with their content.
+/// All tables with their entries.
 #[derive(Debug)]
 pub struct Store {
     info: Info,
-    /// Ids of the tables with enabled idle timeouts.
+    /// The ids of the tables in which idle timeouts are enabled.
     aging: BTreeSet<u32>,
     rows: BTreeMap<u32, Rows>,
 }
@@ -49,7 +49,7 @@ impl Store {
         &self.rows[&self.table(name).id]
     }
 
-    /// Returns all tables with their content.
+    /// Returns all tables with their entries.
     pub fn all(&self) -> impl Iterator<Item = (&Table, &Rows)> {
         self.info.tables.iter().map(|table| (table, &self.rows[&table.id]))
     }
@@ -104,7 +104,7 @@ impl Store {
             Type::Insert if !cells && self.rows[&table.id].entries.len() as u64 >= table.size => {
                 return refuse(Code::ResourceExhausted, "Table Add failed No space");
             }
-            // The traffic manager's entry of a port always exists.
+            // The entry of a port in the traffic manager always exists, so it can be modified without an insertion.
             Type::Modify if !exists && !cells && table.table_type != "PrePort" => {
                 return refuse(Code::NotFound, "Table Entry modify failed Object not found");
             }
@@ -120,7 +120,7 @@ impl Store {
             Type::Insert | Type::Modify => {}
             _ => return refuse(Code::Unimplemented, "not what the gateway sends"),
         }
-        // For a port that the device lacks, the driver only reports invalid arguments.
+        // The driver reports a port that the device lacks only as an invalid argument.
         if table.name == "$PORT" && key_number(key) > 511 {
             return refuse(Code::InvalidArgument, "Table Add failed table:$PORT Invalid arguments");
         }
@@ -194,7 +194,8 @@ impl Store {
         self.check_reference(table, data)
     }
 
-    /// Checks that a time to live is in a table with idle timeouts, and not below the interval of the driver's checks.
+    /// Checks that a time to live is in a table with idle timeouts, and not shorter than the interval between the
+    /// driver's checks of entries.
     fn check_age(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
         let id = table.data_id(TIME_TO_LIVE);
         match data.fields.iter().find(|field| Some(field.field_id) == id) {
@@ -206,8 +207,8 @@ impl Store {
         }
     }
 
-    /// Checks that a multicast group lists existing nodes, and as many exclusions. The driver does allow deleting a
-    /// node before its group.
+    /// Checks that a multicast group lists existing nodes, and has as many exclusions as nodes. Like the driver, the
+    /// stand-in allows a node to be deleted before its group.
     fn check_copies(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
         if table.name != "$pre.mgid" {
             return Ok(());
@@ -277,7 +278,8 @@ impl Store {
         })
     }
 
-    /// Reads entries. A register's cell has the value of one pipe, or those of all pipes if `pipe` is not one of them.
+    /// Reads entries. If `pipe` is the number of a pipe, each field of a register cell has its value in this pipe.
+    /// Otherwise each field has a value for each pipe.
     pub fn read(&self, pattern: &TableEntry, pipe: usize) -> Result<Vec<TableEntry>, Refusal> {
         let table = self.by_id(pattern.table_id)?;
         let answer = |key: &TableKey, data: TableData| TableEntry {
@@ -306,7 +308,7 @@ impl Store {
         Ok(cells.collect())
     }
 
-    /// Sets a data field of all entries of a table.
+    /// Sets a data field in all entries of a table.
     pub fn set_field(&mut self, name: &str, field: DataField) {
         let id = self.table(name).id;
         for (_, data) in self.rows.get_mut(&id).unwrap().entries.values_mut() {
@@ -315,7 +317,7 @@ impl Store {
         }
     }
 
-    /// Sets a register's cell: for each field, the value in each pipe.
+    /// Sets a cell of a register. `fields` contains, for each field of the cell, its value in each pipe.
     pub fn set_cell(&mut self, name: &str, index: u32, fields: &[[u32; PIPES]]) {
         let table = self.table(name).clone();
         let ids = table.data.iter().flat_map(|data| data.fields()).map(|field| field.id);
@@ -328,8 +330,8 @@ impl Store {
     }
 }
 
-/// Returns an entry's data with every field; missing ones are zero. A register's field has one pipe's value, or one for
-/// each pipe.
+/// Returns the data of an entry with all fields; missing fields are zero. A field of a register has one value, from one
+/// pipe, or a value for each pipe.
 fn filled(table: &Table, data: TableData, pipe: usize) -> TableData {
     let mut fields = Vec::new();
     for field in table.data.iter().flat_map(|data| data.fields()) {
@@ -344,18 +346,18 @@ fn filled(table: &Table, data: TableData, pipe: usize) -> TableData {
         }
         fields.extend(values);
     }
-    // Fields of the action are returned as they were written.
+    // Fields of the action are returned in the form in which they were written.
     let own = |field: &&DataField| !fields.iter().any(|filled| filled.field_id == field.field_id);
     let rest: Vec<_> = data.fields.iter().filter(own).cloned().collect();
     TableData { action_id: data.action_id, fields: fields.into_iter().chain(rest).collect() }
 }
 
-/// Checks an update of a mirror session, for which the driver has other codes than for entries.
+/// Checks an update of a mirror session, for which the driver has other error codes than for entries of other tables.
 fn check_session(kind: Type, id: u32, exists: bool, coalesces: bool) -> Result<(), Refusal> {
     let wrong = id == 0 || (kind == Type::Insert) == exists;
     match (wrong, id) {
         (true, _) => refuse(Code::InvalidArgument, "table:$mirror.cfg Invalid arguments"),
-        // Sessions from 1016 on must be coalescing ones.
+        // Sessions with ids from 1016 must be coalescing sessions.
         (false, 1016..) if kind != Type::Delete && !coalesces => {
             refuse(Code::NotFound, "table:$mirror.cfg Object not found")
         }

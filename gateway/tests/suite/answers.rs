@@ -1,5 +1,6 @@
-//! Compares the stand-in's answers with those of a real driver that runs the tests' own program, campus. The real
-//! driver's URI is given as `SLUICE_DRIVER=http://127.0.0.1:50052`; without it, nothing is compared.
+//! Compares the replies of the stand-in with those of a real driver that runs the test program `campus.p4`. The
+//! environment variable `SLUICE_DRIVER=http://127.0.0.1:50052` contains the URI of the real driver. Without it, the
+//! test compares nothing.
 
 use sluice_tofino::bfrt::{self, exact, stream, ternary};
 use sluice_tofino::client::{Address, Driver as Client};
@@ -8,20 +9,20 @@ use tonic::Code;
 
 use crate::stand_in::{CAMPUS, Driver};
 
-/// Returns the driver's id of a table.
+/// Returns the id of a table in the driver.
 fn id(client: &Client, name: &str) -> u32 {
     let program = client.program().expect("a driver that runs campus");
     let mut tables = program.info.tables.iter().chain(&program.device_info.tables);
     tables.find(|table| table.name == name).unwrap_or_else(|| panic!("no {name}")).id
 }
 
-/// Returns the code with which the driver answers an update.
+/// Returns the code of the driver's reply to an update.
 async fn outcome(client: &Client, kind: Type, entry: TableEntry) -> Code {
     let outcome = client.write(vec![bfrt::update(kind, entry)]).await.expect("an answer").remove(0);
     outcome.err().map_or(Code::Ok, |fault| fault.code)
 }
 
-/// Sends a list of requests, and returns the code of each answer with the request's description.
+/// Sends a list of requests. Returns a description of each request with the code of the driver's reply.
 async fn answers(uri: &str) -> Vec<(&'static str, Code)> {
     let address = Address { uri: uri.to_owned(), device: 0, client: 77, program: None };
     let (client, _events) = Client::connect(address).await.expect("a driver that runs campus");

@@ -1,4 +1,5 @@
-//! Batches of updates: one request to the driver each, and undone together where the client asks for that.
+//! Tests batches of updates: the gateway sends one request for a batch, and reverts the batch as a whole if the client
+//! requests this atomicity.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;

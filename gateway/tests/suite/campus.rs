@@ -1,4 +1,4 @@
-//! The tests' own program, campus: constructors of its entries.
+//! Constructors of the entries of the test program `campus.p4`.
 
 use sluice_p4runtime::parse_p4info;
 use sluice_p4runtime::proto::p4::config::v1::{P4Info, Preamble};
@@ -15,7 +15,7 @@ pub async fn ready() -> (Bench, Controller) {
     Bench::with(CAMPUS, P4INFO, &[0]).await
 }
 
-/// Returns the id of an object, by its alias or the end of its name.
+/// Returns the P4Info id of the object with this alias, or whose name ends with `alias`.
 pub fn id(alias: &str) -> u32 {
     let P4Info { tables, actions, action_profiles, value_sets, registers, digests, .. } = parse_p4info(P4INFO).unwrap();
     let preambles = tables.into_iter().map(|table| table.preamble);
@@ -30,7 +30,7 @@ pub fn id(alias: &str) -> u32 {
         .id
 }
 
-/// Returns an entry for a host at port 1; `last` is the last byte of its address.
+/// Returns an entry for a host at port 1. `last` is the last byte of the host's MAC address.
 pub fn host(last: u8, idle_timeout_ns: i64) -> p4::TableEntry {
     p4::TableEntry {
         table_id: id("hosts"),
@@ -41,7 +41,7 @@ pub fn host(last: u8, idle_timeout_ns: i64) -> p4::TableEntry {
     }
 }
 
-/// Returns an entry that limits a host's rate; `last` is the last byte of its address.
+/// Returns an entry that limits the rate of a host. `last` is the last byte of the host's IP address.
 pub fn limit(last: u8, meter_config: Option<p4::MeterConfig>) -> p4::TableEntry {
     p4::TableEntry {
         table_id: id("limits"),
@@ -52,7 +52,7 @@ pub fn limit(last: u8, meter_config: Option<p4::MeterConfig>) -> p4::TableEntry 
     }
 }
 
-/// Returns a rule for 10.0.0.0/8 and frames of 64 to 256 bytes.
+/// Returns an access rule for the addresses 10.0.0.0/8 and frames of 64 to 256 bytes.
 pub fn rule(priority: i32, action: &str, params: &[&[u8]]) -> p4::TableEntry {
     let ternary = p4::field_match::Ternary { value: vec![10, 0, 0, 0], mask: vec![255, 0, 0, 0] };
     let range = p4::field_match::Range { low: vec![64], high: vec![1, 0] };
@@ -86,14 +86,14 @@ fn replicas(list: &[(u32, u32)]) -> Vec<p4::Replica> {
     list.iter().map(replica).collect()
 }
 
-/// Returns a multicast group of replicas, each with port and instance.
+/// Returns a multicast group. Each replica is a pair of port and instance.
 pub fn group(id: u32, list: &[(u32, u32)]) -> Entity {
     use p4::packet_replication_engine_entry::Type::MulticastGroupEntry;
     let group = p4::MulticastGroupEntry { multicast_group_id: id, replicas: replicas(list), ..Default::default() };
     Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: Some(MulticastGroupEntry(group)) })
 }
 
-/// Returns a clone session of replicas, each with port and instance.
+/// Returns a clone session. Each replica is a pair of port and instance.
 pub fn session(session_id: u32, list: &[(u32, u32)], packet_length_bytes: i32) -> Entity {
     use p4::packet_replication_engine_entry::Type::CloneSessionEntry;
     let class_of_service = 2;

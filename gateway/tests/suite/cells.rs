@@ -1,4 +1,4 @@
-//! Cells of registers, counters and meters, read and written through the gateway.
+//! Tests reads and writes of the cells of registers, counters and meters through the gateway.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
@@ -129,8 +129,8 @@ async fn a_meter_reads_as_it_was_written_and_is_unlimited_again_without_a_config
     };
     assert_eq!(limits(&bench), [2, 5, 3, 6]);
     controller.modify(meter(None)).await;
-    // The largest burst of the chip's meters, and a rate above a pipe's. With the maximum of the types, the driver's
-    // arithmetic overflows.
+    // The largest burst of the chip's meters, and a rate above the capacity of a pipe. With the maximum of the types,
+    // the driver's arithmetic would overflow.
     assert_eq!(limits(&bench), [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14]);
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
 }
@@ -142,7 +142,7 @@ async fn cells_of_one_request_are_one_request_to_the_driver() {
         bench.driver.store.lock().set_cell(SYN, index, &[[index; PIPES]]);
     }
     let pattern = |index| cell("ledger_syn", Some(index), None);
-    // Each cell is answered in the order of the patterns, and as often as a pattern names it.
+    // The reply contains the cells in the order of the patterns, and repeats a cell that several patterns name.
     let indices: Vec<i64> = (0..60).rev().chain([7, 7]).collect();
     bench.driver.reads.lock().clear();
     let cells = controller.read_all(indices.iter().map(|index| pattern(*index)).collect()).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_pattern_that_is_refused_is_named_and_the_others_are_answered() {
     let status = controller.read_all(patterns()).await.unwrap_err();
     let codes: Vec<_> = errors(&status).into_iter().map(|(code, _)| code).collect();
     assert_eq!(codes, [Code::Ok, Code::InvalidArgument, Code::Ok], "{}", status.message());
-    // A cell that the driver refuses is identified by reading each cell alone.
+    // To identify a cell that the driver refuses, the gateway reads each cell alone.
     *bench.driver.unreadable.lock() = Some((SYN.to_owned(), 5));
     let patterns = [3, 5].map(|index| cell("ledger_syn", Some(index), None)).to_vec();
     let faults = errors(&controller.read_all(patterns).await.unwrap_err());
@@ -182,7 +182,7 @@ async fn readers_of_the_same_cells_wait_for_each_others_copies() {
     }
 }
 
-/// Starts concurrent reads by six more controllers.
+/// Starts concurrent reads by six further controllers.
 async fn concurrent_reads(
     bench: &Bench,
     patterns: Vec<Entity>,

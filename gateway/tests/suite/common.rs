@@ -1,4 +1,4 @@
-//! A gateway with a stand-in for its driver, and a controller connected to it.
+//! A gateway with a stand-in for its driver, and a controller that is connected to the gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,13 +49,13 @@ impl Bench {
         Self::in_front_of(Driver::new(json), p4info, pipes, None).await
     }
 
-    /// Starts a gateway in front of this driver, with this CPU port.
+    /// Starts a gateway in front of this driver. `cpu_port` is the device port that the gateway configures for the CPU.
     pub async fn in_front_of(driver: Arc<Driver>, p4info: &str, pipes: &[u32], cpu_port: Option<u32>) -> Self {
         Self::with_settings(driver, p4info, |settings| (settings.pipes, settings.cpu_port) = (pipes.to_vec(), cpu_port))
             .await
     }
 
-    /// Starts a gateway in front of this driver with changed settings, and waits until it is connected.
+    /// Starts a gateway in front of this driver with changed settings. Waits until the gateway is connected.
     pub async fn with_settings(driver: Arc<Driver>, p4info: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let (uri, served) = driver.serve("127.0.0.1:0").await;
         let bench = Self::serving(driver, p4info, uri, served, change).await;
@@ -63,7 +63,7 @@ impl Bench {
         bench
     }
 
-    /// Starts a gateway in front of a driver that may refuse it; does not wait for the connection.
+    /// Starts a gateway in front of a driver that may refuse the connection. Does not wait for the connection.
     pub async fn not_connected(driver: Arc<Driver>, change: impl FnOnce(&mut Settings)) -> Self {
         let (uri, served) = driver.serve("127.0.0.1:0").await;
         Self::serving(driver, P4INFO, uri, served, change).await
@@ -95,12 +95,12 @@ impl Bench {
         Self { task, driver, gateway, port, served, uri, p4info: p4info.to_owned(), address }
     }
 
-    /// Starts a gateway with the repository's program, and its primary controller.
+    /// Starts a gateway with the repository's program. Returns the gateway and its primary controller.
     pub async fn ready() -> (Self, Controller) {
         Self::with(BFRT, P4INFO, &[0]).await
     }
 
-    /// Starts a gateway with a program, and its primary controller.
+    /// Starts a gateway with a program. Returns the gateway and its primary controller.
     pub async fn with(json: &str, p4info: &str, pipes: &[u32]) -> (Self, Controller) {
         let bench = Self::start(json, p4info, pipes).await;
         let mut controller = bench.controller(10).await;
@@ -136,7 +136,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Connects to the gateway at an address and bids to be primary; also returns the answer to the bid.
+    /// Connects to the gateway at an address and bids to be primary. Also returns the reply to the bid.
     pub async fn at(
         address: &str,
         election: u64,
@@ -260,7 +260,7 @@ impl Controller {
     }
 }
 
-/// Returns the codes and messages of a refused batch.
+/// Returns the codes and messages in the status of a refused batch.
 pub fn errors(status: &Status) -> Vec<(Code, String)> {
     let details = rpc::Status::decode(status.details()).unwrap().details;
     assert!(!details.is_empty(), "{status:?}");
@@ -268,7 +268,7 @@ pub fn errors(status: &Status) -> Vec<(Code, String)> {
     details.iter().map(error).map(|error| (Code::from_i32(error.canonical_code), error.message)).collect()
 }
 
-/// Returns the id of an object of the repository's program, by its alias.
+/// Returns the P4Info id of an object of the repository's program, by its alias.
 pub fn id(alias: &str) -> u32 {
     let info = parse_p4info(P4INFO).unwrap();
     let preambles = info.tables.iter().map(|table| table.preamble.clone());
@@ -308,7 +308,7 @@ pub fn lpm(field_id: u32, value: &[u8], prefix_len: i32) -> p4::FieldMatch {
     p4::FieldMatch { field_id, field_match_type: Some(p4::field_match::FieldMatchType::Lpm(value)) }
 }
 
-/// Returns an entry of `servers`: server `number` has the address 10.0.0.`number`.
+/// Returns an entry of the table `servers`. The server `number` has the address 10.0.0.`number`.
 pub fn server(number: u8) -> Entity {
     Entity::TableEntry(p4::TableEntry {
         table_id: id("servers"),
@@ -319,8 +319,8 @@ pub fn server(number: u8) -> Entity {
     })
 }
 
-/// Returns the ports that are configured for the CPU: those in the parser's port metadata, and those in the traffic
-/// manager.
+/// Returns the ports that the gateway has configured for the CPU: first the ports in the parser's port metadata, then
+/// those in the traffic manager.
 pub fn cpu_ports(driver: &crate::stand_in::Driver) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let store = driver.store.lock();
     let keys = |name: &str| store.rows(name).entries.values().map(|(key, _)| exact_key(key)).collect();

@@ -1,4 +1,4 @@
-//! Direct counters and meters, which belong to table entries.
+//! Tests direct counters and meters, which belong to table entries.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
@@ -8,16 +8,16 @@ use crate::common::{Bench, errors};
 use p4::entity::Entity;
 use p4::update::Type;
 
-/// A meter of 125 kB/s with bursts of 2.5 kB; in the driver's units 1,000 kbit/s and 20 kbit.
+/// A meter of 125 kB/s with bursts of 2.5 kB. In the driver's units these are 1,000 kbit/s and 20 kbit.
 const CONFIG: p4::MeterConfig = p4::MeterConfig { cir: 125_000, cburst: 2500, pir: 125_000, pburst: 2500, eburst: 0 };
 
-/// Returns the meter of the entry that limits this host's rate.
+/// Returns the direct meter of the entry that limits the rate of the host `last`.
 fn meter(last: u8, config: Option<p4::MeterConfig>) -> Entity {
     let table_entry = Some(p4::TableEntry { action: None, ..limit(last, None) });
     Entity::DirectMeterEntry(p4::DirectMeterEntry { table_entry, config, counter_data: None })
 }
 
-/// Returns the rates and bursts of the driver's entries.
+/// Returns the rates and bursts of the entries in the driver.
 fn rates(bench: &Bench) -> Vec<Vec<u64>> {
     let store = bench.driver.store.lock();
     let rows = store.rows("Ingress.limits").entries.values();
@@ -39,7 +39,7 @@ async fn an_entrys_meter_is_written_with_the_entry_and_separately() {
     controller.modify(meter(1, Some(faster))).await;
     assert_eq!(rates(&bench), [[1000, 20, 2000, 20]]);
     assert_eq!(controller.read(Entity::DirectMeterEntry(Default::default())).await, [meter(1, Some(faster))]);
-    // Without a config the meter passes everything, which is the driver's default.
+    // Without a configuration the meter passes all packets, which is the driver's default.
     controller.modify(meter(1, None)).await;
     assert_eq!(rates(&bench), [[0_u64; 0]]);
     assert_eq!(controller.read(meter(1, None)).await, [meter(1, None)]);

@@ -1,4 +1,4 @@
-//! Connections to the driver: lost and resumed, refused, and the configuration of the CPU port.
+//! Tests connections to the driver: lost and resumed ones, refused ones, and the configuration of the CPU port.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::client::{Address, Driver};
@@ -23,7 +23,7 @@ async fn after_a_restart_of_the_driver_controllers_find_no_program() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     bench.served.abort();
-    // The stand-in's connections end when the streams of notifications end.
+    // The stand-in's connections end when the stand-in ends the streams of notifications.
     bench.driver.hang_up();
     let pattern = || Entity::TableEntry(p4::TableEntry::default());
     let status = loop {
@@ -68,7 +68,7 @@ async fn the_cpu_port_is_configured_in_parser_and_traffic_manager() {
     let bench = Bench::in_front_of(driver, crate::common::P4INFO, &[0], Some(320)).await;
     let expected = (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]);
     assert_eq!(cpu_ports(&bench.driver), expected);
-    // The driver keeps the configuration from an earlier gateway, and a push does not reset it.
+    // The driver preserves the configuration that the first gateway wrote, and a push of a program does not reset it.
     let driver = std::sync::Arc::clone(&bench.driver);
     bench.stop().await;
     let second_bench = Bench::in_front_of(driver, crate::common::P4INFO, &[0], Some(320)).await;

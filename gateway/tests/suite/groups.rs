@@ -1,4 +1,4 @@
-//! Groups and members of action profiles, written as action sets or with ids of the client's own.
+//! Tests groups and members of action profiles, which clients write as action sets or with their own ids.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::data_field::Value;
@@ -13,7 +13,7 @@ const CHOICE_TABLE: &str = "SluiceIngress.balance.by_ratio.choose";
 const GROUPS: &str = "SluiceIngress.balance.by_ratio.groups";
 const MEMBERS: &str = "SluiceIngress.balance.by_ratio.ratios";
 
-/// Returns the entry of service 1 with these servers and weights.
+/// Returns the entry of service 1 with an action set of these servers and weights.
 fn shares(shares: &[(u8, i32)]) -> Entity {
     let actions = shares.iter().map(|(server, weight)| p4::ActionProfileAction {
         action: Some(action("choose_server", &[&[*server], &[1], &[0]])),
@@ -29,7 +29,7 @@ fn shares(shares: &[(u8, i32)]) -> Entity {
     })
 }
 
-/// Returns the group that the entry refers to, and how often the group lists each member.
+/// Returns the group to which the entry refers, and the number of times that the group lists each member.
 fn entry_group(bench: &Bench) -> (u32, Vec<usize>) {
     let store = bench.driver.store.lock();
     let (_, data) = store.rows(CHOICE_TABLE).entries.values().next().expect("an entry");
@@ -42,7 +42,7 @@ fn entry_group(bench: &Bench) -> (u32, Vec<usize>) {
     (group, members.iter().map(|member| list.val.iter().filter(|listed| *listed == member).count()).collect())
 }
 
-/// Returns the driver's keys of the members.
+/// Returns the keys of the members in the driver.
 fn members(bench: &Bench) -> Vec<Vec<u8>> {
     bench.driver.store.lock().rows(MEMBERS).entries.keys().cloned().collect()
 }
@@ -70,7 +70,7 @@ async fn a_changed_weight_creates_a_new_group_but_no_member() {
     assert_eq!(weights, [3, 2]);
     assert_eq!(bench.driver.store.lock().rows(GROUPS).entries.len(), 1, "the old group is deleted");
     assert_eq!(members(&bench), members_before);
-    // Writing the same weights again changes nothing.
+    // A write of equal weights must change nothing.
     controller.modify(shares(&[(1, 3), (2, 2)])).await;
     assert_eq!(entry_group(&bench).0, new);
     assert_eq!(members(&bench), members_before);
@@ -134,7 +134,7 @@ async fn members_and_groups_with_ids_of_the_clients_own() {
     assert_eq!(entry_group(&bench), (4, vec![2, 1]));
     let all = Entity::ActionProfileGroup(p4::ActionProfileGroup::default());
     assert_eq!(controller.read(all).await, [group(&[(1, 2), (2, 1)])]);
-    // The driver refuses to delete a group that an entry uses.
+    // The driver refuses to delete a group to which an entry refers.
     assert_eq!(controller.write(Type::Delete, group(&[])).await.unwrap_err().0, Code::AlreadyExists);
     assert_eq!(controller.entries("choose").await, [entry]);
 }

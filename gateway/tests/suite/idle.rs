@@ -1,4 +1,5 @@
-//! Idle timeouts: set in the driver, reported to controllers, and read back.
+//! Tests idle timeouts: the gateway sets them in the driver, reports idle entries to controllers, and returns the
+//! timeouts to readers.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::{TableKey, data_field};
@@ -13,7 +14,7 @@ use p4::update::Type;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Returns the keys of the driver's hosts, with their times to live in milliseconds.
+/// Returns the keys of the hosts in the driver, with their times to live in milliseconds.
 fn aging(bench: &Bench) -> Vec<(TableKey, Option<u64>)> {
     let store = bench.driver.store.lock();
     let field_id = store.table("Ingress.hosts").data_id("$ENTRY_TTL").unwrap();
@@ -44,7 +45,7 @@ async fn idle_entries_are_reported_as_they_were_written() {
     bench.driver.report_age("Ingress.hosts", key.clone(), false).await;
     bench.driver.report_age("Ingress.hosts", key.clone(), true).await;
     assert_eq!(next(&mut controller).await.table_entry, [p4::TableEntry { action: None, ..silent.clone() }]);
-    // An entry that was deleted meanwhile is not reported.
+    // An entry that was deleted before the driver's notification must not be reported.
     controller.delete(Entity::TableEntry(silent)).await;
     controller.insert(Entity::TableEntry(host(2, SECOND))).await;
     bench.driver.report_age("Ingress.hosts", key, true).await;
@@ -93,14 +94,15 @@ async fn timeouts_are_stored_changed_and_read_with_the_time_since_the_last_hit()
         other => panic!("{other:?}"),
     };
     assert_eq!(elapsed(&mut controller).await, (5 * SECOND / 2, Some(0)));
-    // 900 of the 2,500 ms remain.
+    // In the driver, 900 of the 2,500 ms now remain.
     {
         let mut store = bench.driver.store.lock();
         let field_id = store.table("Ingress.hosts").data_id("$ENTRY_TTL").unwrap();
         store.set_field("Ingress.hosts", sluice_tofino::bfrt::stream(field_id, 900_u32.to_be_bytes()));
     }
     assert_eq!(elapsed(&mut controller).await.1, Some(1_600_000_000));
-    // A timeout below the driver's minimum is rounded up, and reads back as it was written.
+    // A timeout below the driver's minimum is rounded up in the driver. A read returns the timeout that the client
+    // wrote.
     controller.modify(Entity::TableEntry(host(1, 1))).await;
     assert_eq!(aging(&bench)[0].1, Some(1000));
     assert_eq!(controller.entries_of(id("hosts")).await, [host(1, 1)]);

@@ -1,4 +1,4 @@
-//! Keys of every match kind, priorities, counts and meters, with a small program of these tests' own.
+//! Tests keys of every match kind, priorities, counts and meters, with a small program that only these tests use.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::key_field::MatchType;
@@ -13,7 +13,7 @@ const P4INFO: &str = include_str!("../p4/keys.p4info.txtpb");
 const BFRT: &str = include_str!("../p4/keys.bfrt.json");
 const ACL: u32 = 33_554_433;
 
-/// Returns a rule that permits packets; `ternary` and `range` select whether it has these key fields.
+/// Returns a rule that permits packets. `ternary` and `range` select whether the rule has these key fields.
 fn rule(priority: i32, ternary: bool, range: bool) -> p4::TableEntry {
     let mut fields = vec![exact(1, &[5])];
     if ternary {

@@ -1,4 +1,4 @@
-//! Programs that the driver loads: pushed by a controller, or loaded again at every commit.
+//! Tests programs that the driver loads because a controller pushed them, or that it loads again at every commit.
 
 use prost::Message;
 use sluice_p4runtime::proto::p4::v1 as p4;
@@ -11,7 +11,7 @@ use crate::stand_in::{BFRT, Driver, program};
 use crate::streams::FILTER;
 use p4::set_forwarding_pipeline_config_request::Action;
 
-/// Returns the config with this program for the driver.
+/// Returns the config that contains this program for the driver.
 fn with(bench: &Bench, device: &ForwardingPipelineConfig) -> Option<p4::ForwardingPipelineConfig> {
     Some(p4::ForwardingPipelineConfig { p4_device_config: device.encode_to_vec(), ..bench.config() })
 }

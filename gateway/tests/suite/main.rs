@@ -1,4 +1,4 @@
-//! Tests of the gateway from a client's side, in front of a stand-in for Tofino's driver.
+//! Tests the gateway as a P4Runtime server, in front of a stand-in for Tofino's driver.
 #![allow(missing_docs, deprecated, clippy::cast_possible_truncation, clippy::result_large_err)]
 
 #[path = "../stand_in/mod.rs"]

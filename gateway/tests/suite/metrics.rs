@@ -1,4 +1,4 @@
-//! The gateway's metrics for Prometheus.
+//! Tests the metrics of the gateway for Prometheus.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ async fn scrape(bench: &Bench) -> String {
     page.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-/// Returns the errors that `promtool check metrics` reports; nothing if it is not installed.
+/// Returns the errors that `promtool check metrics` reports; an empty text if the tool is not installed.
 fn objections(page: &str) -> String {
     use std::process::{Command, Stdio};
     let start = page.find("# HELP").unwrap();
-    // HTTP's chunked encoding puts the chunks' lengths between the lines; skip them.
+    // The chunked encoding of HTTP writes the length of each chunk between the lines. The filter removes these lengths.
     let text: String = page[start..]
         .lines()
         .filter(|line| line.starts_with(['#', 's']))

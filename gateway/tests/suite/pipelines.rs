@@ -1,4 +1,4 @@
-//! Pushes of P4Info for the program that the driver runs.
+//! Tests pushes of P4Info for the program that the driver already runs.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;

@@ -1,4 +1,4 @@
-//! Front-panel ports that the gateway configures in the driver.
+//! Tests the front-panel ports that the gateway configures in the driver.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use sluice_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Act
 
 const FILE: &str = "[ports.\"1/0\"]\nspeed = \"100G\"\nfec = \"reed-solomon\"\nautonegotiation = \"off\"\n\n[ports.7]\nspeed = \"10G\"\n";
 
-/// Returns a driver whose front panel has the port 1/0, with the device port 132.
+/// Returns a driver whose front-panel port 1/0 has the number 132 in the device.
 fn driver() -> Arc<Driver> {
     let driver = Driver::new(BFRT);
     let mut store = driver.store.lock();
@@ -25,7 +25,7 @@ fn driver() -> Arc<Driver> {
     driver
 }
 
-/// Returns the driver's ports with their settings.
+/// Returns the ports that are configured in the driver, with their settings.
 fn configured_ports(driver: &Driver) -> Vec<(u32, Vec<String>)> {
     let store = driver.store.lock();
     let text = |field: &sluice_tofino::proto::DataField| match &field.value {
@@ -51,7 +51,7 @@ async fn ports_are_configured_by_front_panel_names_and_untouched_if_correct() {
     let ten = expected(7, "BF_SPEED_10G", "BF_FEC_TYP_NONE", "PM_AN_DEFAULT");
     let hundred = expected(132, "BF_SPEED_100G", "BF_FEC_TYP_REED_SOLOMON", "PM_AN_FORCE_DISABLE");
     assert_eq!(configured_ports(&driver), [ten.clone(), hundred]);
-    // Another gateway changes one port; the other port must not be touched.
+    // The file of a second gateway changes one port. The second gateway must leave the other port unchanged.
     bench.stop().await;
     driver.requests.lock().clear();
     let changed = FILE.replace("reed-solomon", "firecode");

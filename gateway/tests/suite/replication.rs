@@ -1,4 +1,4 @@
-//! Multicast groups, clone sessions and value sets.
+//! Tests multicast groups, clone sessions and value sets.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::{DataField, TableData, data_field::Value};
@@ -10,7 +10,7 @@ use p4::entity::Entity;
 use p4::update::Type;
 use p4::write_request::Atomicity;
 
-/// Returns the numbers in a data field: those of a list, or a single one.
+/// Returns the numbers in a data field, which contains a list or a single number.
 fn numbers(data: &TableData, field_id: u32) -> Vec<u32> {
     match data.fields.iter().find(|field| field.field_id == field_id) {
         Some(DataField { value: Some(Value::IntArrVal(list)), .. }) => list.val.clone(),
@@ -20,10 +20,10 @@ fn numbers(data: &TableData, field_id: u32) -> Vec<u32> {
     }
 }
 
-/// A node's instance and ports.
+/// The instance and ports of a node.
 type Node = (u32, Vec<u32>);
 
-/// Returns the driver's groups by number, each with its nodes.
+/// Returns the ids of the groups in the driver, each with its nodes.
 fn groups(bench: &Bench) -> Vec<(u32, Vec<Node>)> {
     let store = bench.driver.store.lock();
     let node = |id: &u32| {
@@ -39,7 +39,7 @@ fn groups(bench: &Bench) -> Vec<(u32, Vec<Node>)> {
     .collect()
 }
 
-/// Returns the number of a table's entries, without the session that marks the driver.
+/// Returns the number of entries of a table, without the mirror session in which the gateway stores its mark.
 fn count(bench: &Bench, table: &str) -> usize {
     let store = bench.driver.store.lock();
     let is_mark = |key| table == "cfg" && crate::stand_in::store::key_number(key) == 1023;
@@ -154,7 +154,7 @@ async fn only_changed_members_of_a_value_set_are_written() {
     assert_eq!(controller.read(ethertypes(&[])).await, [ethertypes(&[])]);
     controller.modify(ethertypes(&[0x801, 0x802, 0x803, 0x804])).await;
     bench.driver.requests.lock().clear();
-    // The set is full, so the removed member must be deleted first.
+    // The set is full, so the gateway must delete the removed member before it inserts the new one.
     controller.modify(ethertypes(&[0x802, 0x803, 0x804, 0x805])).await;
     assert_eq!(*bench.driver.requests.lock(), [2]);
     assert_eq!(controller.read(ethertypes(&[])).await, [ethertypes(&[0x802, 0x803, 0x804, 0x805])]);

@@ -1,4 +1,4 @@
-//! Gateways that are killed and restarted, with the state from their journal.
+//! Tests gateways that are killed and restarted, and restore their state from a journal.
 
 mod files;
 mod kills;
@@ -20,7 +20,7 @@ use p4::write_request::Atomicity;
 use process::Process;
 use written::{batches, everything, holdings};
 
-/// Returns the config of the tests' program.
+/// Returns the config of the test program `campus.p4`.
 fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
         p4info: Some(sluice_p4runtime::parse_p4info(P4INFO).unwrap()),
@@ -29,8 +29,8 @@ fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     }
 }
 
-/// Starts a gateway with the tests' program in front of a driver. Returns the driver, the journal's folder, the gateway
-/// and its primary controller.
+/// Starts a gateway with the test program `campus.p4` in front of a driver. Returns the driver, the journal's folder,
+/// the gateway and its primary controller.
 async fn ready() -> (Arc<Driver>, tempfile::TempDir, Process, Controller) {
     let driver = Driver::new(CAMPUS);
     let (uri, _) = driver.serve("127.0.0.1:0").await;
@@ -48,7 +48,7 @@ async fn a_restarted_gateway_restores_all_state_without_writing_it_again() {
     for (atomicity, batch) in batches() {
         let _ = controller.batch(atomicity, batch).await;
     }
-    // This also makes the gateway send the updates that complete the last batch.
+    // Before it makes this write, the gateway sends the updates that complete the last batch.
     controller.modify(written::route(1, &[(6, 1)])).await;
     let expected = (everything(&mut controller).await, holdings(&driver));
     driver.requests.lock().clear();
@@ -77,7 +77,7 @@ async fn a_gateway_restarted_in_front_of_another_driver_starts_empty() {
     let (driver, folder, gateway, mut controller) = ready().await;
     let (atomicity, batch) = batches().remove(0);
     controller.batch(atomicity, batch.clone()).await.unwrap();
-    // As after a restart of the driver, or a load by another client.
+    // The reset has the effect of a restart of the driver, or of a load by another client.
     driver.reset();
     let restarted = gateway.restarted(folder.path());
     let mut controller = restarted.controller(10).await;
@@ -123,7 +123,7 @@ async fn election_ids_are_restored_if_the_driver_has_kept_its_state() {
     driver.reset();
     let third = restarted.restarted(folder.path());
     let (mut lower, answer) = third.bid(9).await;
-    // The bid may arrive before or after the gateway has the driver's answer.
+    // The gateway may process the bid before or after it has received the driver's reply.
     let mut code_now = code(&answer);
     while code_now == Code::NotFound {
         let FromSwitch::Arbitration(answer) = lower.next().await else { panic!() };

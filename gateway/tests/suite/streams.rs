@@ -1,4 +1,4 @@
-//! The stream: digests, packets, and a driver that does not answer.
+//! Tests the stream: digests, packets, and a driver that does not reply.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ fn digest(config: p4::digest_entry::Config) -> Entity {
     Entity::DigestEntry(p4::DigestEntry { digest_id: id(FILTER), config: Some(config) })
 }
 
-/// Returns a digest message with its fields in another order than P4Info's.
+/// Returns a digest message, whose fields are in another order than in P4Info.
 fn message(port: u8) -> Vec<(u32, Vec<u8>)> {
     vec![(3, vec![2, 0, 0, 0, 0, 1]), (1, vec![0, port]), (2, vec![10, 0, 0, 1])]
 }
@@ -30,7 +30,7 @@ async fn list(controller: &mut Controller) -> p4::DigestList {
     }
 }
 
-/// Returns the ports in a list's messages.
+/// Returns the ports that the messages of a digest list contain.
 fn ports(list: &p4::DigestList) -> Vec<Vec<u8>> {
     let port = |data: &p4::P4Data| match &data.data {
         Some(p4::p4_data::Data::Struct(fields)) => match &fields.members[0].data {
@@ -49,13 +49,13 @@ async fn digests_are_collected_in_lists_and_not_acknowledged_to_the_driver() {
     let config = p4::digest_entry::Config { max_timeout_ns: hour, max_list_size: 2, ack_timeout_ns: hour };
     controller.insert(digest(config)).await;
     assert_eq!(controller.read(Entity::DigestEntry(p4::DigestEntry::default())).await, [digest(config)]);
-    // Duplicates are suppressed.
+    // The gateway must suppress duplicate messages.
     bench.driver.report(FILTER, vec![message(1), message(1), message(2)]).await;
     let first = list(&mut controller).await;
     assert_eq!(ports(&first), [[1], [2]]);
     let ack = p4::DigestListAck { digest_id: id(FILTER), list_id: first.list_id };
     controller.send(ToSwitch::DigestAck(ack)).await;
-    // After the acknowledgement the same messages are reported again; the driver's stream has not ended.
+    // After the acknowledgement, the gateway reports equal messages again. The stream from the driver has not ended.
     loop {
         bench.driver.report(FILTER, vec![message(1), message(2)]).await;
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(200), list(&mut controller)).await;
@@ -118,7 +118,7 @@ async fn bids_and_packets_do_not_wait_for_the_driver() {
     stuck.notify_one();
     let (mut old, outcome) = write.await.unwrap();
     outcome.unwrap();
-    // The write that had begun succeeds; later writes of the former primary are refused.
+    // The write that had begun must succeed. Later writes of the former primary are refused.
     assert_eq!(next.entries("servers").await.len(), 1);
     let refused = old.batch(p4::write_request::Atomicity::ContinueOnError, vec![(Type::Delete, server(1))]).await;
     assert_eq!(refused.unwrap_err().code(), tonic::Code::PermissionDenied);

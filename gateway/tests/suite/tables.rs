@@ -1,4 +1,4 @@
-//! Table entries and default actions.
+//! Tests table entries and default actions.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
@@ -57,7 +57,7 @@ async fn parameters_that_the_driver_does_not_return_read_back_as_written() {
     assert_eq!(controller.read(Entity::TableEntry(pattern.clone())).await, [Entity::TableEntry(timers)]);
     let driver = |bench: &Bench| bench.driver.store.lock().rows("SluiceIngress.places.timers").default.clone();
     assert_eq!(driver(&bench).unwrap().fields.len(), 5);
-    // Without an action, the default action of the program is restored.
+    // A write without an action restores the default action that the program declares.
     controller.modify(Entity::TableEntry(pattern.clone())).await;
     assert_eq!(driver(&bench), None);
     let Entity::TableEntry(own) = controller.read(Entity::TableEntry(pattern)).await.remove(0) else { panic!() };
@@ -90,6 +90,6 @@ async fn the_programs_default_action_has_the_shortest_values() {
         panic!("{entry:?}")
     };
     assert!(!action.params.is_empty());
-    // p4c writes values with leading zeros into P4Info.
+    // p4c writes values with leading zeros into P4Info. The gateway must return them without leading zeros.
     assert!(action.params.iter().all(|param| param.value.len() == 1 || param.value[0] != 0), "{action:?}");
 }

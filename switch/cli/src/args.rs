@@ -1,4 +1,4 @@
-//! The command line: flags of `simple_switch_grpc` with the same meaning, and flags of this switch's own.
+//! The command line: flags of `simple_switch_grpc` with equal meaning, and flags that only this switch has.
 
 mod together;
 
@@ -14,12 +14,12 @@ use tracing::level_filters::LevelFilter;
 use crate::flags::{self, Section};
 use crate::rotation::Rotation;
 
-/// The default address of P4Runtime.
+/// The default address on which the switch serves P4Runtime.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
 /// The port numbers that BMv2 accepts for a port without an interface.
 const ANY_PORT: RangeInclusive<u64> = 0..=u32::MAX as u64;
-/// The range of limits on the command line. The upper bound in MiB, as a number of bytes, still fits into 32 bits.
+/// The range of limits on the command line. The largest limit in MiB, converted to bytes, fits into 32 bits.
 const LIMITS: RangeInclusive<u64> = 1..=4095;
 
 /// The text of `--help`.
@@ -68,34 +68,34 @@ SIGHUP: opens the log file anew. Without it, that happens within a second of a r
 SIGUSR1 and SIGUSR2, and SIGHUP without a log file: a line in the log, no more.
 ";
 
-/// A port of the switch and its interface.
+/// A port of the switch, with its interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSpec {
     /// The port number that the program uses.
     pub number: u32,
-    /// The interface's name.
+    /// The name of the interface.
     pub interface: String,
 }
 
-/// The format of the per-packet trace.
+/// The format of the trace, which logs the processing of each packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceFormat {
-    /// A line for each step.
+    /// One line for each processing step of a packet.
     Text,
-    /// A JSON object for each packet.
+    /// One JSON object for each packet.
     Json,
 }
 
-/// The flags for TLS.
+/// The flags that configure TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Whether TLS is requested.
+    /// Whether the command line requests TLS.
     pub on: bool,
-    /// The server's certificate chain (PEM).
+    /// The server's certificate chain, a PEM file.
     pub certificate: Option<PathBuf>,
-    /// The server's key (PEM).
+    /// The server's key, a PEM file.
     pub key: Option<PathBuf>,
-    /// The authority that signs the clients' certificates (PEM).
+    /// The certificate of the authority that signs the clients' certificates, a PEM file.
     pub ca: Option<PathBuf>,
     /// Whether clients need a certificate.
     pub client_auth: bool,
@@ -104,51 +104,51 @@ pub struct TlsFiles {
 /// All settings of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
-    /// The program to start with.
+    /// The file of the program that the switch runs at its start.
     pub program: Option<PathBuf>,
-    /// The program's P4Info.
+    /// The file of the program's P4Info.
     pub p4info: Option<PathBuf>,
-    /// The ports, in order of the command line.
+    /// The ports, in the order of the command line.
     pub ports: Vec<PortSpec>,
-    /// P4Runtime's device id.
+    /// The device id in P4Runtime.
     pub device_id: u64,
-    /// The address at which P4Runtime is served.
+    /// The address on which the switch serves P4Runtime.
     pub address: String,
-    /// The encryption of P4Runtime.
+    /// The TLS settings of P4Runtime.
     pub tls: TlsFiles,
-    /// The most controllers that may be connected at the same time; `None` for the default.
+    /// Limit on the number of controllers that are connected at the same time; `None` for the default.
     pub max_connections: Option<usize>,
-    /// The largest request in MiB; `None` for the default.
+    /// Limit on the size of a request, in MiB; `None` for the default.
     pub max_request_mib: Option<usize>,
-    /// The port number that stands for the controller.
+    /// The port number that connects the controllers; `None` without such a port.
     pub cpu_port: Option<u32>,
-    /// The `egress_spec` that drops a packet.
+    /// The value of `egress_spec` that drops a packet.
     pub drop_port: u32,
-    /// Whether to interpret the program instead of compiling it.
+    /// Whether the switch interprets the program instead of compiling it.
     pub interpret: bool,
-    /// Whether to log to standard output.
+    /// Whether the switch logs to standard output.
     pub log_console: bool,
-    /// The log file, without the suffix that `rotation` appends.
+    /// The log file, without the suffix that the rotation appends.
     pub log_file: Option<PathBuf>,
-    /// When the log file is renamed and a new one begun, and how many renamed files are kept.
+    /// The rotation of the log file: when it is renamed and a new file is begun, and how many renamed files remain.
     pub log_rotation: Rotation,
-    /// The log level; `None` if the command line has neither a level nor a place for the log.
+    /// The log level; `None` if the command line contains neither a level nor a destination of the log.
     pub log_level: Option<LevelFilter>,
-    /// The folder for captures, if there are any.
+    /// The folder for captures of frames; `None` for no captures.
     pub pcap: Option<PathBuf>,
-    /// Warnings about flags that have no effect here.
+    /// Warnings about flags that have no effect on this switch.
     pub warnings: Vec<String>,
-    /// If files replace interfaces, the time to wait before they are read.
+    /// If files replace interfaces, the time after which the switch reads them.
     pub use_files: Option<Duration>,
-    /// Whether to poll for packets without waiting.
+    /// Whether the switch polls for packets without sleeping.
     pub busy_poll: bool,
-    /// Whether to bypass the queueing disciplines.
+    /// Whether sent frames bypass the kernel's queueing disciplines.
     pub qdisc_bypass: bool,
-    /// Whether and how to log each packet's path.
+    /// The format in which the switch logs the processing of each packet; `None` for no trace.
     pub trace: Option<TraceFormat>,
-    /// The address at which metrics are served, if any.
+    /// The address on which the switch serves metrics; `None` for no metrics.
     pub metrics_address: Option<String>,
-    /// The file for statistics; without it, they are written once, to standard error at the end.
+    /// The file for statistics. Without a file, the switch writes them once, to standard error when it ends.
     pub stats_file: Option<PathBuf>,
 }
 
@@ -183,14 +183,14 @@ impl Default for Args {
 }
 
 impl Args {
-    /// Adds a warning for the log, unless the same one exists.
+    /// Adds a warning for the log, unless an equal warning exists.
     fn warn(&mut self, text: String) {
         if !self.warnings.contains(&text) {
             self.warnings.push(text);
         }
     }
 
-    /// Skips a flag of BMv2 that has no effect here, with its value, and adds a warning.
+    /// Skips a flag of BMv2 that has no effect on this switch, with the flag's value, and adds a warning.
     fn has_no_effect(&mut self, flag: &str, parser: &mut Parser) -> Result<(), UsageError> {
         let matching = flags::WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag);
         let &(name, takes_value, why) = matching.ok_or_else(|| usage(format!("unknown flag --{flag}")))?;
@@ -201,7 +201,7 @@ impl Args {
         Ok(())
     }
 
-    /// Sets a port's interface. Of two interfaces for one port the last one counts, as on `simple_switch_grpc`.
+    /// Sets the interface of a port. If a port has two interfaces, the last one applies, as on `simple_switch_grpc`.
     fn add_port(&mut self, port: PortSpec) {
         if let Some(place) = self.ports.iter().position(|earlier| earlier.number == port.number) {
             let PortSpec { number, interface } = self.ports.remove(place);
@@ -211,18 +211,18 @@ impl Args {
     }
 }
 
-/// What the command line requests.
+/// The action that the command line requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     /// Run the switch.
     Run(Box<Args>),
-    /// Print a text and end.
+    /// Print a text and exit.
     Print(String),
-    /// Print the descriptors of the P4Runtime messages and end.
+    /// Print the descriptors of the P4Runtime messages and exit.
     Protoset,
 }
 
-/// What is wrong with the command line.
+/// The error in the command line.
 #[derive(Debug, Error)]
 #[error("{0} (sluice-switch --help lists the flags)")]
 pub struct UsageError(String);
@@ -237,10 +237,10 @@ fn usage(text: impl Into<String>) -> UsageError {
     UsageError(text.into())
 }
 
-/// Parses the command line, without the program's own name.
+/// Parses the command line, which does not include the program's own name.
 ///
 /// # Errors
-/// The error names the flag that is unknown, incomplete or contradictory.
+/// Fails for a flag that is unknown, incomplete or contradictory. The error names the flag.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let mut arguments = arguments.into_iter();
     let general = arguments.by_ref().take_while(|word| word != "--").collect();
@@ -262,12 +262,12 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
 struct Reading {
     args: Args,
     no_p4: bool,
-    /// Words that are to be read as if they came after `--`.
+    /// Words that are parsed like words after `--`.
     further: Vec<OsString>,
 }
 
 impl Reading {
-    /// Reads the words on one side of `--`. Returns a command if the switch is not to be run.
+    /// Parses the words before or after `--`. Returns a command if the switch is not to run.
     fn section(&mut self, section: Section, words: Vec<OsString>) -> Result<Option<Command>, UsageError> {
         let mut parser = Parser::from_args(words);
         while let Some(argument) = parser.next()? {
@@ -286,7 +286,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// Reads a word that belongs to no flag: the first one is the program, and BMv2 ignores further ones.
+    /// Parses a word that belongs to no flag. The first such word is the program; BMv2 ignores further ones.
     fn word(&mut self, word: OsString) {
         if self.args.program.is_none() {
             self.args.program = Some(word.into());
@@ -325,7 +325,7 @@ impl Reading {
             "log-console" => args.log_console = true,
             "log-file" => args.log_file = Some(parser.value()?.into()),
             "log-level" => args.log_level = Some(level(&parser.value()?.string()?)?),
-            // Every line is flushed in any case.
+            // The switch flushes every line, with and without this flag.
             "log-flush" => {}
             "log-file-max-size" => {
                 args.log_rotation.max_bytes = number(parser.value()?, "--log-file-max-size", 1..=u64::MAX)?;
@@ -353,8 +353,8 @@ impl Reading {
     }
 }
 
-/// The value of a flag whose value is optional: the text after `=`, or the next word unless that is a flag, or
-/// `otherwise`.
+/// Returns the value of a flag whose value is optional: the text after `=`, or else the next word, unless this word is
+/// a flag. If neither exists, returns `otherwise`.
 fn implied(parser: &mut Parser, otherwise: &str) -> Result<OsString, UsageError> {
     if let Some(value) = parser.optional_value() {
         return Ok(value);
@@ -363,7 +363,7 @@ fn implied(parser: &mut Parser, otherwise: &str) -> Result<OsString, UsageError>
     Ok(word.unwrap_or_else(|| otherwise.into()))
 }
 
-/// The time of `--use-files`. Negative numbers mean 0, as on `simple_switch_grpc`.
+/// Parses the time of `--use-files`, in seconds. Negative numbers mean 0, as on `simple_switch_grpc`.
 fn wait(text: &str) -> Result<Duration, UsageError> {
     let seconds: i32 =
         text.parse().map_err(|_| usage(format!("--use-files {text}: it has to be a number of seconds")))?;
@@ -371,7 +371,7 @@ fn wait(text: &str) -> Result<Duration, UsageError> {
 }
 
 fn port(text: &str) -> Result<PortSpec, UsageError> {
-    // p4c's runner passes "-i 1@veth1" as one word.
+    // The test runner of p4c passes "-i 1@veth1" as one word.
     let fields =
         text.trim_start().split_once('@').and_then(|(number, interface)| Some((number.parse().ok()?, interface)));
     match fields {
@@ -468,7 +468,7 @@ mod tests {
         }
     }
 
-    /// `simple_switch_grpc`'s own parser gives the same results.
+    /// The parser of `simple_switch_grpc` returns the same results.
     #[test]
     fn an_optional_value_is_the_next_word_unless_that_is_a_flag() {
         for (line, directory) in [
@@ -500,7 +500,8 @@ mod tests {
         for words in ["p.json", "--input-config p.json", "--input p.json", "-- p.json --cpu-port 5", "p.json --"] {
             assert_eq!(run(words).program, Some("p.json".into()), "{words}");
         }
-        // After `--`, the target's flags take precedence.
+        // An abbreviation may match several flags. Before `--`, flags of every BMv2 target take precedence; after it,
+        // flags of the specific target.
         assert_eq!(
             run("p.json --max 5").warnings,
             ["--max-port-count has no effect: the number of ports is not limited"]

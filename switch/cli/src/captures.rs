@@ -1,4 +1,5 @@
-//! `--pcap`: captures of the frames that every port receives and sends, in files named as `simple_switch` names them.
+//! The flag `--pcap`: captures the frames that every port receives and sends. The files have the names that
+//! `simple_switch` gives them.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -9,20 +10,20 @@ use sluice_ports::pcap::PcapWriter;
 
 use crate::fileid::FileId;
 
-/// The two captures of one port: received and sent frames.
+/// The two captures of one port, of received and of sent frames.
 pub struct Captures {
     interface: String,
     files: Option<(Capture, Capture)>,
     unflushed: bool,
 }
 
-/// The capture of one direction.
+/// The capture of frames in one direction.
 struct Capture {
     path: PathBuf,
     writer: PcapWriter<BufWriter<File>>,
     id: FileId,
-    /// Whether the name leads to another file, and no new capture can be started under it. This has been logged as an
-    /// error.
+    /// Whether the file's name leads to another file, and no new capture can be started under this name. The error has
+    /// been logged.
     is_cut_off: bool,
 }
 
@@ -33,8 +34,8 @@ impl Capture {
         Ok(Self { path, writer: PcapWriter::new(BufWriter::new(file))?, id, is_cut_off: false })
     }
 
-    /// Starts a new capture if another program has renamed or removed the file in use. While that fails, frames
-    /// continue to go to the file in use.
+    /// Starts a new capture if another program has renamed or removed the file in use. If this fails, frames are still
+    /// written to the file in use.
     fn follow(&mut self) {
         if self.id.is_at(&self.path) {
             self.is_cut_off = false;
@@ -58,19 +59,19 @@ impl Captures {
     /// Creates `IFACE_in.pcap` and `IFACE_out.pcap` in `directory`.
     ///
     /// # Errors
-    /// If a file cannot be created.
+    /// Fails if a file cannot be created.
     pub fn create(directory: &Path, interface: &str) -> io::Result<Self> {
         let create = |direction: &str| Capture::create(directory.join(format!("{interface}_{direction}.pcap")));
         let files = Some((create("in")?, create("out")?));
         Ok(Self { interface: interface.to_owned(), files, unflushed: true })
     }
 
-    /// Captures received frames.
+    /// Writes received frames to the capture.
     pub fn received<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) {
         self.write(frames, |files| &mut files.0);
     }
 
-    /// Captures frames that are about to be sent.
+    /// Writes frames that are about to be sent to the capture.
     pub fn sent<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) {
         self.write(frames, |files| &mut files.1);
     }
@@ -87,8 +88,8 @@ impl Captures {
         self.stop_on_error(result);
     }
 
-    /// Makes the captured frames visible to readers, and starts new captures in place of those that another program,
-    /// such as logrotate, has renamed or removed.
+    /// Makes the captured frames visible to readers. If another program, such as logrotate, has renamed or removed a
+    /// file, starts a new capture in its place.
     pub fn flush(&mut self) {
         let Some((input, output)) = self.files.as_mut().filter(|_| self.unflushed) else { return };
         let result = input.writer.flush().and_then(|()| output.writer.flush());
@@ -100,7 +101,7 @@ impl Captures {
         self.stop_on_error(result);
     }
 
-    /// Whether frames wait to be flushed.
+    /// Returns whether frames wait to be flushed.
     pub fn is_unflushed(&self) -> bool {
         self.unflushed && self.files.is_some()
     }

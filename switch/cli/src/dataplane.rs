@@ -1,4 +1,5 @@
-//! The data-plane thread: passes frames from the interfaces through the program to the interfaces, in order.
+//! The data-plane thread: receives frames from the interfaces, runs them through the program, and sends the results, in
+//! order.
 
 use std::io;
 use std::sync::Arc;
@@ -18,11 +19,11 @@ use crate::queues::Queues;
 use crate::statistics::PortStatistics;
 use crate::trace;
 
-/// How often vanished interfaces are looked for, captures flushed and the kernel's drop counts read, while any of these
-/// is necessary.
+/// Time between two rounds of the periodic tasks, while any of them is necessary: to search for vanished interfaces,
+/// flush captures, and read the kernel's drop counts.
 const CHORES: Duration = Duration::from_millis(250);
-/// With busy polling: how many rounds over the rings are made, and how many batches forwarded, before the kernel is
-/// queried for other events.
+/// With busy polling, the number of rounds over the rings, and of forwarded batches, after which the thread queries the
+/// kernel for other events.
 const SPINS: usize = 256;
 
 /// The state of one port.
@@ -32,7 +33,7 @@ struct Port {
     is_present: Arc<AtomicBool>,
     out: TxBatch,
     captures: Option<Captures>,
-    /// Why the last attempt to open the interface again failed; `None` if the interface just does not exist.
+    /// The reason why the last attempt to open the interface again failed; `None` if the interface does not exist.
     last_failure: Option<String>,
 }
 
@@ -42,8 +43,8 @@ impl Port {
         self.is_present.store(false, Relaxed);
     }
 
-    /// Tries to open the interface again. Logs each reason for a failure once; that the interface does not exist is not
-    /// logged.
+    /// Tries to open the interface again. Logs each new reason for a failure once, except that the interface does not
+    /// exist.
     fn try_to_reopen(&mut self, poller: &Poller, place: usize) {
         let last_failure = match self.link.reopen(poller, place) {
             Ok(()) => {
@@ -63,12 +64,12 @@ impl Port {
     }
 }
 
-/// The thread's state.
+/// The state of the data-plane thread.
 pub struct DataPlane {
     device: Arc<Device>,
     poller: Poller,
     ports: Vec<Port>,
-    /// The index in `ports`, by port number.
+    /// The index in `ports` of each port number.
     by_number: Vec<Option<usize>>,
     queues: Queues,
     no_such_port: Arc<AtomicU64>,
@@ -76,13 +77,13 @@ pub struct DataPlane {
     /// Whether the statistics are read while the switch runs.
     watched: bool,
     busy_poll: bool,
-    /// The number of packets traced so far, and the trace's format.
+    /// The number of packets traced so far, and the format of the trace.
     traced: Option<(u64, TraceFormat)>,
-    /// The inputs, which are read when the thread starts.
+    /// The files that replace interfaces. The thread reads them when it starts.
     files: Option<Inputs>,
 }
 
-/// Receives the frames that the program sends, and queues them by port.
+/// The sink for frames that the program sends, which queues them by port.
 struct Outputs<'a> {
     ports: &'a mut [Port],
     by_number: &'a [Option<usize>],
@@ -106,7 +107,7 @@ impl Sink for Outputs<'_> {
     }
 }
 
-/// A handle that ends the thread.
+/// A handle with which another thread ends the data-plane thread.
 #[derive(Clone)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
@@ -114,34 +115,34 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Makes the thread end after the current batch.
+    /// Makes the data-plane thread end after the current batch.
     pub fn stop(&self) {
         self.flag.store(true, Relaxed);
         self.waker.wake();
     }
 
-    /// A handle that checks whether the thread still makes progress.
+    /// Returns a handle with which another thread checks that the data-plane thread still works.
     pub fn pulse(&self) -> Pulse {
         Pulse::new(self.waker.clone())
     }
 }
 
-/// How the thread works.
+/// The options of the data-plane thread.
 #[derive(Debug, Clone, Copy)]
 pub struct RunOptions {
-    /// Whether and how to log each packet's path.
+    /// The format in which the thread logs the processing of each packet; `None` for no trace.
     pub trace: Option<TraceFormat>,
-    /// Whether to keep the statistics current, because they are read while the switch runs.
+    /// Whether the thread keeps the statistics current, because they are read while the switch runs.
     pub watched: bool,
-    /// Whether to poll for frames without waiting.
+    /// Whether the thread polls for frames without sleeping.
     pub busy_poll: bool,
 }
 
 impl DataPlane {
-    /// Creates a data plane for these ports (number, link, captures) and input files.
+    /// Creates a data plane. Each port consists of number, link and captures. `files` are the input files.
     ///
     /// # Errors
-    /// If the kernel refuses what is needed for waiting.
+    /// Fails if the kernel refuses the objects with which the thread waits.
     pub fn new(
         device: Arc<Device>,
         ports: Vec<(u32, Link, Option<Captures>)>,
@@ -177,12 +178,12 @@ impl DataPlane {
         })
     }
 
-    /// A handle that ends the thread.
+    /// Returns a handle with which another thread ends this thread.
     pub fn stop_handle(&self) -> Stop {
         Stop { flag: Arc::clone(&self.stop), waker: self.poller.waker() }
     }
 
-    /// The ports' counters.
+    /// Returns the counters of the ports.
     pub fn port_statistics(&self) -> Vec<PortStatistics> {
         let port = |port: &Port| PortStatistics {
             number: port.number,
@@ -193,15 +194,15 @@ impl DataPlane {
         self.ports.iter().map(port).collect()
     }
 
-    /// The counter of packets that the program sent to a port without an interface.
+    /// Returns the counter of packets that the program sent to a port without an interface.
     pub fn no_such_port(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.no_such_port)
     }
 
-    /// Forwards packets until stopped.
+    /// Forwards packets until the thread is stopped.
     ///
     /// # Errors
-    /// If the kernel refuses to let the thread wait, or an input file is invalid.
+    /// Fails if the kernel refuses to let the thread wait, or if an input file is invalid.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut rx, mut events) = (RxBatch::default(), Vec::new());
         let mut chores_due = Instant::now() + CHORES;
@@ -230,7 +231,7 @@ impl DataPlane {
                     }
                 }
             }
-            // Read the clock only if the result matters.
+            // The clock is read only if the result matters.
             if chores && Instant::now() >= chores_due {
                 self.do_chores();
                 chores_due = Instant::now() + CHORES;
@@ -240,7 +241,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards the frames in the rings for `SPINS` rounds; the caller then queries the kernel for other events.
+    /// Forwards the frames in the rings for `SPINS` rounds. The caller then queries the kernel for other events.
     fn spin(&mut self, rx: &mut RxBatch) {
         let mut batches = 0;
         for _ in 0..SPINS {
@@ -283,8 +284,8 @@ impl DataPlane {
         }
     }
 
-    /// Forwards frames read from files, one batch at a time so that packet-outs are handled in between. Returns true at
-    /// the end of the files.
+    /// Forwards frames that were read from files, in batches, so that packet-outs are processed in between. Returns
+    /// true at the end of the files.
     fn inject_files(&mut self, inputs: &Receiver<Input>) -> io::Result<bool> {
         for _ in 0..BATCH {
             let input = match inputs.try_recv() {
@@ -303,7 +304,7 @@ impl DataPlane {
         Ok(false)
     }
 
-    /// Runs frames through the program and sends the resulting frames.
+    /// Runs frames through the program, and sends the resulting frames.
     fn forward<'f>(&mut self, number: u32, frames: impl ExactSizeIterator<Item = &'f [u8]>) {
         if self.traced.is_some() {
             frames.for_each(|frame| self.forward_traced(number, frame));
@@ -313,7 +314,7 @@ impl DataPlane {
         self.send(|_, _| {});
     }
 
-    /// Runs one frame through the program, sends the resulting frames and logs the trace.
+    /// Runs one frame through the program, sends the resulting frames, and logs the trace.
     fn forward_traced(&mut self, number: u32, frame: &[u8]) {
         let mut events = Vec::new();
         self.run_program(number, std::iter::once(frame), Some(&mut events));
@@ -348,7 +349,7 @@ impl DataPlane {
         self.device.receive(number, frames, &mut outputs, trace);
     }
 
-    /// Sends the frames that the program has produced; calls `lost` with the port for each frame that could not be
+    /// Sends the frames that the program has produced. Calls `lost` with the port for each frame that could not be
     /// sent.
     fn send(&mut self, mut lost: impl FnMut(u32, Loss)) {
         for port in &mut self.ports {
@@ -362,7 +363,7 @@ impl DataPlane {
         }
     }
 
-    /// The index in `ports` of the port with this number.
+    /// Returns the index in `ports` of the port with this number.
     fn place(&self, number: u32) -> Option<usize> {
         self.by_number.get(number as usize).copied().flatten()
     }

@@ -1,8 +1,9 @@
-//! `--use-files`: reads packets from `IFACE_in.pcap` instead of interfaces, and writes them to `IFACE_out.pcap`.
+//! The flag `--use-files`: the switch reads packets from `IFACE_in.pcap` instead of interfaces, and writes them to
+//! `IFACE_out.pcap`.
 //!
-//! As on BMv2, the inputs are read in the order of the frames' times but without waiting between frames. They may be
-//! named pipes (opened in the order of the ports), and must not be truncated. The switch continues to run after their
-//! end.
+//! Like BMv2, the switch reads the inputs in the order of the frames' timestamps, without waiting between frames. The
+//! inputs may be named pipes (opened in the order of the ports), and must not be truncated. The switch continues to run
+//! after the end of the inputs.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
@@ -15,13 +16,13 @@ use sluice_ports::pcap::PcapWriter;
 use sluice_ports::pcap_reader::{PcapReader, Record};
 use sluice_ports::{Counters, Loss, TxBatch, Waker};
 
-/// The number of frames that are read ahead of the data plane.
+/// Limit on the number of frames that the reading thread has read but the data plane has not yet received.
 const AHEAD: usize = 256;
 
 /// The output file of a port.
 pub struct Output {
     interface: String,
-    /// `None` after an error of writing.
+    /// The writer of the file; `None` after a failed write.
     file: Option<PcapWriter<BufWriter<File>>>,
     counters: Arc<Counters>,
 }
@@ -30,27 +31,27 @@ impl Output {
     /// Creates `IFACE_out.pcap`.
     ///
     /// # Errors
-    /// The error names the file that cannot be written.
+    /// Fails if the file cannot be written. The error names the file.
     pub fn create(interface: &str) -> Result<Self, String> {
         let path = PathBuf::from(format!("{interface}_out.pcap"));
-        // Flush the header, so that readers can read a file to which no packet was sent.
+        // The flush writes the header, so that a file to which no packet is sent is a valid capture.
         let file = PcapWriter::create(&path).and_then(|mut file| file.flush().map(|()| file));
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(Self { interface: interface.to_owned(), file: Some(file), counters: Arc::default() })
     }
 
-    /// The interface that the files are named after.
+    /// Returns the name of the interface, which the names of the files contain.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// The counts of packets read and written.
+    /// Returns the counts of packets read and written.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Writes the frames of `batch` and removes them from it; readers can then see them. After an error of writing, the
-    /// file ends: `lost` is called for each of these frames and of all later ones.
+    /// Writes the frames of `batch`, removes them from it, and makes them visible to readers. After a failed write, the
+    /// file remains as it is: `lost` is called for each frame of this batch and of all later ones.
     pub fn send(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         let now = SystemTime::now();
         let written = match &mut self.file {
@@ -74,7 +75,7 @@ impl Output {
     }
 }
 
-/// A frame for the port with this index, or the reason why reading the inputs failed.
+/// A frame, with the index of the port that receives it, or the reason why the inputs cannot be read.
 pub type Input = Result<(usize, Vec<u8>), String>;
 
 struct Source {
@@ -84,7 +85,7 @@ struct Source {
 }
 
 impl Source {
-    /// Reads the next frame. For a pipe, waits until there is one.
+    /// Reads the next frame. Waits until a named pipe contains one.
     fn advance(&mut self) -> Result<(), String> {
         self.next = self.reader.next_record().map_err(|error| format!("{}: {error}", self.path.display()))?;
         Ok(())
@@ -103,10 +104,10 @@ impl Inputs {
         Self { sources: Vec::new(), wait }
     }
 
-    /// Opens `IFACE_in.pcap` for the next port. For a named pipe, waits until its other end is opened.
+    /// Opens `IFACE_in.pcap` for the next port. Waits until the other end of a named pipe is opened.
     ///
     /// # Errors
-    /// The error names the file that cannot be read or is not a capture.
+    /// Fails if the file cannot be read or is not a capture. The error names the file.
     pub fn open(&mut self, interface: &str) -> Result<(), String> {
         let path = PathBuf::from(format!("{interface}_in.pcap"));
         let reader = File::open(&path).and_then(|file| PcapReader::new(BufReader::new(file)));
@@ -115,11 +116,11 @@ impl Inputs {
         Ok(())
     }
 
-    /// Starts a thread that reads the inputs. It ends at their end or when the receiver is dropped. It wakes the data
-    /// plane by `waker` for each frame.
+    /// Starts a thread that reads the inputs. The thread wakes the data plane with `waker` for each frame. It ends at
+    /// the end of the inputs, or when the receiver is dropped.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// Fails if no thread can be started.
     pub fn start(self, waker: Waker) -> io::Result<Receiver<Input>> {
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::Builder::new().name("files".to_owned()).spawn(move || {
@@ -134,7 +135,8 @@ impl Inputs {
     }
 }
 
-/// Sends every frame, the earliest first, and those of equal times in the order of the ports.
+/// Sends every frame to the data plane, in the order of their timestamps. Frames with equal timestamps are sent in the
+/// order of the ports.
 fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker) -> Result<(), String> {
     for source in &mut sources {
         source.advance()?;
@@ -147,7 +149,7 @@ fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker)
             return Ok(());
         }
         waker.wake();
-        // Only now read the next frame, after this one was passed on: a pipe may deliver it much later.
+        // The next frame is read only after this one was sent, because a pipe may supply the next one much later.
         sources[place].advance()?;
     }
     Ok(())

@@ -1,19 +1,19 @@
-//! The names of flags and their spellings, as `boost::program_options` reads them for `simple_switch_grpc`.
+//! The names of flags and their spellings, in the syntax of `boost::program_options`, which `simple_switch_grpc` uses.
 //!
-//! A long flag may be abbreviated as long as only one flag of its section begins with the abbreviation. The sections
-//! are the flags before `--` and those of the target after it. Here each flag may stand in either section, and those of
-//! the section itself take precedence.
+//! A long flag may be abbreviated if only one flag of its section begins with the abbreviation. The sections are the
+//! flags before `--`, and the target's flags after `--`. This switch accepts each flag in both sections; for an
+//! abbreviation, the flags of the section itself take precedence.
 
-/// The side of `--` on which a word stands.
+/// The section of the command line, before or after `--`, that contains a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
-    /// Before `--`: the flags of every BMv2 target.
+    /// The words before `--`: flags of every BMv2 target.
     General,
-    /// After `--`: the flags of `simple_switch` and `simple_switch_grpc`.
+    /// The words after `--`: flags of `simple_switch` and `simple_switch_grpc`.
     Target,
 }
 
-/// The flags of every BMv2 target (`options_parse.cpp`). `input-config` is another spelling for the word that names the
+/// The flags of every BMv2 target (`options_parse.cpp`). `input-config` is an alternative to the word that names the
 /// program.
 const GENERAL: &[&str] = &[
     "help",
@@ -63,7 +63,7 @@ const TARGET: &[&str] = &[
     "max-l2-entries",
 ];
 
-/// The flags of this switch's own.
+/// The flags that only this switch has.
 const OWN: &[&str] = &[
     "p4info",
     "trace",
@@ -77,8 +77,8 @@ const OWN: &[&str] = &[
     "protoset",
 ];
 
-/// Flags of BMv2 without effect here: name, whether they take a value, and why they have no effect. They are accepted,
-/// so that scripts with them run.
+/// The flags of BMv2 that have no effect on this switch: the name, whether the flag has a value, and why it has no
+/// effect. The switch accepts these flags, so that scripts which use them run.
 pub const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
     ("packet-in", true, "there is no nanomsg packet input; packets come by -i"),
     ("thrift-port", true, "there is no Thrift server, simple_switch_CLI cannot connect; P4Runtime has registers too"),
@@ -99,7 +99,7 @@ pub const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
     ("max-l2-entries", true, "the number of multicast entries is not limited"),
 ];
 
-/// The flag that a letter stands for.
+/// Returns the long name of a flag with a single letter.
 pub fn short(letter: char) -> Result<&'static str, String> {
     match letter {
         'h' => Ok("help"),
@@ -110,7 +110,7 @@ pub fn short(letter: char) -> Result<&'static str, String> {
     }
 }
 
-/// The flag that a name, possibly abbreviated, stands for.
+/// Returns the full name of a flag, whose name may be abbreviated.
 pub fn long(name: &str, section: Section) -> Result<&'static str, String> {
     let groups = match section {
         Section::General => [GENERAL, TARGET, OWN],

@@ -1,4 +1,4 @@
-//! The source and destination of a port's packets: a network interface, or files.
+//! The source and destination of a port's packets, which is a network interface or files.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use sluice_ports::{Counters, Interface, Loss, OpenError, Poller, Received, TxBat
 
 use crate::files::Output;
 
-/// Where a port's packets come from and go to.
+/// The source and destination of a port's packets.
 pub enum Link {
     /// A network interface.
     Interface(Interface),
-    /// A capture that is written. The input files are read elsewhere, for all ports together.
+    /// A capture file to which the switch writes. [`crate::files::Inputs`] reads the input files of all ports together.
     Files(Output),
 }
 
 impl Link {
-    /// The interface's name.
+    /// Returns the name of the interface.
     pub fn name(&self) -> &str {
         match self {
             Self::Interface(interface) => interface.name(),
@@ -24,7 +24,7 @@ impl Link {
         }
     }
 
-    /// The port's counters.
+    /// Returns the counters of the port.
     pub fn counters(&self) -> &Arc<Counters> {
         match self {
             Self::Interface(interface) => interface.counters(),
@@ -32,7 +32,7 @@ impl Link {
         }
     }
 
-    /// The socket to wait on, if there is one.
+    /// Returns the socket on which the thread waits for frames; `None` for files.
     pub fn raw_fd(&self) -> Option<RawFd> {
         match self {
             Self::Interface(interface) => interface.raw_fd(),
@@ -40,7 +40,7 @@ impl Link {
         }
     }
 
-    /// The interface's index, while the interface exists.
+    /// Returns the index of the interface, while the interface exists.
     pub fn index(&self) -> Option<i32> {
         match self {
             Self::Interface(interface) => interface.index(),
@@ -48,7 +48,7 @@ impl Link {
         }
     }
 
-    /// Whether the interface is open. Files always are.
+    /// Returns whether the interface is open. Files are always open.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Interface(interface) => interface.is_open(),
@@ -56,7 +56,8 @@ impl Link {
         }
     }
 
-    /// Whether the interface is open but went down. The kernel does not report it if such an interface is removed.
+    /// Returns whether the interface is open but went down. The kernel does not report when such an interface is
+    /// removed.
     pub fn was_down(&self) -> bool {
         match self {
             Self::Interface(interface) => interface.was_down(),
@@ -64,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Whether an interface that was open still exists.
+    /// Returns whether an interface that was open still exists.
     pub fn is_still_there(&mut self) -> bool {
         match self {
             Self::Interface(interface) => interface.check() != Received::Lost,
@@ -72,7 +73,7 @@ impl Link {
         }
     }
 
-    /// Whether frames may wait to be received.
+    /// Returns whether frames may wait to be received.
     pub fn may_have_frames(&self) -> bool {
         match self {
             Self::Interface(interface) => interface.may_have_frames(),
@@ -83,7 +84,8 @@ impl Link {
     /// Tries to open a vanished interface again, and adds its socket to `poller` with the token `place`.
     ///
     /// # Errors
-    /// If the interface does not exist, or the kernel refuses to open or wait for it. It then stays closed.
+    /// Fails if the interface does not exist, or if the kernel refuses to open it or to wait for it. The interface then
+    /// remains closed.
     pub fn reopen(&mut self, poller: &Poller, place: usize) -> Result<(), OpenError> {
         let Self::Interface(interface) = self else { return Ok(()) };
         interface.reopen()?;
@@ -94,7 +96,7 @@ impl Link {
         })
     }
 
-    /// Sends the frames of `batch` and removes them from it; calls `lost` for each frame that could not be sent.
+    /// Sends the frames of `batch` and removes them from it. Calls `lost` for each frame that could not be sent.
     pub fn send(&mut self, batch: &mut TxBatch, lost: impl FnMut(Loss)) {
         match self {
             Self::Interface(interface) => interface.send_with(batch, lost),
@@ -102,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Adds the frames that the kernel has dropped since the last call to the counters.
+    /// Adds the number of frames that the kernel has dropped since the last call to the counters.
     pub fn update_kernel_drops(&mut self) {
         if let Self::Interface(interface) = self {
             interface.update_kernel_drops();

@@ -1,4 +1,4 @@
-//! Updates the state of the switch's ports whenever an interface's link changes.
+//! Updates the states of the switch's ports whenever the link of an interface changes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::args::PortSpec;
 
-/// The ports whose links are watched.
+/// The ports of the switch, and the watch for changes of their links.
 pub struct Links {
     watch: LinkWatch,
     ports: Vec<PortSpec>,
@@ -18,23 +18,23 @@ pub struct Links {
 }
 
 impl Links {
-    /// Sets the state of these ports in the device, and subscribes to changes.
+    /// Sets the current states of these ports in the device, and subscribes to changes of links.
     ///
     /// # Errors
-    /// If the kernel refuses a netlink socket.
+    /// Fails if the kernel refuses a netlink socket.
     pub fn new(device: Arc<Device>, ports: &[PortSpec]) -> std::io::Result<Self> {
         let links = Self { watch: LinkWatch::new()?, ports: ports.to_vec(), device };
         update_ports(&links.watch, ports, &links.device, |_, _| {});
         Ok(links)
     }
 
-    /// Updates the device on every change, as long as this is polled.
+    /// Updates the device after every change, as long as the future is polled.
     ///
     /// # Errors
-    /// If the socket cannot be waited for.
+    /// Fails if the thread cannot wait for the socket.
     pub async fn follow(self) -> std::io::Result<Infallible> {
         let Self { watch, ports, device } = self;
-        // SAFETY: `watch` owns its socket and keeps it open for as long as the `AsyncFd` that owns `watch` lives.
+        // SAFETY: `watch` owns its socket, and keeps it open as long as the `AsyncFd` that owns `watch` exists.
         let watch = unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }?;
         loop {
             let mut ready = watch.readable().await?;

@@ -13,19 +13,20 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Args, TraceFormat};
 use crate::rotation::RotatingFile;
 
-/// The target of the per-packet trace, which is enabled independently of the log level.
+/// The `tracing` target of the lines that describe the processing of each packet. These lines are enabled independently
+/// of the log level.
 pub const PACKETS: &str = "packet";
 
-/// The format of the per-packet trace; `None` if packets are not traced.
+/// Returns the format of the trace of packets; `None` if packets are not traced.
 pub fn packet_trace(args: &Args) -> Option<TraceFormat> {
     args.trace.or_else(|| (args.log_level == Some(LevelFilter::TRACE)).then_some(TraceFormat::Text))
 }
 
-/// Starts logging, and returns the log file, if there is one. Without a log destination on the command line, warnings
-/// go to standard error.
+/// Starts logging. Returns the log file, if there is one. Without a log destination on the command line, warnings are
+/// written to standard error.
 ///
 /// # Errors
-/// If the log file cannot be written.
+/// Fails if the log file cannot be written.
 pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
     let has_destination = args.log_console || args.log_file.is_some();
     let level = args.log_level.unwrap_or(if has_destination { LevelFilter::INFO } else { LevelFilter::WARN });
@@ -34,7 +35,7 @@ pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
         if event.target() == PACKETS {
             return packets == Some(TraceFormat::Text);
         }
-        // Libraries log only warnings and errors.
+        // For libraries, only warnings and errors are logged.
         let own = event.target().starts_with("sluice");
         *event.level() <= if own { level } else { level.min(LevelFilter::WARN) }
     });
@@ -48,7 +49,7 @@ pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
         None => BoxMakeWriter::new(io::stderr),
     };
     let lines = fmt::layer().with_ansi(false).with_target(false).with_writer(writer());
-    // A packet's JSON object is the only text in its line.
+    // The line of a packet's JSON object contains no other text.
     let objects =
         fmt::layer().with_ansi(false).with_target(false).with_level(false).without_time().with_writer(writer());
     let is_object = filter_fn(move |event| event.target() == PACKETS && packets == Some(TraceFormat::Json));

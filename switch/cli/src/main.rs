@@ -1,4 +1,4 @@
-//! `sluice-switch`: a P4 software switch with the flags of `simple_switch_grpc`.
+//! The command `sluice-switch`: a P4 software switch with the flags of `simple_switch_grpc`.
 
 mod args;
 mod captures;
@@ -40,7 +40,7 @@ use link::Link;
 use links::Links;
 use statistics::Statistics;
 
-/// How often the statistics file is rewritten.
+/// Time between two updates of the statistics file.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes a line to standard error, and ignores an error, because standard error may have no reader any more.
+/// Writes a line to standard error. Ignores an error, because standard error may no longer have a reader.
 fn print_error(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -115,7 +115,7 @@ fn run(args: &Args) -> Result<(), String> {
     let thread = std::thread::Builder::new()
         .name("data-plane".to_owned())
         .spawn(move || {
-            // If the thread panics, `ended` is dropped without a message, which the receiver notices as well.
+            // If the thread panics, `ended` is dropped without a message, which the receiver also notices.
             let _ = ended.send(data_plane.run());
         })
         .map_err(|error| format!("cannot start the data plane: {error}"))?;
@@ -161,7 +161,7 @@ async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     Ok((listener, Some(metrics)))
 }
 
-/// Reports to the device which ports are up, and watches their links. Ports of files are always up.
+/// Reports to the device which ports are up, and watches their links. Ports that use files are always up.
 fn links(args: &Args, device: &Arc<Device>) -> Result<Option<Links>, String> {
     if args.use_files.is_some() {
         for port in &args.ports {
@@ -185,7 +185,7 @@ fn pem(path: &Path, what: &str, kind: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The settings of the P4Runtime server.
+/// Returns the settings of the P4Runtime server.
 fn settings(args: &Args) -> Result<Settings, String> {
     let mut settings = Settings::default();
     settings.max_connections = args.max_connections.unwrap_or(settings.max_connections);
@@ -205,7 +205,7 @@ fn settings(args: &Args) -> Result<Settings, String> {
     Ok(settings)
 }
 
-/// Loads the program given on the command line.
+/// Loads the program that the command line names.
 fn load(program: &Path, p4info: Option<&Path>) -> Result<Pipeline, String> {
     let json = std::fs::read(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?;
     let info = p4info.map(|path| {
@@ -235,7 +235,7 @@ fn open_ports(args: &Args) -> Result<Ports, String> {
     args.ports.iter().map(open).collect()
 }
 
-/// Opens files in place of interfaces.
+/// Opens capture files in place of interfaces.
 fn open_files(args: &Args, wait: Duration) -> Result<(Ports, Inputs), String> {
     let (mut inputs, mut ports) = (Inputs::new(wait), Vec::new());
     for port in &args.ports {
@@ -254,11 +254,12 @@ struct Services<'a> {
     metrics: Option<TcpListener>,
     links: Option<Links>,
     supervisor: &'a Supervisor,
-    /// Checks whether the data plane makes progress.
+    /// Checks whether the data-plane thread still works.
     pulse: Pulse,
 }
 
-/// Whether the data plane makes progress, and the threads that serve controllers can access the device.
+/// Returns whether the data-plane thread still works, and whether the threads that serve controllers can lock the
+/// device.
 async fn is_alive(pulse: &mut Pulse, device: &Arc<Device>) -> bool {
     let device = Arc::clone(device);
     tokio::spawn(async move { device.open_streams() + device.ports_up().len() }).await.is_ok() && pulse.beats()
@@ -278,7 +279,7 @@ async fn follow_links(links: Option<Links>) -> std::io::Result<()> {
     }
 }
 
-/// The error message if the kernel refuses a signal handler.
+/// Returns the error message for a signal handler that the kernel refuses.
 fn unwaited(error: io::Error) -> String {
     format!("cannot wait for signals: {error}")
 }
@@ -323,8 +324,8 @@ async fn control(
     }
 }
 
-/// Writes the line that reports that the switch is ready to standard output. Programs that start the switch wait for
-/// this line.
+/// Writes a line to standard output that reports that the switch is ready. Programs that start the switch wait for this
+/// line.
 fn announce(args: &Args, address: &str, metrics: Option<SocketAddr>) {
     let ports: Vec<_> = args.ports.iter().map(|port| format!("{}@{}", port.number, port.interface)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
@@ -356,7 +357,7 @@ fn write_last(statistics: &Statistics, path: &Path) -> Result<(), String> {
     written.map_err(|error| format!("cannot write the statistics file {}: {error}", path.display()))
 }
 
-/// Writes the statistics at the end.
+/// Writes the statistics when the switch ends.
 fn finish(args: &Args, statistics: &Statistics) -> Result<(), String> {
     match &args.stats_file {
         Some(path) => write_last(statistics, path),

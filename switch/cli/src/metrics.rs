@@ -1,4 +1,4 @@
-//! The statistics as metrics for Prometheus, over HTTP.
+//! Serves the statistics of the switch to Prometheus over HTTP.
 
 use std::fmt;
 use std::io;
@@ -12,10 +12,10 @@ use tokio::net::TcpListener;
 
 use crate::statistics::{PortStatistics, Statistics};
 
-/// Answers `GET /metrics` as long as it is polled.
+/// Replies to `GET /metrics` as long as the future is polled.
 ///
 /// # Errors
-/// If the listener fails.
+/// Fails if the listener fails.
 pub async fn serve(listener: TcpListener, statistics: Arc<Statistics>) -> io::Result<()> {
     sluice_serve::metrics::serve(listener, Metrics(statistics)).await
 }

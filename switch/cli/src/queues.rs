@@ -1,8 +1,8 @@
-//! Supplies queueing metadata: the backlog of the interfaces' queueing disciplines.
+//! Supplies queueing metadata for the program: the backlog of the interfaces' queueing disciplines in the kernel.
 //!
-//! The kernel is queried only for a program that reads queueing metadata, and at most once a millisecond for each port.
-//! It does not report how long a frame waits. The wait is estimated from the backlog and the rate at which frames have
-//! left since the queue was last empty.
+//! The switch queries the kernel only for a program that reads queueing metadata, and at most once per millisecond and
+//! port. The kernel does not report how long a frame waits. The switch estimates the waiting time from the backlog, and
+//! from the rate at which frames have left since the queue was last empty.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,15 @@ use sluice_ports::{Backlogs, Waiting};
 
 use crate::link::Link;
 
-/// How long the kernel's answer is used.
+/// Time for which a reply of the kernel is used.
 const MAX_AGE: Duration = Duration::from_millis(1);
 
 /// The queues of all ports.
 pub struct Queues {
-    /// Opened when it is first needed. `Some(None)` means that opening failed, which is logged once.
+    /// The connection to the kernel, opened at the first use. `Some(None)` means that opening it failed, which is
+    /// logged once.
     kernel: Option<Option<Backlogs>>,
-    /// The queues, by the port's index.
+    /// The queues, by the index of their port.
     queues: Vec<Queue>,
 }
 
@@ -28,12 +29,12 @@ impl Queues {
         Self { kernel: None, queues: vec![Queue::default(); ports] }
     }
 
-    /// The backlog of the port with this index.
+    /// Returns the backlog of the port with the index `place`.
     pub fn backlog(&mut self, place: usize, link: &Link) -> Backlog {
         let (queue, now) = (&mut self.queues[place], Instant::now());
         if queue.queried.is_none_or(|queried| now.duration_since(queried) >= MAX_AGE) {
             let kernel = self.kernel.get_or_insert_with(open);
-            // An interface that does not exist has no queue.
+            // An interface that does not exist has no queue, so the backlog is empty.
             let waiting = kernel.as_ref().zip(link.index()).and_then(|(kernel, index)| kernel.of(index).ok());
             queue.update(waiting.unwrap_or_default(), now);
         }
@@ -47,7 +48,7 @@ fn open() -> Option<Backlogs> {
         .ok()
 }
 
-/// What is recorded about one queue.
+/// The state of one queue.
 #[derive(Debug, Clone, Copy, Default)]
 struct Queue {
     queried: Option<Instant>,
@@ -58,7 +59,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Updates the queue with the kernel's answer.
+    /// Updates the state of the queue with a reply of the kernel.
     fn update(&mut self, waiting: Waiting, now: Instant) {
         let Waiting { frames, departed } = waiting;
         if frames == 0 {
@@ -86,7 +87,7 @@ mod tests {
             (0, 0, u32::MAX - 1, 0),
             (10, 5, u32::MAX, 0),
             (20, 6, u32::MAX, 0),
-            // Of the two frames that left in 20 ms, one was counted before the 32-bit counter wrapped around.
+            // Two frames left in 20 ms, during which the 32-bit counter wrapped around.
             (30, 7, 1, 70_000),
             (50, 10, 3, 100_000),
             (60, 0, 13, 0),

@@ -1,9 +1,11 @@
-//! A log file that is renamed when it becomes too large.
+//! A log file that is renamed when it becomes too large (rotation).
 //!
-//! Files are named as `simple_switch_grpc` names them (spdlog's `rotating_file_sink`). With `--log-file ss-log`, lines
-//! go to `ss-log.txt`, which is renamed to `ss-log.1.txt`, that one to `ss-log.2.txt`, and the oldest file is removed.
-//! If another program, such as logrotate, renames or removes the file in use, the first line that is logged a second
-//! or more after the last check of the name starts a new file.
+//! The files have the names that `simple_switch_grpc` gives them (spdlog's `rotating_file_sink`). With `--log-file
+//! ss-log`, lines are written to `ss-log.txt`. A rotation renames this file to `ss-log.1.txt`, the previous
+//! `ss-log.1.txt` to `ss-log.2.txt`, and removes the oldest file.
+//!
+//! Another program, such as logrotate, may rename or remove the file in use. The switch checks the file's name at most
+//! once per second when it logs a line, and starts a new file if necessary.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,28 +15,28 @@ use std::time::{Duration, Instant};
 
 use crate::fileid::FileId;
 
-/// How often the file's name is looked up, which takes a third of the time of a line.
+/// Time between two checks of the file's name. A check needs a third of the time of logging a line.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When a log file is renamed, and how many renamed files are kept.
+/// The rotation of a log file: when it is renamed, and how many renamed files remain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotation {
     /// The size in bytes above which a file is renamed.
     pub max_bytes: u64,
-    /// The number of renamed files that are kept besides the one in use.
+    /// The number of renamed files that remain besides the file in use.
     pub backups: u32,
 }
 
 impl Default for Rotation {
-    /// The defaults of `simple_switch_grpc`.
+    /// Returns the defaults of `simple_switch_grpc`.
     fn default() -> Self {
         Self { max_bytes: 5 << 20, backups: 3 }
     }
 }
 
-/// A log file. Lines are appended to what it contained when it was opened.
+/// A log file. Lines are appended to the content that it had when it was opened.
 pub struct RotatingFile {
-    /// The name as the flag gives it.
+    /// The name on the command line, without suffix.
     base: PathBuf,
     rotation: Rotation,
     open: Mutex<Open>,
@@ -44,7 +46,7 @@ struct Open {
     file: File,
     bytes: u64,
     id: FileId,
-    /// When the name was last looked up.
+    /// The time of the last check of the file's name.
     last_lookup: Instant,
     /// Whether the file's name leads to another file, which cannot be opened.
     is_cut_off: bool,
@@ -65,17 +67,17 @@ impl Open {
 }
 
 impl RotatingFile {
-    /// Opens the file for `base`, or creates it.
+    /// Opens the file for `base`, and creates it if missing.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn open(base: &Path, rotation: Rotation) -> io::Result<Self> {
         let open = Mutex::new(Open::new(&name(base, 0))?);
         Ok(Self { base: base.to_owned(), rotation, open })
     }
 
-    /// Opens the file that the name leads to now, if another program has renamed or removed the file in use. While that
-    /// fails, lines continue to go to the file in use, and standard error gets one line about the failure.
+    /// If another program has renamed or removed the file in use, opens the file to which the name leads now. If this
+    /// fails, lines are still written to the file in use, and one line on standard error reports the failure.
     pub fn follow(&self) {
         self.follow_name(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -116,7 +118,7 @@ impl RotatingFile {
     }
 }
 
-/// The name of a file that was renamed this many times.
+/// Returns the name of a file after it was renamed `times` times.
 pub fn name(base: &Path, times: u32) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     if times > 0 {
@@ -127,7 +129,7 @@ pub fn name(base: &Path, times: u32) -> PathBuf {
 }
 
 impl Write for &RotatingFile {
-    /// Writes one or more whole lines.
+    /// Writes one or more complete lines.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let length = lines.len() as u64;
@@ -137,7 +139,8 @@ impl Write for &RotatingFile {
         if open.bytes > 0 && open.bytes + length > self.rotation.max_bytes {
             match self.rotate() {
                 Ok(next) => *open = next,
-                // The lines matter more than the file's size. Renaming is tried again after as many bytes.
+                // The rotation failed. The lines are more important than the limit on the size, so they are written to
+                // the old file. The next attempt follows after `max_bytes` further bytes.
                 Err(_) => open.bytes = 0,
             }
         }

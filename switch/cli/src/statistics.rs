@@ -1,4 +1,4 @@
-//! Counts of packets carried and lost, as JSON. Every packet is counted in exactly one place.
+//! The numbers of packets that the switch forwarded and lost, as JSON. Every packet is counted in exactly one place.
 
 use std::fs;
 use std::io;
@@ -11,11 +11,11 @@ use sluice_p4runtime::Device;
 use sluice_p4runtime::statistics::engine_entries;
 use sluice_ports::Counters;
 
-/// A port's part of the statistics.
+/// The statistics of one port.
 pub struct PortStatistics {
     /// The port's number.
     pub number: u32,
-    /// The port's interface.
+    /// The name of the port's interface.
     pub interface: String,
     /// Whether the interface exists.
     pub is_present: Arc<AtomicBool>,
@@ -23,11 +23,11 @@ pub struct PortStatistics {
     pub counters: Arc<Counters>,
 }
 
-/// The sources of all counts.
+/// The sources of all counters in the statistics.
 pub struct Statistics {
-    /// The ports, in order of the command line.
+    /// The ports, in the order of the command line.
     pub ports: Vec<PortStatistics>,
-    /// The engine and the P4Runtime server.
+    /// The device, with the counts of the engine and of the P4Runtime server.
     pub device: Arc<Device>,
     /// The number of packets that the program sent to a port without an interface.
     pub no_such_port: Arc<AtomicU64>,
@@ -38,7 +38,7 @@ fn object<'n>(entries: impl IntoIterator<Item = (&'n str, u64)>) -> Map<String, 
 }
 
 impl Statistics {
-    /// All counters at this moment.
+    /// Returns the current values of all counters.
     pub fn to_json(&self) -> Value {
         let ports: Map<String, Value> = self
             .ports
@@ -61,10 +61,10 @@ impl Statistics {
         })
     }
 
-    /// Replaces the file's content atomically.
+    /// Replaces the content of the file atomically.
     ///
     /// # Errors
-    /// If the file, or the temporary file beside it, cannot be written.
+    /// Fails if the file, or the temporary file beside it, cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".new");

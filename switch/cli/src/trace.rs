@@ -1,4 +1,4 @@
-//! The per-packet trace: a line of text for each step, or a JSON object for each packet.
+//! The trace of packets: a line of text for each processing step, or a JSON object for each packet.
 
 use serde_json::{Map, Value, json};
 use sluice_engine::TraceEvent;
@@ -19,7 +19,7 @@ pub fn log(format: TraceFormat, packet: u64, port: u32, events: &[TraceEvent]) {
     }
 }
 
-/// A step as a JSON object: its kind under `step`, and its fields.
+/// Returns a processing step as a JSON object. The field `step` contains its kind.
 fn step(event: &TraceEvent) -> Value {
     match event {
         TraceEvent::Ingress { port, instance_type, length } => {

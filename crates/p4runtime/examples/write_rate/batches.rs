@@ -1,14 +1,15 @@
-//! Batches of updates to a ternary table of the tests' program, in which one entry matches every frame.
+//! Batches of updates to a ternary table of the test program `everything.p4`. One entry of the table matches every
+//! frame that the example sends.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 
 use p4::update::Type::{Delete, Insert, Modify};
 
-/// P4Info id of the ternary table.
+/// The P4Info id of the ternary table.
 pub const TERNARY: u32 = 0x0200_0003;
-/// P4Info id of the action that forwards to a port.
+/// The P4Info id of the action that forwards to a port.
 const FORWARD: u32 = 0x0100_0002;
-/// The source address of the frames, as a number.
+/// The source MAC address of the frames, as a number.
 pub const SOURCE: u32 = 7;
 
 /// Returns an entry that forwards frames from `source` to `port`.
@@ -32,8 +33,9 @@ pub fn update(kind: p4::update::Type, entry: p4::TableEntry) -> p4::Update {
     p4::Update { r#type: kind.into(), entity: Some(entity) }
 }
 
-/// Returns a batch of about `size` updates that leaves the table's size unchanged: one modifies the frames' entry to
-/// forward to `port`, the others insert entries and delete them again.
+/// Returns a batch of about `size` updates that leaves the number of the table's entries unchanged. The first update
+/// modifies the entry that matches the frames, so that it forwards to `port`. The other updates insert entries that
+/// match no frame and delete them again.
 pub fn batch(size: usize, port: u8) -> Vec<p4::Update> {
     let other_sources = (1..=(size as u32 - 1) / 2).map(|number| 0x0100_0000 + number);
     let mut updates = vec![update(Modify, entry(SOURCE, 1, port))];

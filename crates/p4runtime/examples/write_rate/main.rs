@@ -3,11 +3,11 @@
 //! `cargo run --release -p sluice-p4runtime --example write_rate`
 //!
 //! One thread runs packets without pause through a table entry that the controller keeps modifying between two ports.
-//! Every packet must leave by one of the two; any other is lost for no reason that a table change explains. The other
-//! updates insert and delete further entries.
+//! Every packet must leave by one of these two ports; a packet that leaves by another port, or by none, is an error of
+//! the switch. The other updates insert and delete further entries.
 //!
-//! At the end the example fills a table with 10^5 entries and reads it back while packets run. It prints the longest
-//! time that a batch of packets took, waiting included.
+//! At the end the example fills a table with 10^5 entries and reads all entries back while packets run. It prints the
+//! longest time that a batch of packets took, waiting for locks included.
 
 mod batches;
 
@@ -26,14 +26,14 @@ use p4::update::Type::Insert;
 
 use batches::{SOURCE, TERNARY, batch, entry, update};
 
-/// Duration of each measurement.
+/// The duration of each measurement.
 const MEASURED: Duration = Duration::from_secs(4);
-/// Entries of the large table. The program's own size of 16,384 is too small for them.
+/// Number of entries of the large table. The size that the program declares, 16,384, is too small for them.
 const ENTRIES: u32 = 100_000;
-/// The table size in its place.
+/// The size that replaces the declared table size.
 const SIZE: &str = "131072";
 
-/// Counts the packets that leave by the two expected ports, and those by others.
+/// Counts the packets that leave by the two expected ports, and the packets that leave by other ports.
 #[derive(Default)]
 struct Tally {
     expected: u64,

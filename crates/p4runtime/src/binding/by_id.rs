@@ -1,11 +1,11 @@
-//! P4Info's objects of one kind, indexed by their ids.
+//! The objects of P4Info of one kind, indexed by their P4Info ids.
 
 use std::collections::HashMap;
 
 use super::error::BindError;
 use crate::proto::p4::config::v1 as p4info;
 
-/// Resolved objects of one kind, in P4Info's order and by P4Info id.
+/// Objects of one kind that are resolved against the program, in the order of P4Info and indexed by P4Info id.
 #[derive(Debug)]
 pub struct Objects<T> {
     list: Vec<T>,
@@ -18,7 +18,7 @@ impl<T> Objects<T> {
         self.by_id.get(&id).map(|place| &self.list[*place])
     }
 
-    /// Returns all objects in P4Info's order.
+    /// Returns all objects in the order of P4Info.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.list.iter()
     }
@@ -27,7 +27,7 @@ impl<T> Objects<T> {
         self.by_id.get(&id).map(|place| &mut self.list[*place])
     }
 
-    /// Resolves each of P4Info's objects of one kind by `bind`; refuses missing preambles and duplicate ids.
+    /// Resolves every P4Info object of one kind with `bind`. Fails for missing preambles and duplicate ids.
     pub(super) fn bind<I>(
         infos: &[I],
         preamble: impl Fn(&I) -> Option<&p4info::Preamble>,

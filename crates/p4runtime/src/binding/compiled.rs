@@ -1,36 +1,36 @@
-//! What [`super::Binding`] needs of a compiled program: its objects by name, to check P4Info against them.
+//! The interface through which [`super::Binding`] reads the objects of a compiled program, to compare them with P4Info.
 
 use sluice_engine::{
     ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, HeaderInfo, MeterId, MeterInfo, ProfileId,
     ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
 };
 
-/// A compiled program's objects. What their ids mean is up to the target; a [`Binding`](super::Binding) stores them
-/// unchanged.
+/// The objects of a compiled program, by name. Each target defines its own ids; a [`Binding`](super::Binding) stores
+/// them unchanged.
 pub trait Compiled {
     /// Returns all tables.
     fn tables(&self) -> impl Iterator<Item = &TableInfo>;
-    /// Returns the table of this name.
+    /// Returns the table with this name.
     fn table(&self, name: &str) -> Option<(TableId, &TableInfo)>;
-    /// Returns the table's action of this name.
+    /// Returns the action of the table with this name.
     fn action(&self, table: TableId, name: &str) -> Option<ActionId>;
-    /// Returns the profile's action of this name.
+    /// Returns the action of the profile with this name.
     fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId>;
-    /// Returns an action's parameters.
+    /// Returns the parameters of an action.
     fn action_info(&self, id: ActionId) -> &ActionInfo;
-    /// Returns the action profile of this name.
+    /// Returns the action profile with this name.
     fn action_profile(&self, name: &str) -> Option<(ProfileId, &ProfileInfo)>;
-    /// Returns the indirect counter of this name.
+    /// Returns the indirect counter with this name.
     fn counter(&self, name: &str) -> Option<(CounterId, &CounterInfo)>;
-    /// Returns the indirect meter of this name.
+    /// Returns the indirect meter with this name.
     fn meter(&self, name: &str) -> Option<(MeterId, &MeterInfo)>;
-    /// Returns the register of this name.
+    /// Returns the register with this name.
     fn register(&self, name: &str) -> Option<(RegisterId, &RegisterInfo)>;
-    /// Returns the digest of this name.
+    /// Returns the digest with this name.
     fn digest(&self, name: &str) -> Option<(DigestId, &DigestInfo)>;
-    /// Returns the parser value set of this name.
+    /// Returns the parser value set with this name.
     fn value_set(&self, name: &str) -> Option<(ValueSetId, &ValueSetInfo)>;
-    /// Returns the types of headers that the compiled program describes.
+    /// Returns the header types that the compiled program describes.
     fn header_types(&self) -> impl Iterator<Item = &HeaderInfo>;
 }
 

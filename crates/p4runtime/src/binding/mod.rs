@@ -1,8 +1,8 @@
-//! P4Info resolved against the compiled program once, when the pipeline is pushed: which object of the program each
-//! P4Info id stands for.
+//! P4Info resolved against the compiled program once, when the pipeline is pushed: maps each id in P4Info to the object
+//! of the program that the id denotes.
 //!
-//! P4Info and the program must come from one run of the compiler. Where their names, widths or kinds differ, neither
-//! can be trusted, so the push fails with an error that states both sides.
+//! P4Info and the program must come from one run of the compiler. If their names, widths or kinds differ, neither can
+//! be trusted, so the push fails with an error that states the values of both.
 
 mod by_id;
 mod compiled;
@@ -25,30 +25,30 @@ pub use objects::{CounterBinding, DigestBinding, MeterBinding, ProfileBinding, R
 pub use packet_headers::{PacketField, PacketHeader};
 pub use table::{ActionBinding, ActionChoice, ActionSet, KeyBinding, ParamBinding, Scope, TableBinding};
 
-/// All objects of P4Info, each with the program's object that it stands for.
+/// All objects of P4Info, each with the object of the program that it describes.
 #[derive(Debug)]
 pub struct Binding {
-    /// Tables.
+    /// The tables of P4Info.
     pub tables: Objects<TableBinding>,
-    /// Actions.
+    /// The actions of P4Info.
     pub actions: Objects<ActionBinding>,
-    /// Action profiles and selectors.
+    /// The action profiles and selectors of P4Info.
     pub profiles: Objects<ProfileBinding>,
-    /// Indirect counters.
+    /// The indirect counters of P4Info.
     pub counters: Objects<CounterBinding>,
-    /// Indirect meters.
+    /// The indirect meters of P4Info.
     pub meters: Objects<MeterBinding>,
-    /// Registers.
+    /// The registers of P4Info.
     pub registers: Objects<RegisterBinding>,
-    /// Digests.
+    /// The digests of P4Info.
     pub digests: Objects<DigestBinding>,
-    /// Parser value sets.
+    /// The parser value sets of P4Info.
     pub value_sets: Objects<ValueSetBinding>,
-    /// The packet_in header, of packets to the controller; `None` if the program declares none.
+    /// The `packet_in` header of packets to the controller; `None` if the program declares none.
     pub packet_in: Option<PacketHeader>,
-    /// The packet_out header, of packets from the controller; `None` if the program declares none.
+    /// The `packet_out` header of packets from the controller; `None` if the program declares none.
     pub packet_out: Option<PacketHeader>,
-    /// P4Info's types, and the names of their translated values.
+    /// The types of P4Info, with the names that translated values have for controllers.
     pub types: Types,
     table_ids: HashMap<TableId, u32>,
     digest_ids: HashMap<DigestId, u32>,
@@ -58,7 +58,7 @@ impl Binding {
     /// Resolves P4Info against the program.
     ///
     /// # Errors
-    /// Fails when P4Info and the program differ, or P4Info has an object that this switch does not support.
+    /// Fails when P4Info and the program differ, or when P4Info has an object that this switch does not support.
     pub fn new(info: &p4info::P4Info, program: &impl Compiled) -> Result<Self, BindError> {
         if let Some(external) = info.externs.first() {
             return Err(BindError::Unsupported(format!("extern type {}", external.extern_type_name)));
@@ -95,12 +95,12 @@ impl Binding {
         Ok(binding)
     }
 
-    /// Returns the table with this id of the compiled program.
+    /// Returns the table that has this id in the compiled program.
     pub fn table_of(&self, engine: TableId) -> Option<&TableBinding> {
         self.table_ids.get(&engine).and_then(|id| self.tables.get(*id))
     }
 
-    /// Returns the digest with this id of the compiled program.
+    /// Returns the digest that has this id in the compiled program.
     pub fn digest_of(&self, engine: DigestId) -> Option<&DigestBinding> {
         self.digest_ids.get(&engine).and_then(|id| self.digests.get(*id))
     }

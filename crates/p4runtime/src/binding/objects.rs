@@ -10,106 +10,106 @@ use crate::proto::p4::{config::v1 as p4info, v1 as p4};
 use crate::translation::Types;
 use crate::typespec::DataType;
 
-/// An action profile or selector of P4Info and of the program.
+/// An action profile or selector of P4Info, resolved against the program.
 #[derive(Debug)]
 pub struct ProfileBinding {
     /// The profile's id in P4Info.
     pub id: u32,
     /// The profile's name in P4Info.
     pub name: String,
-    /// The object's id in the compiled program.
+    /// The profile's id in the compiled program.
     pub engine: ProfileId,
     /// The actions that members may have.
     pub actions: ActionSet,
-    /// Whether it is an action selector, which has groups.
+    /// Whether the profile is an action selector, which has groups.
     pub with_selector: bool,
-    /// Limit on its content, by members or weights; `None` if unlimited.
+    /// Limit on the profile's content, counted in members or in weights; `None` if unlimited.
     pub limit: Option<ProfileLimit>,
-    /// Limit on a group's `max_size` and on one-shot groups; 0 if unlimited.
+    /// Limit on the `max_size` of a group and on the size of one-shot groups; 0 if unlimited.
     pub max_group_size: u32,
-    /// Whether members count against `max_group_size`; otherwise their weights do.
+    /// Whether `max_group_size` limits the number of members; otherwise it limits the sum of their weights.
     pub size_counts_members: bool,
-    /// Highest weight of a member where members are counted; 0 if unlimited.
+    /// Highest weight of a member if `size_counts_members` is true; 0 if unlimited.
     pub max_member_weight: u32,
-    /// Whether members must have no weight.
+    /// Whether a member of a group must have no weight.
     pub weights_disallowed: bool,
 }
 
-/// An indirect counter of P4Info and of the program.
+/// An indirect counter of P4Info, resolved against the program.
 #[derive(Debug)]
 pub struct CounterBinding {
     /// The counter's id in P4Info.
     pub id: u32,
     /// The counter's name in P4Info.
     pub name: String,
-    /// The object's id in the compiled program.
+    /// The counter's id in the compiled program.
     pub engine: CounterId,
-    /// Number of cells.
+    /// Number of the counter's cells.
     pub size: u64,
 }
 
-/// An indirect meter of P4Info and of the program.
+/// An indirect meter of P4Info, resolved against the program.
 #[derive(Debug)]
 pub struct MeterBinding {
     /// The meter's id in P4Info.
     pub id: u32,
     /// The meter's name in P4Info.
     pub name: String,
-    /// The object's id in the compiled program.
+    /// The meter's id in the compiled program.
     pub engine: MeterId,
-    /// Number of cells.
+    /// Number of the meter's cells.
     pub size: u64,
 }
 
-/// A register of P4Info and of the program.
+/// A register array of P4Info, resolved against the program.
 #[derive(Debug)]
 pub struct RegisterBinding {
     /// The register's id in P4Info.
     pub id: u32,
     /// The register's name in P4Info.
     pub name: String,
-    /// The object's id in the compiled program.
+    /// The register's id in the compiled program.
     pub engine: RegisterId,
-    /// Number of cells.
+    /// Number of the array's cells.
     pub size: u64,
     /// The P4Info type of a cell.
     pub data: DataType,
-    /// Bytes of a cell in the engine's form.
+    /// Length of a cell in the engine's form, in bytes.
     pub bytes: usize,
 }
 
-/// A digest of P4Info and of the program.
+/// A digest of P4Info, resolved against the program.
 #[derive(Debug)]
 pub struct DigestBinding {
     /// The digest's id in P4Info.
     pub id: u32,
     /// The digest's name in P4Info.
     pub name: String,
-    /// The object's id in the compiled program.
+    /// The digest's id in the compiled program.
     pub engine: DigestId,
-    /// The P4Info type of a message.
+    /// The P4Info type of a digest message.
     pub data: DataType,
 }
 
 impl DigestBinding {
-    /// Returns a message in P4Runtime's form, from its fields' values.
+    /// Returns a digest message in P4Runtime's form, built from the values of its fields.
     pub fn encode(&self, fields: &[Vec<u8>]) -> p4::P4Data {
         self.data.encode(&mut fields.iter().map(Vec::as_slice))
     }
 }
 
-/// A parser value set of P4Info and of the program.
+/// A parser value set of P4Info, resolved against the program.
 #[derive(Debug)]
 pub struct ValueSetBinding {
     /// The value set's id in P4Info.
     pub id: u32,
     /// The value set's name in P4Info.
     pub name: String,
-    /// The object's id in the compiled program.
+    /// The value set's id in the compiled program.
     pub engine: ValueSetId,
-    /// Its fields, the most significant first.
+    /// The fields of the value set, the most significant first.
     pub key: Vec<KeyBinding>,
-    /// Limit on its members; 0 if unlimited.
+    /// Limit on the number of members; 0 if unlimited.
     pub size: usize,
 }
 
@@ -126,12 +126,12 @@ fn same_size(kind: &str, name: &str, p4info: i64, json: u64) -> Result<(), BindE
     Err(different(&format!("{kind} {name}"), format!("{p4info} cells"), format!("{json} cells")))
 }
 
-/// Returns a limit of P4Info; zero and negative values mean unlimited and give 0.
+/// Returns a limit of P4Info. Zero and negative values mean unlimited and become 0.
 fn limit(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-/// Resolves P4Info's action profiles and selectors.
+/// Resolves the action profiles and selectors of P4Info.
 pub fn profiles(
     info: &p4info::P4Info,
     program: &impl Compiled,
@@ -150,7 +150,8 @@ pub fn profiles(
                 let selector = |has| if has { "a selector" } else { "no selector" }.to_owned();
                 return Err(different(&place, selector(profile.with_selector), selector(compiled.has_selector)));
             }
-            // P4Info lists actions with tables only; all tables of a profile have the same actions.
+            // P4Info lists actions only for tables. All tables of a profile have the same actions, so the first table
+            // suffices.
             let table = profile.table_ids.first().and_then(|id| tables.get(*id));
             let refs = info
                 .tables
@@ -189,7 +190,7 @@ pub fn profiles(
     )
 }
 
-/// Resolves P4Info's indirect counters.
+/// Resolves the indirect counters of P4Info.
 pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<CounterBinding> {
     Objects::bind(
         &info.counters,
@@ -203,7 +204,7 @@ pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<Counter
     )
 }
 
-/// Resolves P4Info's indirect meters.
+/// Resolves the indirect meters of P4Info.
 pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBinding> {
     Objects::bind(
         &info.meters,
@@ -228,7 +229,7 @@ pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBind
     )
 }
 
-/// Resolves P4Info's registers.
+/// Resolves the registers of P4Info.
 pub fn registers(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<RegisterBinding> {
     Objects::bind(
         &info.registers,
@@ -258,7 +259,7 @@ pub fn registers(info: &p4info::P4Info, types: &Types, program: &impl Compiled) 
     )
 }
 
-/// Resolves P4Info's digests.
+/// Resolves the digests of P4Info.
 pub fn digests(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<DigestBinding> {
     Objects::bind(
         &info.digests,
@@ -279,7 +280,7 @@ pub fn digests(info: &p4info::P4Info, types: &Types, program: &impl Compiled) ->
     )
 }
 
-/// Resolves P4Info's parser value sets.
+/// Resolves the parser value sets of P4Info.
 pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<ValueSetBinding> {
     Objects::bind(
         &info.value_sets,
@@ -298,8 +299,8 @@ pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &impl Compiled)
     )
 }
 
-/// Returns the fields of a value set with their widths in the program. At most one field may have a translated type; it
-/// gets the bits that the fields of fixed width leave of `width`.
+/// Returns the fields of a value set with their widths in the program, which compiles the set to one key of `width`
+/// bits. At most one field may have a translated type; its width is `width` less the widths of the other fields.
 fn fitted(
     fields: &[p4info::MatchField],
     types: &Types,

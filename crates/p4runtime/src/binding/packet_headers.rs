@@ -1,4 +1,4 @@
-//! The packet_in and packet_out headers, of packets to and from the controller.
+//! The `packet_in` and `packet_out` headers, of packets to and from the controller.
 
 use sluice_engine::HeaderInfo;
 
@@ -10,32 +10,32 @@ use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::{self as p4, PacketMetadata};
 use crate::translation::{self, NewName, Sdn, Types};
 
-/// Limit on a header's bytes: no frame is longer.
+/// Limit on the length of a header, in bytes. No frame is longer.
 const LONGEST: u64 = 65_535;
 
 /// A field of a packet_in or packet_out header.
 #[derive(Debug)]
 pub struct PacketField {
-    /// P4Info's metadata id of the field.
+    /// The field's metadata id in P4Info.
     pub id: u32,
     /// The field's name.
     pub name: String,
-    /// The field's width in bits, in the program.
+    /// The field's width in the program, in bits.
     pub width: u32,
-    /// The form that controllers use, if the field's type is translated.
+    /// The form of the field's values for controllers, if the field's type is translated.
     pub sdn: Option<Sdn>,
 }
 
-/// A header marked `@controller_header`: its fields follow each other without gaps.
+/// A header that the program marks with `@controller_header`. Its fields follow each other without gaps.
 #[derive(Debug)]
 pub struct PacketHeader {
-    /// The fields, in order.
+    /// The fields, in the order of P4Info.
     pub fields: Vec<PacketField>,
     /// The header's length in bytes.
     pub bytes: usize,
 }
 
-/// Resolves the headers `packet_in` and `packet_out`; `None` for one that P4Info lacks.
+/// Resolves the headers `packet_in` and `packet_out`. Returns `None` for a header that P4Info lacks.
 pub fn bind(
     info: &p4info::P4Info,
     types: &Types,
@@ -81,9 +81,9 @@ fn bind_header(
     Ok(PacketHeader { fields, bytes: (bits / 8) as usize })
 }
 
-/// Returns the field widths of every program header that may be this one. P4Info does not name the program's header, so
-/// all with the same field names and fitting widths count. None need exist: the program's packets may never carry the
-/// header.
+/// Returns the field widths of every header of the program that may be the controller header with these fields. P4Info
+/// does not name the program's header, so every header with equal field names and fitting widths is a candidate. The
+/// result may be empty, because the program's packets need not carry the header.
 fn candidates(fields: &[PacketField], program: &impl Compiled, place: &str) -> Result<Vec<Vec<u32>>, BindError> {
     let named =
         |header: &&HeaderInfo| header.fields.iter().map(|field| &field.name).eq(fields.iter().map(|field| &field.name));
@@ -99,13 +99,14 @@ fn candidates(fields: &[PacketField], program: &impl Compiled, place: &str) -> R
     }
 }
 
-/// Returns the first untranslated field whose width differs from the program's header, and the width there.
+/// Returns the first untranslated field whose width differs from `widths`, which are the widths in the program's
+/// header. Also returns the width of this field in `widths`.
 fn difference<'f>(fields: &'f [PacketField], widths: &[u32]) -> Option<(&'f PacketField, u32)> {
     let mut pairs = fields.iter().zip(widths.iter().copied());
     pairs.find(|(field, width)| field.sdn.is_none() && field.width != *width)
 }
 
-/// Sets the widths of fields of translated types to those in the program's header.
+/// Sets the widths of the fields with translated types to the widths in the program's header.
 fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<(), BindError> {
     let names = || fields.iter().map(|field| &field.name[..]).collect::<Vec<_>>().join(", ");
     let malformed = |what: &str| {
@@ -128,11 +129,11 @@ fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<
 }
 
 impl Binding {
-    /// Returns a controller's packet as the program receives it: the header built from the packet's metadata, then the
-    /// payload.
+    /// Returns a controller's packet as the program receives it: the header, built from the packet's metadata, followed
+    /// by the payload.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for metadata that the header does not have or that does not fit.
+    /// `INVALID_ARGUMENT` for metadata that the header does not have, and for values that do not fit.
     pub fn packet_out_frame(&self, packet: &p4::PacketOut) -> Outcome<Vec<u8>> {
         let mut frame = match &self.packet_out {
             Some(header) => header.serialise(&packet.metadata)?,
@@ -147,11 +148,11 @@ impl Binding {
 }
 
 impl PacketHeader {
-    /// Returns the header's bytes, from the metadata of a packet-out. An omitted field is zero, as on
-    /// `simple_switch_grpc`; ONOS omits padding fields.
+    /// Returns the bytes of the header, built from the metadata of a packet-out. An omitted field is zero, as on
+    /// `simple_switch_grpc`, because ONOS omits padding fields.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a field that is unknown, given twice or too wide.
+    /// `INVALID_ARGUMENT` for a field that is unknown, repeated or too wide.
     pub fn serialise(&self, metadata: &[PacketMetadata]) -> Outcome<Vec<u8>> {
         if let Some(unknown) = metadata.iter().find(|item| self.fields.iter().all(|field| field.id != item.metadata_id))
         {

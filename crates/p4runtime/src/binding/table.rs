@@ -12,30 +12,31 @@ use p4info::match_field::{Match, MatchType};
 /// A field of a table's key or of a value set.
 #[derive(Debug)]
 pub struct KeyBinding {
-    /// P4Info's field id.
+    /// The field's id in P4Info.
     pub id: u32,
     /// The field's name.
     pub name: String,
     /// The field's match kind in P4Info.
     pub kind: MatchKind,
-    /// Whether the program matches this optional field as ternary, as p4c compiles optional fields.
+    /// Whether the field is optional in P4Info and ternary in the program. p4c compiles optional fields to ternary
+    /// ones.
     pub as_ternary: bool,
-    /// The field's width in bits, in the program.
+    /// The field's width in the program, in bits.
     pub width: u32,
-    /// The form that controllers use, if the field's type is translated.
+    /// The form of the field's values for controllers, if the field's type is translated.
     pub sdn: Option<Sdn>,
 }
 
 /// A parameter of an action.
 #[derive(Debug)]
 pub struct ParamBinding {
-    /// P4Info's parameter id.
+    /// The parameter's id in P4Info.
     pub id: u32,
     /// The parameter's name.
     pub name: String,
-    /// The parameter's width in bits, in the program.
+    /// The parameter's width in the program, in bits.
     pub width: u32,
-    /// The form that controllers use, if the parameter's type is translated.
+    /// The form of the parameter's values for controllers, if the parameter's type is translated.
     pub sdn: Option<Sdn>,
 }
 
@@ -50,65 +51,65 @@ pub struct ActionBinding {
     pub params: Vec<ParamBinding>,
 }
 
-/// Where in a table an action may be used.
+/// The uses of an action that a table permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In entries and as the default action.
+    /// The action may be used in entries and as the default action.
     Any,
-    /// In entries only (`@tableonly`).
+    /// The action may be used in entries only (`@tableonly`).
     EntriesOnly,
-    /// As the default action only (`@defaultonly`).
+    /// The action may be used as the default action only (`@defaultonly`).
     DefaultOnly,
 }
 
 /// An action of a table or of an action profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionChoice {
-    /// The id of the action within the table or profile, in the compiled program.
+    /// The id of the action in the compiled program, where each table or profile has its own id for the action.
     pub engine: ActionId,
-    /// Where the table may use the action.
+    /// The uses of the action that the table permits.
     pub scope: Scope,
 }
 
-/// The actions of a table or action profile, by P4Info id and by engine id.
+/// The actions of a table or action profile, indexed by P4Info id and by the compiled program's id.
 #[derive(Debug, Default)]
 pub struct ActionSet {
     /// The actions by their P4Info ids.
     pub by_id: HashMap<u32, ActionChoice>,
-    /// The actions' P4Info ids by their engine ids.
+    /// The actions' P4Info ids, by their ids in the compiled program.
     pub by_engine: HashMap<ActionId, u32>,
 }
 
-/// A table of P4Info and of the program.
+/// A table of P4Info, resolved against the program.
 #[derive(Debug)]
 pub struct TableBinding {
     /// The table's id in P4Info.
     pub id: u32,
     /// The table's name in P4Info.
     pub name: String,
-    /// The object's id in the compiled program.
+    /// The table's id in the compiled program.
     pub engine: TableId,
     /// The key's fields, in the order of the compiled program.
     pub key: Vec<KeyBinding>,
     /// The actions that the table may use.
     pub actions: ActionSet,
-    /// P4Info id of the table's action profile, if it has one.
+    /// P4Info id of the table's action profile; `None` for a table without a profile.
     pub profile: Option<u32>,
-    /// Whether all entries are constant.
+    /// Whether the program declares the entries constant, so that controllers cannot write them.
     pub is_const: bool,
-    /// Whether the default action is constant.
+    /// Whether the program declares the default action constant.
     pub const_default: bool,
-    /// Whether entries need a priority, because of a ternary, range or optional field.
+    /// Whether entries need a priority, because the key has a ternary, range or optional field.
     pub needs_priority: bool,
     /// Whether entries may have an idle timeout.
     pub idle_timeout: bool,
-    /// P4Info id of the direct counter, if the table has one.
+    /// P4Info id of the direct counter; `None` for a table without one.
     pub counter: Option<u32>,
-    /// P4Info id of the direct meter, if the table has one.
+    /// P4Info id of the direct meter; `None` for a table without one.
     pub meter: Option<u32>,
 }
 
-/// Resolves an action's parameters. That the program has the action is checked for each table that uses it.
+/// Resolves an action's parameters. [`bind_table`] checks that the program has the action, for each table that uses it.
 pub fn bind_action(
     action: &p4info::Action,
     preamble: &p4info::Preamble,
@@ -117,14 +118,14 @@ pub fn bind_action(
     let place = format!("action {}", preamble.name);
     let params = action.params.iter().map(|param| {
         let sdn = types.sdn(param.type_name.as_ref(), &place)?;
-        // `fit_params` sets a translated parameter's width, which only the program has.
+        // The width of a translated parameter is only in the program; `fit_params` sets it.
         let width = if sdn.is_some() { 0 } else { width(param.bitwidth, &place, &param.name)? };
         Ok(ParamBinding { id: param.id, name: param.name.clone(), width, sdn })
     });
     Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
 }
 
-/// Sets the widths of parameters of translated types to those in the program.
+/// Sets the widths of the parameters with translated types to the widths in the program.
 pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBinding>, program: &impl Compiled) {
     for (engine, id) in tables.iter().flat_map(|table| &table.actions.by_engine) {
         let params = actions.get_mut(*id).into_iter().flat_map(|action| &mut action.params);
@@ -137,11 +138,11 @@ pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBi
     }
 }
 
-/// Returns P4Info's tables without those that p4c removed from the program.
+/// Returns the tables of P4Info without those that p4c removed from the program.
 ///
-/// p4c lists tables in P4Info before a later pass removes those without effect from the JSON. Such tables are skipped,
-/// with a warning, if P4Info lists every keyed table of the program; otherwise the two come from different
-/// compilations, and the missing tables are errors.
+/// p4c lists tables in P4Info before a later compiler pass removes tables without effect from the JSON. This function
+/// omits such tables, with a warning, if P4Info lists every table of the program that has a key. Otherwise P4Info and
+/// the program come from different compilations, and the missing tables are errors.
 pub fn compiled_tables(info: &p4info::P4Info, program: &impl Compiled) -> Vec<p4info::Table> {
     fn name(table: &p4info::Table) -> &str {
         table.preamble.as_ref().map_or("", |preamble| &preamble.name)
@@ -160,7 +161,7 @@ pub fn compiled_tables(info: &p4info::P4Info, program: &impl Compiled) -> Vec<p4
     tables
 }
 
-/// Resolves a table with its key and actions, and checks it against the program's.
+/// Resolves a table with its key and actions, and checks that they equal those in the program.
 pub fn bind_table(
     table: &p4info::Table,
     preamble: &p4info::Preamble,
@@ -173,8 +174,8 @@ pub fn bind_table(
     let (engine, compiled) =
         program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
     let place = format!("table {name}");
-    // P4Info has no width for fields of type `error`, and for a translated type it has the controllers' width. The
-    // program's width applies to both.
+    // P4Info has no width for a field of type `error`. For a translated type it has the width that controllers use. For
+    // both kinds of field the width in the program applies.
     let mut fields = table.match_fields.clone();
     for (field, compiled) in fields.iter_mut().zip(&compiled.keys) {
         if field.bitwidth == 0 || types.sdn(field.type_name.as_ref(), &place)?.is_some() {
@@ -221,7 +222,7 @@ pub fn bind_table(
     })
 }
 
-/// Returns the actions that `refs` lists, each with the program's id that `find` returns for its name.
+/// Returns the actions that `refs` lists, each with the id in the program that `find` returns for its name.
 pub fn bind_actions(
     refs: &[p4info::ActionRef],
     actions: &Objects<ActionBinding>,
@@ -278,7 +279,7 @@ pub fn bind_key(fields: &[p4info::MatchField], types: &Types, place: &str) -> Re
     fields.iter().map(bind).collect()
 }
 
-/// Returns a width in bits that P4Info gives as a signed number.
+/// Returns a width in bits, which P4Info stores as a signed number.
 pub fn width(bits: i32, place: &str, field: &str) -> Result<u32, BindError> {
     u32::try_from(bits)
         .ok()

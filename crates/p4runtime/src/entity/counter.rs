@@ -7,7 +7,7 @@ use crate::binding::CounterBinding;
 use crate::fault::Outcome;
 use crate::proto::p4::v1 as p4;
 
-/// Decodes counts.
+/// Decodes the packet count and byte count of a counter.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for negative counts.
@@ -18,13 +18,14 @@ pub fn decode_data(data: &p4::CounterData) -> Outcome<CounterData> {
     })
 }
 
-/// Encodes counts; values above the message's range become its maximum.
+/// Encodes the packet count and byte count of a counter. Counts above the range of a message field become the field's
+/// maximum.
 pub fn encode_data(data: CounterData) -> p4::CounterData {
     let clamp = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     p4::CounterData { byte_count: clamp(data.bytes), packet_count: clamp(data.packets) }
 }
 
-/// Sets one cell, or all cells if the entry has no index.
+/// Sets one cell of a counter, or all cells if the entry has no index.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterEntry) -> Outcome {
     let counter = target.binding.counters.get(entry.counter_id).ok_or_else(|| unknown("counter", entry.counter_id))?;
     let place = format!("counter {}", counter.name);
@@ -38,7 +39,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterE
     Ok(())
 }
 
-/// Returns the range of one cell, or of all cells without an index.
+/// Returns the range of the cell `index`, or of all cells for `None`.
 pub fn cells(index: Option<u64>, size: u64) -> std::ops::Range<u64> {
     index.map_or(0..size, |index| index..index + 1)
 }
@@ -50,12 +51,12 @@ pub struct Cells {
     pub id: u32,
     /// Index of the first cell.
     pub start: u64,
-    /// The cells.
+    /// The counts of the cells.
     pub data: Vec<CounterData>,
 }
 
 impl Cells {
-    /// Returns the entity for the cell at this position among the copied ones.
+    /// Returns the entity for the copied cell at position `offset` of `data`.
     pub fn entity(&self, offset: usize) -> p4::CounterEntry {
         p4::CounterEntry {
             counter_id: self.id,
@@ -65,7 +66,7 @@ impl Cells {
     }
 }
 
-/// Reads one cell, all cells of one counter, or those of all counters.
+/// Reads one cell, all cells of one counter, or all cells of all counters.
 pub fn read(reader: &impl StateReader, entry: &p4::CounterEntry) -> Outcome<Vec<Cells>> {
     let read = |counter: &CounterBinding| {
         let index = cell_index(entry.index.as_ref(), counter.size, &format!("counter {}", counter.name))?;

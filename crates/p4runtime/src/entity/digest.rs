@@ -1,4 +1,4 @@
-//! Configurations of digests: whether each digest is reported, and in which batches.
+//! Reads and writes of digest configurations, which state whether a digest is reported and in which batches.
 
 use sluice_engine::DigestConfig;
 
@@ -7,7 +7,7 @@ use crate::binding::DigestBinding;
 use crate::fault::Outcome;
 use crate::proto::p4::v1 as p4;
 
-/// Starts, changes or stops the reports of a digest.
+/// Starts, reconfigures or stops the reports of a digest.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::DigestEntry) -> Outcome {
     let digest = target.binding.digests.get(entry.digest_id).ok_or_else(|| unknown("digest", entry.digest_id))?;
     let place = format!("digest {}", digest.name);
@@ -31,7 +31,7 @@ fn decode_config(config: p4::digest_entry::Config) -> Outcome<DigestConfig> {
     })
 }
 
-/// Reads the configuration of one digest, or of all that are enabled.
+/// Reads the configuration of one digest, or of all enabled digests.
 pub fn read(source: &Source<'_>, entry: &p4::DigestEntry) -> Outcome<Vec<p4::DigestEntry>> {
     let read = |digest: &DigestBinding| {
         let config = source.engine.digest_config(digest.engine)?;

@@ -1,4 +1,4 @@
-//! Direct counters and meters of entries and default actions, as entities of their own.
+//! Reads and writes of the direct counters and direct meters of table entries and default actions.
 
 use sluice_engine::{CounterData, KeyField, MeterView, Of};
 
@@ -11,7 +11,7 @@ use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// The entry to which a direct counter or meter belongs; without key it is the default action.
+/// The entry to which a direct counter or meter belongs. Without key, the owner is the table's default action.
 struct Owner<'b> {
     table: &'b TableBinding,
     key: Option<(Vec<KeyField>, i32)>,
@@ -38,7 +38,7 @@ impl<'b> Owner<'b> {
     }
 }
 
-/// Sets the counter of an entry or default action.
+/// Sets the direct counter of an entry or default action.
 pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectCounterEntry) -> Outcome {
     operation.must_modify("a direct counter")?;
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
@@ -54,7 +54,7 @@ pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::
     result.map_err(|error| within(error.into()))
 }
 
-/// Configures the meter of an entry or default action, and clears its counts by colour if the message has them.
+/// Configures the direct meter of an entry or default action. Clears its counts by colour if the message contains them.
 pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectMeterEntry) -> Outcome {
     operation.must_modify("a direct meter")?;
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
@@ -72,14 +72,14 @@ pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::Di
     Ok(())
 }
 
-/// An entry with the values of its direct resources.
+/// An entry with the values of its direct counter and direct meter.
 struct EntryResources {
     entry: p4::TableEntry,
     counter: Option<CounterData>,
     meter: Option<MeterView>,
 }
 
-/// Returns the entries that match a pattern, from tables that have the resource; `what` names the resource in errors.
+/// Returns the entries that match a pattern, from tables that have the resource. `what` is its name in error messages.
 fn find(
     reader: &impl StateReader,
     entry: Option<&p4::TableEntry>,
@@ -120,7 +120,7 @@ fn find(
     Ok(matching)
 }
 
-/// Reads the counters of one entry, of one or all tables' entries, or of default actions.
+/// Reads the direct counters of one entry, of all entries of one table or of all tables, or of default actions.
 pub fn read_counters(
     reader: &impl StateReader,
     pattern: &p4::DirectCounterEntry,
@@ -133,8 +133,8 @@ pub fn read_counters(
     Ok(entries.into_iter().map(entity).collect())
 }
 
-/// Reads the meters of one entry, of one or all tables' entries, or of default actions. Counts by colour are included
-/// if the pattern has them.
+/// Reads the direct meters of one entry, of all entries of one table or of all tables, or of default actions. Includes
+/// counts by colour if the pattern contains them.
 pub fn read_meters(reader: &impl StateReader, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
     let entries = find(reader, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
     let entity = |owner: EntryResources| p4::DirectMeterEntry {

@@ -8,7 +8,7 @@ use crate::binding::MeterBinding;
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 
-/// Decodes a meter's configuration.
+/// Decodes the configuration of a meter.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for negative values, for a committed rate above the peak rate and for an excess burst.
@@ -31,7 +31,7 @@ pub fn decode_config(config: &p4::MeterConfig) -> Outcome<MeterConfig> {
     Ok(config)
 }
 
-/// Encodes a meter's configuration; values above the message's range become its maximum.
+/// Encodes the configuration of a meter. Values above the range of a message field become the field's maximum.
 pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
     let clamp = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
     p4::MeterConfig {
@@ -43,7 +43,8 @@ pub fn encode_config(config: MeterConfig) -> p4::MeterConfig {
     }
 }
 
-/// Returns whether a write clears the counts by colour: it does if it has them. They cannot be set to other values.
+/// Returns whether a write clears a meter's counts by colour. A write whose message contains the counts clears them.
+/// All counts in the message must be zero, because a write cannot set other values.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for counts other than zero.
@@ -56,13 +57,13 @@ pub fn clears_counts(counts: Option<&p4::MeterCounterData>) -> Outcome<bool> {
     Err(Fault::invalid("a meter's counts by colour can only be cleared; give 0"))
 }
 
-/// Encodes counts by colour.
+/// Encodes a meter's packet and byte counts by colour.
 pub fn encode_counts(counts: [CounterData; 3]) -> p4::MeterCounterData {
     let [green, yellow, red] = counts.map(|counts| Some(encode_data(counts)));
     p4::MeterCounterData { green, yellow, red }
 }
 
-/// Configures one cell or all cells, and clears their counts by colour if the message has them.
+/// Configures one cell of a meter, or all cells. Clears their counts by colour if the message contains them.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEntry) -> Outcome {
     let meter = target.binding.meters.get(entry.meter_id).ok_or_else(|| unknown("meter", entry.meter_id))?;
     let place = format!("meter {}", meter.name);
@@ -79,8 +80,8 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEnt
     Ok(())
 }
 
-/// Reads one cell, all cells of one meter, or those of all meters. Counts by colour are included if the pattern has
-/// them.
+/// Reads one cell, all cells of one meter, or all cells of all meters. Includes counts by colour if the pattern
+/// contains them.
 pub fn read(reader: &impl StateReader, entry: &p4::MeterEntry) -> Outcome<Vec<p4::MeterEntry>> {
     let mut entries = Vec::new();
     let mut read = |meter: &MeterBinding| {

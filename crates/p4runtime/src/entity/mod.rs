@@ -1,4 +1,4 @@
-//! Reads and writes of entities, with a module for each kind.
+//! Reads and writes of P4Runtime entities, with a module for each kind of entity.
 
 pub mod counter;
 pub mod digest;
@@ -21,36 +21,36 @@ use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// What a write changes. Packets wait while this exists, because it borrows the locked engine.
+/// The state that a write changes. Packets wait while this value exists, because it borrows the locked engine.
 pub struct Target<'a> {
-    /// The program's state.
+    /// The state of the program.
     pub engine: &'a mut Engine,
-    /// The program's objects by P4Info id.
+    /// The objects of the program by P4Info id.
     pub binding: &'a Binding,
-    /// The replication entries as clients wrote them.
+    /// The multicast groups and clone sessions, in the form in which clients wrote them.
     pub replication: &'a mut ReplicationEntries,
-    /// The switch's ports and their link states.
+    /// The ports of the switch and their link states.
     pub ports: &'a Ports,
     /// Nanoseconds since the switch started.
     pub now: u64,
 }
 
-/// What a read inspects. Packets wait while this exists, because it borrows the locked engine.
+/// The state that a read inspects. Packets wait while this value exists, because it borrows the locked engine.
 pub struct Source<'a> {
-    /// The program's state.
+    /// The state of the program.
     pub engine: &'a Engine,
-    /// The program's objects by P4Info id.
+    /// The objects of the program by P4Info id.
     pub binding: &'a Binding,
-    /// The replication entries as clients wrote them.
+    /// The multicast groups and clone sessions, in the form in which clients wrote them.
     pub replication: &'a ReplicationEntries,
     /// Nanoseconds since the switch started.
     pub now: u64,
 }
 
-/// Access to the state for a read, in steps. Between two inspections packets may run, but no request changes the state.
-/// So a large read need not block packets for long.
+/// Access to the state for a read request, in several inspections. Packets may run between two inspections, so that a
+/// large read does not block packets for long. No other request changes the state between two inspections.
 pub trait StateReader {
-    /// Returns the program's objects by P4Info id.
+    /// Returns the objects of the program by P4Info id.
     fn binding(&self) -> &Binding;
 
     /// Calls `read` with the state, which does not change during the call.
@@ -70,11 +70,11 @@ impl StateReader for Source<'_> {
     }
 }
 
-/// Limit on the array cells read in one inspection, which takes a fraction of a millisecond. Smaller arrays are read at
-/// one point in time.
+/// Limit on the number of array cells that one inspection reads, in a fraction of a millisecond. A smaller array is
+/// read at one point in time.
 const CELLS_AT_ONCE: u64 = 1 << 16;
 
-/// Reads `cells` in pieces of at most [`CELLS_AT_ONCE`], each in an inspection of its own.
+/// Reads `cells` in ranges of at most [`CELLS_AT_ONCE`] cells, with one inspection for each range.
 ///
 /// # Errors
 /// The errors of `read` and of [`StateReader::inspect`].
@@ -92,13 +92,13 @@ pub fn in_pieces(
     Ok(())
 }
 
-/// Multicast groups and clone sessions as clients wrote them. The engine stores less, for example no metadata and only
-/// one of the two forms of a port, but clients must read back what they wrote.
+/// Multicast groups and clone sessions, in the form in which clients wrote them. Clients must be able to read all that
+/// they wrote. The engine stores less: for example no metadata, and a port in only one of its two forms.
 #[derive(Debug, Default)]
 pub struct ReplicationEntries {
-    /// Multicast groups by id.
+    /// The multicast groups by id.
     pub groups: BTreeMap<u32, p4::MulticastGroupEntry>,
-    /// Clone sessions by id.
+    /// The clone sessions by id.
     pub sessions: BTreeMap<u32, p4::CloneSessionEntry>,
 }
 
@@ -114,7 +114,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Refuses insertion and deletion of entities that the program itself declares.
+    /// Refuses to insert or delete an entity that the program itself declares.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an insertion or deletion.
@@ -125,8 +125,8 @@ impl Operation {
         }
     }
 
-    /// Returns what happens to new names in the entity's key: only an insertion can introduce names, since existing
-    /// entities have known ones.
+    /// Returns how the write treats new names in the entity's key. Only an insertion may introduce names, because the
+    /// names of existing entities are already known.
     pub fn new_names(self) -> NewName {
         match self {
             Self::Insert => NewName::Assign,
@@ -134,10 +134,10 @@ impl Operation {
         }
     }
 
-    /// Refuses to insert an entity that exists, and to modify or delete one that does not.
+    /// Refuses to insert an entity that exists, and to modify or delete an entity that does not exist.
     ///
     /// # Errors
-    /// `ALREADY_EXISTS`, `NOT_FOUND`.
+    /// `ALREADY_EXISTS` or `NOT_FOUND`.
     pub fn check_presence(self, exists: bool) -> Outcome {
         match (self, exists) {
             (Self::Insert, true) => Err(Fault::exists("exists already; MODIFY it, or DELETE it first")),
@@ -148,10 +148,10 @@ impl Operation {
     }
 }
 
-/// Returns the index of one cell, or `None` for all cells.
+/// Returns the index of the cell that a message selects, or `None` if it selects all cells.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a negative index, `OUT_OF_RANGE` for one beyond the last cell.
+/// `INVALID_ARGUMENT` for a negative index, `OUT_OF_RANGE` for an index beyond the last cell.
 pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<Option<u64>> {
     let Some(p4::Index { index }) = index else { return Ok(None) };
     let last = size.max(1) - 1;
@@ -165,7 +165,7 @@ pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<
     Ok(Some(cell))
 }
 
-/// The refusal of a missing id, or of one that P4Info does not have.
+/// Returns the error for a missing id, or for an id that P4Info does not have.
 pub fn unknown(what: &str, id: u32) -> Fault {
     if id == 0 {
         return Fault::invalid(format!("the {what} id is missing; give one that P4Info has"));
@@ -173,7 +173,7 @@ pub fn unknown(what: &str, id: u32) -> Fault {
     Fault::invalid(format!("there is no {what} with id {id:#x}; give one that P4Info has"))
 }
 
-/// Returns a value that the message allows to be negative, but P4Runtime does not.
+/// Converts a value whose type in the message is signed, but which P4Runtime requires to be at least 0.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a negative value.

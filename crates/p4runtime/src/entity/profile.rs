@@ -1,4 +1,4 @@
-//! Reads and writes of members and groups of action profiles.
+//! Reads and writes of the members and groups of action profiles.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ fn place(profile: &ProfileBinding, what: &str, id: u32) -> String {
     format!("action profile {}, {what} {id}", profile.name)
 }
 
-/// Inserts, modifies or deletes a member.
+/// Inserts, modifies or deletes a member of an action profile.
 pub fn write_member(target: &mut Target<'_>, operation: Operation, member: &p4::ActionProfileMember) -> Outcome {
     let profile = find(target.binding, member.action_profile_id)?;
     let place = place(profile, "member", member.member_id);
@@ -46,7 +46,8 @@ pub fn write_member(target: &mut Target<'_>, operation: Operation, member: &p4::
     result.map_err(|error| within(error.into()))
 }
 
-/// Inserts, replaces or deletes a group. Each packet sees the group either before or after the change.
+/// Inserts, replaces or deletes a group of an action profile. A packet is processed with the group either before or
+/// after the change, never with a part of it.
 pub fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::ActionProfileGroup) -> Outcome {
     let profile = find(target.binding, group.action_profile_id)?;
     let place = place(profile, "group", group.group_id);
@@ -104,7 +105,7 @@ fn decode_group(profile: &ProfileBinding, ports: &Ports, group: &p4::ActionProfi
     Ok(Group { id: group.group_id, members, max_size })
 }
 
-/// Returns the profile with this id, or all profiles for 0.
+/// Returns the profile with this id, or all profiles for the id 0.
 fn selected(binding: &Binding, id: u32) -> Outcome<Vec<&ProfileBinding>> {
     match id {
         0 => Ok(binding.profiles.iter().collect()),
@@ -112,7 +113,7 @@ fn selected(binding: &Binding, id: u32) -> Outcome<Vec<&ProfileBinding>> {
     }
 }
 
-/// Reads one member, the members of one profile, or all members.
+/// Reads one member, all members of one profile, or all members of all profiles.
 pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> Outcome<Vec<p4::ActionProfileMember>> {
     let mut matching = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {
@@ -129,7 +130,7 @@ pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> O
     Ok(matching)
 }
 
-/// Reads one group, the groups of one profile, or all groups.
+/// Reads one group, all groups of one profile, or all groups of all profiles.
 pub fn read_groups(source: &Source<'_>, pattern: &p4::ActionProfileGroup) -> Outcome<Vec<p4::ActionProfileGroup>> {
     let mut matching = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {

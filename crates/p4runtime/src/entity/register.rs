@@ -1,4 +1,4 @@
-//! Reads and writes of registers. BMv2 has none through P4Runtime.
+//! Reads and writes of registers, which BMv2 does not offer through P4Runtime.
 
 use super::{Operation, StateReader, Target, cell_index, in_pieces, unknown};
 use crate::binding::RegisterBinding;
@@ -6,7 +6,7 @@ use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::typespec::DataType;
 
-/// Sets one cell, or all cells if the entry has no index.
+/// Sets one cell of a register array, or all cells if the entry has no index.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::RegisterEntry) -> Outcome {
     let register =
         target.binding.registers.get(entry.register_id).ok_or_else(|| unknown("register", entry.register_id))?;
@@ -23,26 +23,26 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::Register
     Ok(())
 }
 
-/// Consecutive cells of a register that a read copied, in the engine's compact form. So a large array is copied quickly
-/// while packets wait, and encoded while they run.
+/// Consecutive cells that a read copied from a register array, in the engine's compact form. Packets wait only while
+/// the cells are copied, not while the cells are encoded.
 #[derive(Debug)]
 pub struct Cells {
-    /// The register's id in P4Info.
+    /// The register array's id in P4Info.
     pub id: u32,
     /// Index of the first cell.
     pub start: u64,
     /// Number of cells.
     pub count: usize,
-    /// Bytes of one cell.
+    /// Length of one cell, in bytes.
     pub bytes: usize,
-    /// The cells' values, one after another.
+    /// The values of the cells, one after another.
     pub raw: Vec<u8>,
-    /// The type of a cell.
+    /// The P4Info type of a cell.
     pub data: DataType,
 }
 
 impl Cells {
-    /// Returns the entity for the cell at this position among the copied ones.
+    /// Returns the entity for the copied cell at position `offset`.
     pub fn entity(&self, offset: usize) -> p4::RegisterEntry {
         let value = &self.raw[offset * self.bytes..(offset + 1) * self.bytes];
         p4::RegisterEntry {
@@ -53,7 +53,7 @@ impl Cells {
     }
 }
 
-/// Returns whether a cell has the initial value of registers, zero.
+/// Returns whether the value of a cell is zero, the initial value of registers.
 pub fn is_zero(cell: &p4::RegisterEntry) -> bool {
     use p4::p4_data::Data;
     match cell.data.as_ref().and_then(|data| data.data.as_ref()) {
@@ -63,7 +63,7 @@ pub fn is_zero(cell: &p4::RegisterEntry) -> bool {
     }
 }
 
-/// Reads one cell, all cells of one register, or those of all registers.
+/// Reads one cell, all cells of one register array, or all cells of all register arrays.
 pub fn read(reader: &impl StateReader, entry: &p4::RegisterEntry) -> Outcome<Vec<Cells>> {
     let read = |register: &RegisterBinding| {
         let index = cell_index(entry.index.as_ref(), register.size, &format!("register {}", register.name))?;

@@ -1,8 +1,8 @@
 //! Reads and writes of multicast groups and clone sessions.
 //!
-//! A replica with backups goes to the first of its ports that is up. With all ports down it goes to the replica's own
-//! port, where the packet is lost. The engine has only the selected port; the selection is repeated whenever a port
-//! goes down or up.
+//! A replica may have backups, which are further ports. Packets leave by the first port that is up, in the order of the
+//! replica and its backups. If all ports are down, packets are sent to the port of the replica itself and lost there.
+//! The engine stores only the selected port, so the server repeats the selection whenever a port goes down or up.
 
 use std::collections::HashSet;
 
@@ -55,10 +55,10 @@ fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::Cl
     Ok(())
 }
 
-/// Refuses the id 0, to insert an entity that exists, and to modify or delete one that does not.
+/// Refuses the id 0. Refuses to insert an entity that exists, and to modify or delete an entity that does not exist.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`, `ALREADY_EXISTS`, `NOT_FOUND`.
+/// `INVALID_ARGUMENT`, `ALREADY_EXISTS` or `NOT_FOUND`.
 pub fn check_presence(operation: Operation, exists: bool, id: u32) -> Outcome {
     if id == 0 {
         return Err(Fault::invalid("ids begin at 1; give 1 or more"));
@@ -113,7 +113,7 @@ fn decode_replica(port: u32, instance: u32) -> Outcome<Replica> {
     Ok(Replica { port, instance })
 }
 
-/// Selects from each list of alternatives the first whose port is up, or the first of all if none is.
+/// Selects from each list of alternatives the first replica whose port is up, or the first replica if no port is up.
 fn select_replicas(replicas: &[Alternatives], ports: &Ports) -> Vec<Replica> {
     let select = |alternatives: &Alternatives| {
         alternatives.iter().find(|replica| ports.is_up(replica.port)).or(alternatives.first()).copied()
@@ -124,7 +124,7 @@ fn select_replicas(replicas: &[Alternatives], ports: &Ports) -> Vec<Replica> {
 /// Repeats the selection between replicas and their backups after a port went down or up.
 ///
 /// # Errors
-/// Fails when the engine refuses a group or session; it accepted the same one before, so this is a bug.
+/// Fails when the engine refuses a group or session. The engine accepted the same entry earlier, so a failure is a bug.
 pub fn reselect_replicas(engine: &mut Engine, entries: &ReplicationEntries, ports: &Ports) -> Result<(), ControlError> {
     let has_backups = |replicas: &[p4::Replica]| replicas.iter().any(|replica| !replica.backup_replicas.is_empty());
     for (id, group) in entries.groups.iter().filter(|(_, group)| has_backups(&group.replicas)) {
@@ -140,7 +140,7 @@ pub fn reselect_replicas(engine: &mut Engine, entries: &ReplicationEntries, port
     Ok(())
 }
 
-/// Reads one multicast group or clone session, or all of one of the two kinds.
+/// Reads one multicast group, one clone session, all groups or all sessions.
 pub fn read(
     source: &Source<'_>,
     entry: &p4::PacketReplicationEngineEntry,
@@ -149,7 +149,8 @@ pub fn read(
     select(entry, groups.values(), sessions.values())
 }
 
-/// Returns the groups or sessions that match a pattern: the one with its id, or all of its kind for the id 0.
+/// Returns the groups or sessions that match a pattern: the entry with the pattern's id, or all entries of the
+/// pattern's kind for the id 0.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a pattern that is neither a group nor a session.
@@ -173,7 +174,7 @@ pub fn select<'e>(
     Ok(entries.into_iter().map(|entry| p4::PacketReplicationEngineEntry { r#type: Some(entry) }).collect())
 }
 
-/// The refusal of an entry that is neither a multicast group nor a clone session.
+/// Returns the error for an entry that is neither a multicast group nor a clone session.
 pub fn neither() -> Fault {
     Fault::invalid("the replication entry is neither a multicast group nor a clone session; give one of them")
 }

@@ -1,4 +1,4 @@
-//! Reads and writes of table entries and default actions, with the counters and meters in the same message.
+//! Reads and writes of table entries and default actions, including the counter and meter data in the same message.
 
 use sluice_engine::{CounterData, Entry, EntryAction, EntryView, KeyField, MeterConfig, Of};
 use tonic::Code;
@@ -13,7 +13,7 @@ use crate::matches;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// Limit on the entries read in one inspection, which takes about half a millisecond.
+/// Limit on the number of entries that one inspection reads, in about half a millisecond.
 pub const ENTRIES_AT_ONCE: usize = 256;
 
 /// Returns the table with this P4Info id.
@@ -24,17 +24,17 @@ pub fn find_table(binding: &Binding, id: u32) -> Outcome<&TableBinding> {
     binding.tables.get(id).ok_or_else(|| unknown("table", id))
 }
 
-/// Returns the table's kind and name, for messages.
+/// Returns the word "table" and the table's name, for error messages.
 pub fn place(table: &TableBinding) -> String {
     format!("table {}", table.name)
 }
 
-/// The refusal of a direct counter or meter that the table does not have; `what` names the resource.
+/// Returns the error for a direct counter or meter that the table does not have. `what` names the resource.
 pub fn lacks(table: &TableBinding, what: &str) -> Fault {
     Fault::invalid(format!("{} has no {what}; leave it out, or use a table that has one", place(table)))
 }
 
-/// The refusal of an idle time in a table without idle timeouts.
+/// Returns the error for an idle timeout in a table without idle timeouts.
 pub fn no_idle_timeouts(table: &TableBinding) -> Fault {
     let remedy = "leave them out, or declare support_timeout in P4";
     Fault::invalid(format!("{} has no idle timeouts; {remedy}", place(table)))
@@ -54,8 +54,8 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::TableEnt
     write_entry(target, table, operation, entry, key, priority).map_err(|fault| fault.within(&place(table)))
 }
 
-/// Refuses with the exact messages of p4lang/PI, because clients depend on them: p4-guide's tests compare them word for
-/// word.
+/// Refuses some entries with the exact messages of p4lang/PI, because the tests of p4-guide compare these messages word
+/// for word.
 fn refuse_like_pi(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     if entry.time_since_last_hit.is_some() {
         return Err(Fault::invalid("has_time_since_last_hit must not be set in WriteRequest"));
@@ -85,7 +85,7 @@ fn write_entry(
         .as_ref()
         .map(|action| actions::decode_entry_action(target.binding, target.ports, table, action, Role::Entry))
         .transpose()?;
-    // All errors of the message are detected before the first change.
+    // The function detects all errors of the message before it makes the first change.
     let direct = Direct::decode(entry)?;
     let (engine, now) = (&mut *target.engine, target.now);
     match (operation, action) {
@@ -112,7 +112,8 @@ fn write_entry(
     direct.write(target, table, Of::Entry(&key, priority))
 }
 
-/// The new values of an entry's counter and meter; `None` keeps a counter and resets a meter's configuration.
+/// The new values of an entry's direct counter and meter. `None` leaves the counter unchanged and resets the meter's
+/// configuration.
 struct Direct {
     counter: Option<CounterData>,
     meter: Option<MeterConfig>,
@@ -176,7 +177,7 @@ fn check_priority(table: &TableBinding, priority: i32) -> Outcome {
     }
 }
 
-/// Refuses attributes that the table cannot have, whatever entry exists.
+/// Refuses attributes that no entry of the table can have.
 fn check_attributes(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     refuse_is_const(entry)?;
     if entry.counter_data.is_some() && table.counter.is_none() {
@@ -256,7 +257,7 @@ fn read_from(
     })
 }
 
-/// Reads a default action; counter and meter are included if the pattern has them.
+/// Reads a default action. Includes its counter and meter if the pattern contains them.
 pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
     if pattern.time_since_last_hit.is_some() {
         return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
@@ -276,7 +277,7 @@ pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::Tab
     })
 }
 
-/// Calls `emit` with each entry of a table that matches the pattern, oldest first.
+/// Calls `emit` with each entry of a table that matches the pattern, the oldest entry first.
 ///
 /// # Errors
 /// Fails when the pattern is malformed.
@@ -296,7 +297,7 @@ pub fn select(
     let key = match &pattern.r#match[..] {
         [] => None,
         fields => match matches::decode_key(&table.key, fields, NewName::Refuse) {
-            // No update introduced this name, so no entry has it.
+            // No update has introduced this name, so no entry contains it.
             Err(fault) if fault.code == Code::NotFound => return Ok(()),
             key => Some(key?),
         },
@@ -314,7 +315,7 @@ pub fn select(
             && action_id.is_none_or(action)
             && key.as_ref().is_none_or(|key| entry.key == *key)
     };
-    // A complete key is looked up; only an incomplete pattern must scan all entries.
+    // A complete key is looked up. Only an incomplete pattern requires a scan of all entries.
     if let Some(key) = &key
         && (pattern.priority != 0 || !table.needs_priority)
     {
@@ -334,7 +335,7 @@ pub fn select(
     Ok(())
 }
 
-/// Returns the message for an entry; counter, meter and idle time are included if the pattern has them.
+/// Returns the message for an entry. Includes counter, meter and idle time if the pattern contains them.
 pub fn encode_entry(
     binding: &Binding,
     table: &TableBinding,
@@ -369,11 +370,11 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
     }
 }
 
-/// Decodes what identifies an entry: its table, key and priority.
+/// Decodes the identity of an entry: its table, key and priority.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`, `OUT_OF_RANGE` for values too wide for their fields, `NOT_FOUND` for new names if `new` refuses
-/// these.
+/// `INVALID_ARGUMENT` for a malformed key, `OUT_OF_RANGE` for values too wide for their fields, `NOT_FOUND` for new
+/// names of values if `new` refuses new names.
 pub fn locate<'b>(
     binding: &'b Binding,
     entry: &p4::TableEntry,

@@ -10,10 +10,10 @@ use crate::matches;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// A field's value and mask, each in the field's number of bytes.
+/// The value and mask of a field, each in the number of bytes that the field needs.
 pub type ValueAndMask = (Vec<u8>, Vec<u8>);
 
-/// A member in canonical form, as clients read it back, and its fields' values and masks.
+/// A member in canonical form, in which clients read it, with the values and masks of its fields.
 pub type Member = (p4::ValueSetMember, Vec<ValueAndMask>);
 
 /// Replaces all members of a value set.
@@ -23,10 +23,11 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSet
     Ok(target.engine.value_set_write(set.engine, &values)?)
 }
 
-/// Decodes a value set's new members.
+/// Decodes the members that a write gives to a value set.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for malformed members, `RESOURCE_EXHAUSTED` for too many, `ALREADY_EXISTS` for a repeated one.
+/// `INVALID_ARGUMENT` for malformed members, `RESOURCE_EXHAUSTED` for too many members, `ALREADY_EXISTS` for a repeated
+/// member.
 pub fn decode<'b>(
     binding: &'b Binding,
     operation: Operation,
@@ -78,7 +79,7 @@ fn decode_member(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<
     Ok((canonical, masked))
 }
 
-/// Concatenates the fields' values and their masks, each into one number.
+/// Concatenates the values of the fields to one number, and their masks to another number.
 fn pack(set: &ValueSetBinding, fields: &[ValueAndMask]) -> ValueAndMask {
     let (mut values, mut masks) = (BitWriter::default(), BitWriter::default());
     for (binding, (value, mask)) in set.key.iter().zip(fields) {
@@ -92,7 +93,7 @@ fn pack(set: &ValueSetBinding, fields: &[ValueAndMask]) -> ValueAndMask {
     (align(values), align(masks))
 }
 
-/// Reads one value set or all of them.
+/// Reads one value set or all value sets.
 pub fn read(source: &Source<'_>, entry: &p4::ValueSetEntry) -> Outcome<Vec<p4::ValueSetEntry>> {
     let read = |set: &ValueSetBinding| {
         let members = source.engine.value_set_read(set.engine);

@@ -1,4 +1,4 @@
-// A v1model program that has each kind of P4Runtime entity, for the tests of the P4Runtime server.
+// A v1model program that has every kind of P4Runtime entity, for the tests of the server.
 #include <core.p4>
 #include <v1model.p4>
 

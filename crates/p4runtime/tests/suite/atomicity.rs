@@ -1,4 +1,5 @@
-//! Batches of all or none: ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC.
+//! Tests batches of which all updates or none take effect, with the atomicities `ROLLBACK_ON_ERROR` and
+//! `DATAPLANE_ATOMIC`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -89,7 +90,7 @@ fn default_of_ternary(port: u8) -> Entity {
     TableEntry(p4::TableEntry { is_default_action: true, ..entry(TERNARY, vec![], direct(forward(port))) })
 }
 
-/// Creates entities of every kind, and runs packets that change their counts, tokens and registers.
+/// Creates entities of every kind, and runs packets that change their counts, meter tokens and register cells.
 async fn prepare(switch: &Switch, controller: &mut Controller) {
     let state = [
         by_ports(2, 1),
@@ -117,7 +118,7 @@ async fn prepare(switch: &Switch, controller: &mut Controller) {
     }
 }
 
-/// Returns valid changes of every kind of entity by every operation.
+/// Returns valid changes of every kind of entity with every operation.
 fn changes() -> Vec<p4::Update> {
     let counts = p4::CounterData { byte_count: 1, packet_count: 2 };
     let direct_counter = p4::DirectCounterEntry { table_entry: Some(key_of(counted(8, 3))), data: Some(counts) };
@@ -159,7 +160,7 @@ fn changes() -> Vec<p4::Update> {
     ]
 }
 
-/// Reads all state except the large register, with counts and meter configurations.
+/// Reads all state except the large register array, including counts and meter configurations.
 async fn everything(controller: &mut Controller) -> Vec<Entity> {
     let tables = p4::TableEntry {
         counter_data: Some(p4::CounterData::default()),
@@ -189,7 +190,8 @@ async fn a_refused_update_undoes_the_whole_batch() {
     prepare(&switch, &mut controller).await;
     let before = everything(&mut controller).await;
     for atomicity in [RollbackOnError, DataplaneAtomic] {
-        // The batch fails after one update, after two, ..., after all of them.
+        // The switch refuses one update of each batch: the first update of the first batch, the second update of the
+        // second batch, and so on.
         for length in 0..=changes().len() {
             let mut updates = changes();
             updates.insert(length, update(Delete, by_ports(1, 77)));
@@ -233,7 +235,7 @@ async fn undone_entries_keep_their_age_and_meters_their_tokens() {
         };
         TableEntry(p4::TableEntry { priority: 5, ..entry(TERNARY, fields, direct(forward(port))) })
     };
-    // Both match; the older one wins.
+    // The packet below matches both inserted entries. The switch uses the older entry.
     controller.insert(from(2)).await;
     let mut source_one = frame(1, 1, 0x800);
     source_one[8] = 1;
@@ -241,7 +243,7 @@ async fn undone_entries_keep_their_age_and_meters_their_tokens() {
     controller.modify(meter(Some(1), 0)).await;
     assert_eq!(switch.packet(1, &source_one)[0].0, 2);
     assert_eq!(switch.packet(1, &source_one).len(), 1);
-    // Both tokens are used up, and the meter's rate is 0. The batch must not refill it.
+    // The packets have used both meter tokens, and the meter's rate is 0. The failed batch must not refill the meter.
     assert_eq!(switch.packet(1, &source_one).len(), 0);
     let refused = vec![
         update(Delete, from(2)),
@@ -266,7 +268,7 @@ async fn every_packet_sees_a_batch_completely_or_not_at_all() {
             let mut by_port = [0u64; 2];
             while !done.load(Relaxed) {
                 let out = switch.packet(1, &frame(1, 1, 0x800));
-                // In the middle of a batch there is no entry, and the packet would be dropped.
+                // A packet that is processed between two updates of the batch would match no entry and be dropped.
                 assert_eq!(out.len(), 1, "after {by_port:?} packets");
                 by_port[usize::from(out[0].0 == 3)] += 1;
             }
@@ -282,7 +284,7 @@ async fn every_packet_sees_a_batch_completely_or_not_at_all() {
         if round % 10 == 9 {
             updates.push(update(Delete, by_ports(1, 77)));
             controller.write_batch(DataplaneAtomic as i32, updates).await.unwrap_err();
-            // The failed batch was undone; make the same changes without the refused update.
+            // The failed batch was reverted. The test makes the same changes without the refused update.
             let swap = vec![update(Delete, by_ports(3, 2)), update(Insert, by_ports(2, 1))];
             controller.write_batch(DataplaneAtomic as i32, swap).await.unwrap();
         } else {
@@ -323,7 +325,7 @@ async fn packets_run_between_the_updates_of_a_batch_with_rollback() {
     }
     traffic.join().unwrap();
     assert!(saw_change.load(Relaxed), "packets waited for the whole of every batch");
-    // More updates than are made, or undone, under one lock of the engine.
+    // This batch has more updates than the switch makes or reverts before it unlocks the engine.
     let refused = to_port_3_and(update(Delete, by_ports(1, 77)), 150);
     controller.write_batch(RollbackOnError as i32, refused).await.unwrap_err();
     assert_eq!(switch.packet(1, &frame(1, 1, 0x800))[0].0, 2, "undone");
@@ -351,7 +353,7 @@ async fn a_batch_saves_an_array_once_however_often_it_writes_all_cells() {
     let refused = update(Delete, by_ports(1, 77));
     let updates = all_cells.chain([other_cell, refused]).collect();
     controller.write_batch(RollbackOnError as i32, updates).await.unwrap_err();
-    // 600 copies of 300,000 cells of 6 bytes each would be 1,030 MiB.
+    // If each of the 600 updates saved the array, its 300,000 cells of 6 bytes would need 1,030 MiB.
     assert!(peak_memory() - before < 300, "{before} MiB before, {} after", peak_memory());
     for (cell, value) in [(0, 3), (1, 3), (299_999, 4)] {
         let pattern = p4::RegisterEntry { register_id: LAST_SOURCE, index: index(cell), data: None };

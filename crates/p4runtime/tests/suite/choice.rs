@@ -1,4 +1,4 @@
-//! Which member a group selects for which packet, after members were deleted and weights changed.
+//! Tests which member a group selects for a packet, after members were deleted and weights changed.
 
 use crate::common::*;
 use crate::reconcile::with_room_for;
@@ -19,8 +19,8 @@ fn group(group_id: u32, weights: &[(u32, i32)]) -> Entity {
     ActionProfileGroup(p4::ActionProfileGroup { action_profile_id: POOL, group_id, members, max_size: 16 })
 }
 
-/// Creates a group of the members 1 and 3. Member 2 is deleted again, so that the engine's handle
-/// between theirs is free.
+/// Creates a group of the members 1 and 3. Member 2 is created between them and deleted again, so that the number by
+/// which the engine refers to it (its handle) is free.
 async fn prepare(controller: &mut Controller) {
     for id in [1, 2, 3] {
         controller.insert(member(id)).await;
@@ -31,7 +31,7 @@ async fn prepare(controller: &mut Controller) {
     controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[5])], action))).await;
 }
 
-/// Returns the ports by which packets from 64 sources leave; a port's number is its member's id.
+/// Returns the ports by which packets from 64 sources leave. The member with id N forwards to port N.
 fn selected(switch: &Switch) -> Vec<u32> {
     let packet = |source| switch.packet(1, &frame(5, source, 0x800)).first().expect("a frame").0;
     (0..64).map(packet).collect()
@@ -41,8 +41,8 @@ fn selected(switch: &Switch) -> Vec<u32> {
 async fn an_undone_batch_changes_no_selection() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
-    // The second copy of member 1 stands after member 3. The failed batches below delete that copy and use the free
-    // handle before it; undoing them must restore this order.
+    // In the group's order, the second copy of member 1 follows member 3. The failed batches below delete this copy and
+    // use the free handle before it. The rollback must restore the order.
     controller.insert(member(2)).await;
     controller.modify(group(1, &[(1, 2), (3, 1)])).await;
     controller.delete(member(2)).await;
@@ -59,7 +59,8 @@ async fn an_undone_batch_changes_no_selection() {
             assert_eq!(selected(&switch), before);
         }
     }
-    // Later changes must select the same members as on a switch without the failed batches: the same handle is free.
+    // Later changes must select the same members as on a switch without the failed batches, because the same handle is
+    // free.
     controller.insert(member(7)).await;
     controller.modify(group(1, &[(7, 1), (1, 2), (3, 1)])).await;
     let after = selected(&switch);
@@ -74,7 +75,7 @@ async fn an_undone_batch_changes_no_selection() {
 async fn a_reconciled_program_selects_the_same_members() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
-    // The second copy of member 1 takes the handle that member 2 had, before member 3.
+    // The second copy of member 1 receives the free handle, which precedes the handle of member 3.
     controller.modify(group(1, &[(1, 2), (3, 1)])).await;
     let before = selected(&switch);
     controller.push(Action::ReconcileAndCommit, Some(with_room_for(1000))).await.unwrap();

@@ -1,5 +1,5 @@
-//! A switch with the program of `p4/everything.p4`, served on a loopback port, and a controller connected to it. Tests
-//! run packets through the device directly, as the data-plane thread does.
+//! A switch with the program `p4/everything.p4`, served on a loopback port, and a controller that is connected to it.
+//! Tests run packets through the device directly, like the data-plane thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub const CPU_PORT: u32 = 510;
 pub const JSON: &[u8] = include_bytes!("../p4/everything.json");
 pub const P4INFO: &str = include_str!("../p4/everything.p4info.txtpb");
 
-// Ids of p4/everything.p4.
+// P4Info ids of the objects of `p4/everything.p4`.
 pub const EXACT: u32 = 0x0200_0001;
 pub const LPM: u32 = 0x0200_0002;
 pub const TERNARY: u32 = 0x0200_0003;
@@ -50,14 +50,14 @@ pub const SEEN: u32 = 0x1600_0002;
 pub const BALANCE: u32 = 0x1600_0003;
 pub const LABELLED: u32 = 0x0300_0001;
 
-/// Returns the id of a digest, which the compiler chose, by the digest's name.
+/// Returns the P4Info id of the digest with this name. The compiler chose the id.
 pub fn id_of(name: &str) -> u32 {
     let info = parse_p4info(P4INFO).unwrap();
     let preambles = info.digests.iter().filter_map(|digest| digest.preamble.as_ref());
     preambles.into_iter().find(|preamble| preamble.name == name).expect(name).id
 }
 
-/// Returns the config of the tests' program with this cookie.
+/// Returns the config of the program `everything.p4` with this cookie.
 pub fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
         p4info: Some(parse_p4info(P4INFO).unwrap()),
@@ -66,7 +66,7 @@ pub fn config(cookie: u64) -> p4::ForwardingPipelineConfig {
     }
 }
 
-/// A served switch; its server ends with the test's runtime.
+/// A switch behind a gRPC server, which ends with the test's runtime.
 pub struct Switch {
     pub device: Arc<Device>,
     address: String,
@@ -78,7 +78,7 @@ impl Switch {
         Self::start_with(Some(CPU_PORT)).await
     }
 
-    /// Starts a switch without a program, with or without a port for the controller.
+    /// Starts a switch without a program. `cpu_port` is the port that connects the controllers, if the switch has one.
     pub async fn start_with(cpu_port: Option<u32>) -> Self {
         let config = Config { device_id: DEVICE, cpu_port, engine: Options::default() };
         Self::serve(Device::new(config, false)).await
@@ -97,7 +97,7 @@ impl Switch {
         Self::start().await.with_program().await
     }
 
-    /// Starts a switch as [`Switch::ready`], but with a trace of every packet.
+    /// Starts a switch like [`Switch::ready`], with a trace of every packet.
     pub async fn traced() -> (Self, Controller) {
         let config = Config { device_id: DEVICE, cpu_port: Some(CPU_PORT), engine: Options::default() };
         Self::serve(Device::new(config, true)).await.with_program().await
@@ -115,13 +115,13 @@ impl Switch {
     }
 
     pub async fn channel(&self) -> Channel {
-        // A small window, so that few bytes are on their way to a client that does not read: h2 takes thousands of
-        // small frames there for an attack.
+        // A small window limits the bytes in transit to a client that does not read. With a large window, h2 would
+        // regard the thousands of small frames in transit as an attack.
         let endpoint = Endpoint::from_shared(self.address.clone()).unwrap().initial_stream_window_size(1 << 16);
         endpoint.connect().await.unwrap()
     }
 
-    /// Connects a controller that bids for the default role with this election id.
+    /// Connects a controller that bids for the default role with this election id. Awaits the reply.
     pub async fn controller(&self, election: u64) -> Controller {
         let mut controller = Controller::connect(self, election).await;
         controller.bid(Some(election)).await;
@@ -129,14 +129,15 @@ impl Switch {
         controller
     }
 
-    /// Runs one frame through the program and returns what leaves, with its port.
+    /// Runs one frame through the program. Returns the frames that leave, each with its port.
     pub fn packet(&self, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let mut out = Vec::new();
         self.device.receive(port, std::iter::once(frame), &mut out, None);
         out
     }
 
-    /// Runs the packets that controllers have sent through the program and returns what leaves, with its port.
+    /// Runs the packets that controllers have sent through the program. Returns the frames that leave, each with its
+    /// port.
     pub fn packet_outs(&self) -> Vec<(u32, Vec<u8>)> {
         let frames = self.device.take_packet_outs();
         let mut out = Vec::new();
@@ -165,7 +166,7 @@ impl Controller {
         self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
     }
 
-    /// Sends a message without content.
+    /// Sends a stream message without content.
     pub async fn send_nothing(&self) {
         self.to_switch.send(p4::StreamMessageRequest { update: None }).await.unwrap();
     }
@@ -179,7 +180,7 @@ impl Controller {
         .await;
     }
 
-    /// Waits for the next message of the stream, or the status that ended it.
+    /// Waits for the next message of the stream. Fails with the status that ended the stream.
     pub async fn try_next(&mut self) -> Result<FromSwitch, Status> {
         let message = tokio::time::timeout(Duration::from_secs(60), self.from_switch.message()).await;
         match message.expect("nothing came within a minute")? {
@@ -192,7 +193,7 @@ impl Controller {
         self.try_next().await.unwrap()
     }
 
-    /// Waits for the next message, which must be about arbitration, and returns its code and highest election id.
+    /// Waits for the next message, which must be an arbitration message, and returns its code and highest election id.
     pub async fn next_arbitration(&mut self) -> (Code, u64) {
         match self.next().await {
             FromSwitch::Arbitration(update) => {
@@ -228,7 +229,7 @@ impl Controller {
         self.client.write(request).await.map(|_| ())
     }
 
-    /// Makes one update. A refusal is returned as the code and message of its `p4.v1.Error`.
+    /// Makes one update. Returns the refusal of an update as the code and message of its `p4.v1.Error`.
     pub async fn try_write(&mut self, kind: p4::update::Type, entity: Entity) -> Result<(), (Code, String)> {
         let status = match self.write_all(vec![update(kind, entity)]).await {
             Ok(()) => return Ok(()),
@@ -251,7 +252,7 @@ impl Controller {
         self.try_write(p4::update::Type::Delete, entity).await.unwrap();
     }
 
-    /// Asserts that an update is refused with this code and a message that contains `text`.
+    /// Asserts that the switch refuses an update with this code and a message that contains `text`.
     pub async fn refused(&mut self, kind: p4::update::Type, entity: Entity, code: Code, text: &str) {
         let description = format!("{kind:?} {entity:?}");
         match self.try_write(kind, entity).await {
@@ -282,7 +283,7 @@ impl Controller {
     }
 }
 
-/// Returns the codes and messages of a batch status.
+/// Returns the codes and messages in the details of a batch's status.
 pub fn errors(status: &Status) -> Vec<(Code, String)> {
     let details = rpc::Status::decode(status.details()).unwrap().details;
     let error = |any: prost_types::Any| {
@@ -345,7 +346,7 @@ pub fn bits(value: &[u8]) -> Option<p4::P4Data> {
     Some(p4::P4Data { data: Some(p4::p4_data::Data::Bitstring(value.to_vec())) })
 }
 
-/// Returns a frame of 60 bytes; `dst` and `src` are the last bytes of its addresses.
+/// Returns a frame of 60 bytes. `dst` and `src` are the last bytes of its MAC addresses.
 pub fn frame(dst: u8, src: u8, ethertype: u16) -> Vec<u8> {
     let mut frame = vec![0, 0, 0, 0, 0, dst, 0, 0, 0, 0, 0, src];
     frame.extend(ethertype.to_be_bytes());

@@ -1,6 +1,6 @@
-//! Compares every refusal's code and message with `golden/errors.txt`.
+//! Compares the code and message of every refusal of the server with the file `golden/errors.txt`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p sluice-p4runtime --test suite errors` writes the file anew.
+//! `UPDATE_GOLDEN=1 cargo test -p sluice-p4runtime --test suite errors` writes this file again.
 
 mod calls;
 mod entities;
@@ -26,7 +26,7 @@ const HEAD: &str = "\
 # Written by tests/errors.rs; UPDATE_GOLDEN=1 writes it anew.
 ";
 
-/// Returns a code's name as the specification writes it.
+/// Returns the name of a code in the specification's spelling.
 fn name(code: Code) -> String {
     let camel = format!("{code:?}");
     let mut name = String::new();
@@ -50,24 +50,25 @@ impl Golden {
         self.line(request, status.code(), status.message());
     }
 
-    /// Makes an update that must be refused, and adds its refusal.
+    /// Makes an update that must be refused, and adds the code and message of the refusal to the text for the golden
+    /// file.
     async fn write(&mut self, controller: &mut Controller, what: &str, kind: Type, entity: Entity) {
         let Err((code, text)) = controller.try_write(kind, entity).await else { panic!("accepted: {what}") };
         self.line(&format!("write: {what}"), code, &text);
     }
 
-    /// Adds the next message of a stream, which must be an error.
+    /// Adds the code and message of the stream's next message, which must be an error, to the text for the golden file.
     async fn stream_error(&mut self, what: &str, controller: &mut Controller) {
         let FromSwitch::Error(error) = controller.next().await else { panic!("no error: {what}") };
         self.line(what, Code::from_i32(error.canonical_code), &error.message);
     }
 }
 
-/// The verbs with which a message's remedy begins.
+/// The verbs with which the remedy in a message begins.
 const REMEDIES: &str = "INSERT MODIFY DELETE VERIFY_AND_SAVE bid clear close compile correct declare delete exchange give insert leave \
     make match modify open push read remove send start use write";
 
-/// In every message, what follows the first semicolon is the remedy.
+/// Every message of the server must contain a remedy, which begins after the first semicolon.
 #[test]
 fn every_refusal_has_a_remedy() {
     let golden = std::fs::read_to_string(GOLDEN).unwrap();
@@ -75,7 +76,7 @@ fn every_refusal_has_a_remedy() {
         let text = line.splitn(3, " | ").last().unwrap();
         let remedy = text.split_once("; ").map_or("", |(_, remedy)| remedy);
         let mut clauses = remedy.split([';', ',', ':']).map(str::trim_start);
-        // p4lang/PI's own messages state the remedy differently.
+        // The messages that the server copies from p4lang/PI state the remedy differently.
         let is_from_pi = text.contains(" must be set to ") || text.contains(" must not be set ");
         !is_from_pi && !clauses.any(|clause| REMEDIES.split(' ').any(|word| clause.split(' ').next() == Some(word)))
     };

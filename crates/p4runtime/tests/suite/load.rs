@@ -1,5 +1,5 @@
-//! Many writes while packets run: every packet must be forwarded by a table entry. `examples/write_rate/main.rs`
-//! measures the rate.
+//! Tests many writes while packets run: a table entry must forward every packet. `examples/write_rate/main.rs` measures
+//! the rate of writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use p4::update::Type::{Delete, Insert, Modify};
 use sluice_engine::Sink;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
-/// Counts the packets that leave by port 1, by port 2 and by all others.
+/// Counts the packets that leave by port 1, by port 2 and by all other ports.
 #[derive(Default)]
 pub struct Tally(pub [u64; 3]);
 
@@ -25,7 +25,8 @@ impl Sink for Tally {
     }
 }
 
-/// Sends frames that leave by ports 1 and 2 until `stop` is set. Returns what left, and how many frames were sent.
+/// Starts a thread that runs frames through the switch until `stop` is set. Each of these frames should leave by port 1
+/// or port 2. The thread returns the numbers of frames that left by each port, and the number of frames that it sent.
 pub fn run_packets(switch: &Switch, stop: &Arc<AtomicBool>) -> JoinHandle<(Tally, u64)> {
     let (device, stop) = (Arc::clone(&switch.device), Arc::clone(stop));
     std::thread::spawn(move || {
@@ -71,8 +72,8 @@ async fn no_packet_is_lost_while_tables_change() {
     let stop = Arc::new(AtomicBool::new(false));
     let packets = run_packets(&switch, &stop);
     for round in 0..40u32 {
-        // The entry of the packets alternates between two ports. Further entries, one with a higher priority, are
-        // inserted and deleted.
+        // The entry that matches the packets alternates between two ports. Each round also inserts and deletes further
+        // entries, of which one matches the packets with a higher priority.
         let sources = (0..200).map(|number| 0x0100_0000 + number);
         let mut updates = vec![update(Modify, of(7, 1, 1 + (round % 2) as u8))];
         updates.push(update(Insert, of(7, 5, 1 + (round % 2) as u8)));
@@ -90,7 +91,8 @@ async fn no_packet_is_lost_while_tables_change() {
 
 #[test]
 fn requests_are_answered_during_a_long_write() {
-    // One thread serves all connections; the clients use another one.
+    // One thread of this runtime serves all connections, so a write that blocked it would delay all other requests. The
+    // clients run in the other runtime.
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (server, clients) = (runtime(), runtime());
     let (switch, controller) = server.block_on(Switch::ready());
@@ -104,7 +106,7 @@ fn requests_are_answered_during_a_long_write() {
     };
     let answered = clients.block_on(async {
         let write = tokio::spawn(async move { writer.write(request).await });
-        // Up to 20 requests may be answered before the write begins.
+        // The switch may answer up to 20 requests before the write begins, so the test requires more.
         let mut answered = 0;
         while !write.is_finished() {
             reader.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();

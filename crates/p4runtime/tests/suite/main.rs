@@ -1,4 +1,4 @@
-//! Tests of the P4Runtime server from a client's side.
+//! Tests of the P4Runtime server, which a client controls over gRPC.
 
 mod atomicity;
 mod choice;

@@ -1,5 +1,5 @@
-//! Requests that no client should send: mutated, truncated, made of random bytes. Each must be answered, and the switch
-//! must keep running.
+//! Sends requests that no correct client sends: mutated, truncated, or of random bytes. The switch must reply to each
+//! of them and continue to run.
 
 use crate::common::*;
 use bytes::{Buf, BufMut};
@@ -15,7 +15,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// A codec that sends and receives a message's bytes unchanged.
+/// A gRPC codec that sends and receives the bytes of messages unchanged.
 #[derive(Default)]
 struct Raw;
 
@@ -53,7 +53,7 @@ impl Codec for Raw {
 
 const METHODS: [&str; 4] = ["Write", "Read", "SetForwardingPipelineConfig", "StreamChannel"];
 
-/// Sends bytes as a request of a method and waits for the end of the answer.
+/// Sends bytes as a request of a method, and waits for the end of the reply.
 async fn send(mut grpc: tonic::client::Grpc<Channel>, method: usize, bytes: Vec<u8>) -> Result<(), Status> {
     grpc.ready().await.unwrap();
     let path = format!("/p4.v1.P4Runtime/{}", METHODS[method]).parse().unwrap();
@@ -64,7 +64,7 @@ async fn send(mut grpc: tonic::client::Grpc<Channel>, method: usize, bytes: Vec<
     Ok(())
 }
 
-/// Returns valid requests, with the index of the method of each. They cover every kind of entity.
+/// Returns valid requests of every kind of entity, each with the index of its method in [`METHODS`].
 #[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn valid_requests() -> Vec<(usize, Vec<u8>)> {
     let config = p4::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, eburst: 0 };
@@ -176,12 +176,13 @@ fn valid_requests() -> Vec<(usize, Vec<u8>)> {
     requests
 }
 
-/// Returns a config whose program is refused at once, so that mutations concern P4Info and the message.
+/// Returns a config whose program the switch refuses at once, so that only mutations of P4Info and of the message
+/// matter.
 fn config_without_program() -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig { p4_device_config: b"{}".to_vec(), ..config(1) }
 }
 
-/// A mutation of a request's bytes: one overwritten, some deleted, some inserted.
+/// A mutation of the bytes of a request: overwrites one byte, deletes some bytes, or inserts some.
 #[derive(Debug, Clone)]
 enum Change {
     Set(prop::sample::Index, u8),
@@ -232,11 +233,12 @@ fn malformed_requests_are_answered_and_the_switch_keeps_running() {
         });
         let answer = answer.expect("an answer within a minute");
         if let Err(status) = answer {
-            // tonic reports INTERNAL for bytes that it cannot decode; from the switch, INTERNAL would mean a panic.
+            // tonic reports `INTERNAL` for bytes that it cannot decode. The switch itself reports `INTERNAL` only after
+            // a panic.
             let garbled = status.code() == Code::Internal && status.message().contains("decode");
             prop_assert!(garbled || !matches!(status.code(), Code::Internal | Code::Unavailable), "{status:?}");
         }
-        // Packets must be run, whatever the request changed.
+        // The switch must still process packets, whatever the request has changed.
         switch.packet(1, &frame(7, 1, 0x800));
         Ok(())
     });

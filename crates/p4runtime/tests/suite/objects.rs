@@ -1,4 +1,5 @@
-//! Everything but table entries, over gRPC: written, read back, applied to packets, refused.
+//! Tests all entities except table entries over gRPC: the server accepts or refuses them, applies them to packets and
+//! returns them to readers.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use sluice_p4runtime::proto::p4::config::v1 as p4info;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// Returns a one-shot group; each member has a port to forward to and a weight.
+/// Returns a one-shot group. Each member is a pair of the port to which it forwards and its weight.
 fn set_of(members: &[(u8, i32)]) -> p4::ActionProfileActionSet {
     let member = |(port, weight): &(u8, i32)| p4::ActionProfileAction {
         action: Some(forward(*port)),
@@ -24,17 +25,18 @@ fn set_of(members: &[(u8, i32)]) -> p4::ActionProfileActionSet {
     p4::ActionProfileActionSet { action_profile_actions: members.iter().map(member).collect(), ..Default::default() }
 }
 
-/// Returns a table action with a one-shot group of these ports and weights.
+/// Returns a table action with a one-shot group. Each member is a pair of a port and a weight.
 fn one_shot(members: &[(u8, i32)]) -> Option<p4::TableAction> {
     let kind = p4::table_action::Type::ActionProfileActionSet(set_of(members));
     Some(p4::TableAction { r#type: Some(kind) })
 }
 
-/// Returns how many of 256 packets from different sources each port received.
+/// Sends 256 packets from different sources. Returns the number of packets that left by each port.
 fn shares(switch: &Switch, dst: u8) -> HashMap<u32, usize> {
     let mut shares = HashMap::new();
     for source in 0..=255 {
-        // If only one byte varied, the two low bits of the selector's CRC would have two values only.
+        // Two bytes of the source vary. With only one, the two low bits of the selector's CRC would have only two
+        // values.
         let mut packet = frame(dst, source, 0x800);
         packet[9..11].fill(source);
         for (port, _) in switch.packet(1, &packet) {
@@ -73,7 +75,7 @@ async fn one_shot_groups_select_at_random_or_by_hash() {
         controller.insert(pool.clone()).await;
         let read = controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await;
         assert_eq!(read, std::slice::from_ref(&pool));
-        // The same packet every time.
+        // The test sends the same packet every time.
         let packets = (0..256).flat_map(|_| switch.packet(1, &frame(5, 1, 0x800)));
         let by_port_1 = packets.filter(|(port, _)| *port == 1).count();
         match mode {
@@ -161,7 +163,7 @@ async fn entities_too_large_to_be_read_back_are_refused() {
         TableEntry(p4::TableEntry { metadata: vec![7; bytes], ..entry })
     };
     controller.refused(Insert, with_metadata(LIMIT), Code::ResourceExhausted, text).await;
-    // The largest entry that is accepted reads back, after another one, in a message below the client's limit.
+    // The largest accepted entry is read after a small one, in one message below the limit of the client.
     let small_entry = |dst| TableEntry(entry(EXACT, vec![exact(1, &[dst])], direct(forward(1))));
     controller.insert(small_entry(1)).await;
     controller.insert(with_metadata(LIMIT - 100)).await;
@@ -189,7 +191,7 @@ async fn entities_too_large_to_be_read_back_are_refused() {
     assert!(controller.read(all).await == [group(150_000)]);
 }
 
-/// Starts a switch whose P4Info has a changed action selector, and returns its primary controller.
+/// Starts a switch with a changed action selector in P4Info. Returns the switch's primary controller.
 async fn with_pool(change: impl Fn(&mut p4info::ActionProfile)) -> Controller {
     let (_, mut controller) = Switch::ready().await;
     let mut config = config(2);
@@ -204,7 +206,7 @@ async fn profiles_are_limited_as_p4info_declares() {
         let members: Vec<_> = weights.iter().map(|weight| (1, *weight)).collect();
         TableEntry(entry(POOL_TABLE, vec![exact(1, &[dst])], one_shot(&members)))
     };
-    // Limited by weights: 10 in all, 6 in a group.
+    // This profile is limited by weights: 10 in total, 6 in a group.
     let mut controller = with_pool(|profile| (profile.size, profile.max_group_size) = (10, 6)).await;
     let over = "the group has 7 weights together, the limit is 6";
     controller.refused(Insert, pool(1, &[3, 4]), Code::InvalidArgument, over).await;
@@ -215,7 +217,7 @@ async fn profiles_are_limited_as_p4info_declares() {
     controller.modify(pool(1, &[6])).await;
     controller.delete(pool(1, &[6])).await;
     controller.insert(pool(3, &[6])).await;
-    // A group whose size is counted in members may exceed the group's limit of weights, but not the profile's.
+    // A group whose size is counted in members may exceed the weight limit of a group, but not that of the profile.
     controller.delete(pool(3, &[6])).await;
     let mut set = set_of(&[(1, 4), (2, 5)]);
     set.size_semantics = SizeSemantics::SumOfMembers.into();
@@ -227,7 +229,7 @@ async fn profiles_are_limited_as_p4info_declares() {
     controller.insert(TableEntry(counted.clone())).await;
     assert_eq!(controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await, [TableEntry(counted)]);
 
-    // Limited by members: 3 in all, 2 in a group, each with a weight of at most 9.
+    // This profile is limited by members: 3 in total, 2 in a group. A member's weight may be at most 9.
     let mut controller = with_pool(|profile| {
         (profile.size, profile.max_group_size) = (3, 2);
         let members = p4info::action_profile::SumOfMembers { max_member_weight: 9 };
@@ -243,7 +245,7 @@ async fn profiles_are_limited_as_p4info_declares() {
     controller.refused(Insert, pool(2, &[1, 1]), Code::ResourceExhausted, full).await;
     controller.insert(pool(2, &[9])).await;
 
-    // A profile without selector is limited in members.
+    // A profile without selector is limited by its number of members.
     let member = |id| {
         let action = Some(forward(1));
         ActionProfileMember(p4::ActionProfileMember { action_profile_id: PLAIN_POOL, member_id: id, action })
@@ -364,11 +366,11 @@ async fn registers_are_read_and_written() {
 async fn a_large_register_is_read_in_messages_below_four_megabytes() {
     let (_switch, mut controller) = Switch::ready().await;
     controller.modify(register(LAST_SOURCE, None, bits(&[0xff; 6]))).await;
-    // The client refuses messages above 4 MB, gRPC's default limit.
+    // The reply must consist of several messages: the client refuses messages above 4 MB, the default limit of gRPC.
     let cells = controller.read(register(LAST_SOURCE, None, None)).await;
     assert_eq!(cells.len(), 300_000);
     assert_eq!(cells[299_999], register(LAST_SOURCE, Some(299_999), bits(&[0xff; 6])));
-    // Register id 0 stands for all registers.
+    // In a read, the register id 0 means all registers.
     assert_eq!(controller.read(register(0, None, None)).await.len(), 300_000 + 16 + 2);
 }
 

@@ -1,4 +1,4 @@
-//! Programs pushed, saved, committed, reconciled and read back by clients.
+//! Tests programs that clients push, save, commit, reconcile and read.
 
 use std::time::Instant;
 
@@ -52,14 +52,15 @@ async fn the_config_is_returned_completely_or_in_parts() {
     assert_eq!(get(&mut controller, ResponseType::DeviceConfigAndCookie).await, Some(only(None, JSON)));
 }
 
-/// Encodes a protobuf field of bytes.
+/// Encodes a protobuf field of type `bytes`.
 fn bytes_field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut field = vec![number << 3 | 2];
     prost::encode_length_delimiter(bytes.len(), &mut field).unwrap();
     [field, bytes.to_vec()].concat()
 }
 
-/// The message `p4.tmp.P4DeviceConfig`, as p4lang/tutorials' clients encode it and in other valid encodings.
+/// The test sends the message `p4.tmp.P4DeviceConfig` in the encoding of the clients of p4lang/tutorials, and in other
+/// valid encodings.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_may_be_wrapped_in_bmv2s_message() {
     let (switch, mut controller) = Switch::ready().await;
@@ -144,7 +145,7 @@ async fn reconcile_keeps_the_state() {
         config: Some(p4::digest_entry::Config { max_timeout_ns: 1, max_list_size: 2, ack_timeout_ns: 3 }),
     });
     controller.insert(digest.clone()).await;
-    // First the same program again, then one with another table size.
+    // The test first pushes the same program again, then a program with another table size.
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"max_size\" : 16384"));
     let resized = json.replace("\"max_size\" : 16384", "\"max_size\" : 16385").into_bytes();
@@ -160,7 +161,7 @@ async fn reconcile_keeps_the_state() {
         let read = controller.read(TableEntry(default(None))).await;
         assert_eq!(read, [TableEntry(default(direct(action(LEARN, &[]))))]);
     }
-    // A program whose tables are too small for the state is refused, and the old one stays unchanged.
+    // A program whose tables are too small for the state must be refused. The running program remains unchanged.
     controller.insert(TableEntry(entry(EXACT, vec![exact(1, &[8])], direct(forward(2))))).await;
     let small = json.replace("\"max_size\" : 4,", "\"max_size\" : 1,").into_bytes();
     let next = p4::ForwardingPipelineConfig { p4_device_config: small, ..config(4) };
@@ -201,7 +202,7 @@ async fn refusals_name_both_sides() {
     assert_eq!(get(&mut controller, ResponseType::CookieOnly).await.unwrap().cookie, config(1).cookie);
 }
 
-/// Returns the config with `size` cells in the meter `limit`.
+/// Returns the config with `size` cells in the array of meters `limit`.
 pub fn with_meters(size: u64) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let json = String::from_utf8(JSON.to_vec()).unwrap();
@@ -237,7 +238,7 @@ async fn controller_headers_have_the_widths_of_the_program() {
         Some(config)
     };
     let different = "controller header packet_in, reason: P4Info has 15 bits, the program's JSON has 7 bits";
-    // No header of the program has these three fields. In 32 bits, the sum of their widths would overflow to 8.
+    // No header of the program has these three fields. With 32 bits, the sum of their widths would overflow to 8.
     let wide = "controller header packet_in has 536870913 bytes, and no frame has more than 65535";
     for (widths, text) in [(&[9, 15][..], different), (&[i32::MAX, i32::MAX, 10], wide)] {
         assert_refused(controller.push(Action::Verify, header(widths)).await, Code::InvalidArgument, text);
@@ -245,7 +246,7 @@ async fn controller_headers_have_the_widths_of_the_program() {
     controller.push(Action::VerifyAndCommit, header(&[9, 7])).await.unwrap();
 }
 
-/// Returns a config that takes a while to compile.
+/// Returns a config whose compilation takes so long that other requests are processed meanwhile.
 fn large(cookie: u64) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig {
         p4info: Some(parse_p4info(include_str!("../../../../p4src/build/sluice.p4info.txtpb")).unwrap()),
@@ -270,9 +271,9 @@ async fn bids_do_not_wait_for_the_compilation_of_a_program() {
         answered += 1;
     }
     let (mut former, took) = push.await.unwrap();
-    // If bids had to wait, one would be answered before the compilation and one after it.
+    // If bids waited for the compilation, only two would be answered: the first before it and the second after it.
     assert!(answered > 10, "{answered} bids were answered meanwhile");
-    // A controller that is no longer primary when its program is compiled must not replace the running one.
+    // A controller that is no longer primary when its program has been compiled must not replace the running program.
     let push = tokio::spawn(async move {
         let result = former.push(Action::VerifyAndCommit, Some(large(3))).await;
         (former, result)
@@ -288,7 +289,8 @@ async fn bids_do_not_wait_for_the_compilation_of_a_program() {
     }
 }
 
-/// p4c's P4Info lists tables that its back end removes from the JSON, and no width for keys of type `error`.
+/// The P4Info that p4c writes lists tables which its back end removes from the JSON, and has no width for keys of type
+/// `error`. The switch must accept both.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_and_widths_that_p4c_omits_are_accepted() {
     let (_switch, mut controller) = Switch::ready().await;
@@ -302,7 +304,8 @@ async fn tables_and_widths_that_p4c_omits_are_accepted() {
     info.tables.push(without_effect);
     controller.push(Action::VerifyAndCommit, Some(extended.clone())).await.unwrap();
     assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await.len(), 1, "the program's const entry");
-    // A program with a table that P4Info lacks comes from another compilation.
+    // P4Info now lacks a table of the program. So they come from different compilations, and the switch must refuse
+    // them.
     let mut renamed = extended;
     renamed.p4info.as_mut().unwrap().tables[0].preamble.as_mut().unwrap().name = "I.other".to_owned();
     let text = "P4Info has table I.other, the program's JSON does not: they are not from the same compilation";
@@ -328,7 +331,7 @@ async fn only_the_primary_of_this_device_may_write_or_push() {
     assert_eq!(capabilities.into_inner().p4runtime_api_version, "1.5.0");
 }
 
-/// Returns the config with a digest of this type, and with more types in P4Info.
+/// Returns the config with a digest of this type. `add` adds further types to P4Info.
 fn learning(type_spec: TypeSpec, add: impl FnOnce(&mut p4info::P4TypeInfo)) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let info = config.p4info.as_mut().unwrap();
@@ -362,7 +365,7 @@ async fn types_that_contain_themselves_are_refused() {
         let spec = p4info::P4NewTypeSpec { representation, ..Default::default() };
         types.new_types.insert("loop_t".to_owned(), spec);
     });
-    // No type here contains itself, but together they have 2^40 levels of members, all of them empty.
+    // None of these types contains itself. Together they have 40 levels that double the members, so 2^40 empty members.
     let doubled = learning(TypeSpec::Struct(named("t0")), |types| {
         for level in 0..40 {
             types.structs.insert(format!("t{level}"), members_of(&format!("t{}", level + 1), 2));

@@ -1,4 +1,4 @@
-//! Ports that go down and up: members that watch them, and replicas with backups.
+//! Tests ports that go down and up: group members that watch ports, and replicas with backups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,7 +20,7 @@ async fn with_ports() -> (Switch, Controller) {
     (switch, controller)
 }
 
-/// Returns the ports by which packets to `dst` leave.
+/// Returns the ports by which 256 packets to `dst` from different sources leave.
 fn used_ports(switch: &Switch, dst: u8) -> Vec<u32> {
     let mut ports = Vec::new();
     for source in 0..=255 {
@@ -48,7 +48,7 @@ fn one_shot(dst: u8, members: Vec<p4::ActionProfileAction>) -> Entity {
 async fn members_follow_their_watch_ports() {
     let (switch, mut controller) = with_ports().await;
     controller.insert(one_shot(5, vec![watching(1, &[1]), watching(2, &[0, 2]), watching(3, &[])])).await;
-    // Entries read back in canonical form, whatever the ports' link states are.
+    // A read returns entries in canonical form, independent of the ports' link states.
     let canonical = one_shot(5, vec![watching(1, &[1]), watching(2, &[2]), plain(3)]);
     assert_eq!(controller.read(TableEntry(entry(POOL_TABLE, vec![], None))).await, std::slice::from_ref(&canonical));
     assert_eq!(used_ports(&switch, 5), [1, 2, 3]);
@@ -60,7 +60,8 @@ async fn members_follow_their_watch_ports() {
     switch.device.set_port(2, true);
     assert_eq!(used_ports(&switch, 5), [2, 3]);
 
-    // Groups with ids behave the same, and a group written while a port is down already excludes that port.
+    // Groups with ids behave like one-shot groups. A group that is written while a port is down already excludes this
+    // port.
     for id in [1, 2] {
         let member =
             p4::ActionProfileMember { action_profile_id: POOL, member_id: id, action: Some(forward(id as u8)) };
@@ -79,10 +80,10 @@ async fn members_follow_their_watch_ports() {
     let to_group = p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileGroupId(1)) };
     controller.insert(TableEntry(entry(POOL_TABLE, vec![exact(1, &[6])], Some(to_group)))).await;
     assert_eq!(used_ports(&switch, 6), [2]);
-    // No member is left: the group runs no action, and the program drops the packet by default.
+    // When port 2 is down too, no member is available. The group then runs no action, and the program drops the packet.
     switch.device.set_port(2, false);
     assert_eq!(used_ports(&switch, 6), Vec::<u32>::new());
-    // A program that is pushed while a port is down excludes the port as well.
+    // A program that is pushed while a port is down also excludes this port.
     switch.device.set_port(1, true);
     controller.push(Action::VerifyAndCommit, Some(config(2))).await.unwrap();
     controller.insert(one_shot(5, vec![watching(1, &[1]), watching(2, &[2])])).await;
@@ -139,7 +140,7 @@ fn clone_session(replicas: Vec<p4::Replica>) -> Entity {
     PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry { r#type: kind })
 }
 
-/// Returns the ports by which the copies of one packet leave.
+/// Sends one packet, and returns the ports by which its copies leave.
 fn copies(switch: &Switch) -> Vec<u32> {
     let mut ports: Vec<_> = switch.packet(1, &frame(1, 1, 0x800)).iter().map(|(port, _)| *port).collect();
     ports.sort_unstable();
@@ -158,7 +159,7 @@ async fn backup_replicas_take_over() {
     assert_eq!(copies(&switch), [2, 4]);
     switch.device.set_port(2, false);
     assert_eq!(copies(&switch), [3, 4]);
-    // With no port up, the copy goes to the replica's own port, as it does without backups.
+    // If no port is up, the copy is sent to the replica's own port, like the copy of a replica without backups.
     switch.device.set_port(3, false);
     assert_eq!(copies(&switch), [1, 4]);
     switch.device.set_port(2, true);

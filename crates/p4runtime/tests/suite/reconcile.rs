@@ -1,4 +1,4 @@
-//! RECONCILE_AND_COMMIT while packets run: no packet is lost, and no state that packets have written.
+//! Tests `RECONCILE_AND_COMMIT` while packets run: no packet is lost, and no state that packets have written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use p4::update::Type::Insert;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// Returns the program with `entries` as the size of its ternary table, which makes it another program.
+/// Returns the program with a ternary table of `entries` entries, so that the switch regards it as another program.
 pub fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"max_size\" : 16384"));
@@ -21,7 +21,7 @@ pub fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
     p4::ForwardingPipelineConfig { p4_device_config: json.into_bytes(), ..config(u64::from(entries)) }
 }
 
-/// Returns the program with `cells` cells in the register `last_source`.
+/// Returns the program with `cells` cells in the register array `last_source`.
 pub fn with_cells(cells: u32) -> p4::ForwardingPipelineConfig {
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"size\" : 300000"));
@@ -40,7 +40,7 @@ fn counts(packets: u64, length: u64) -> p4::CounterData {
     p4::CounterData { packet_count: packets as i64, byte_count: (packets * length) as i64 }
 }
 
-/// Returns a meter configuration of rate 0: its bucket is never refilled.
+/// Returns a meter configuration of rate 0, so that the meter's bucket is never refilled.
 fn bucket(burst: i64) -> Option<p4::MeterConfig> {
     Some(p4::MeterConfig { cburst: burst, pburst: burst, ..Default::default() })
 }
@@ -89,7 +89,7 @@ async fn no_packet_is_lost_and_no_count_is_missing() {
     assert_eq!(controller.read(pattern).await, entries, "oldest first");
 }
 
-/// The value of a register's cell.
+/// The value of a register cell that the server returned.
 struct FromRegister(u64);
 
 impl From<p4::entity::Entity> for FromRegister {
@@ -160,7 +160,7 @@ async fn arrays_of_another_size_or_type_keep_their_cells_or_the_request_is_refus
         switch.packet(2, &frame(1, 3, 0x800));
     }
     controller.modify(cell(399_999, &[7])).await;
-    // The cells of `balance` are signed. In a program that declares them unsigned, they must keep their bits.
+    // The cells of `balance` are signed. A new program that declares them unsigned must receive their bits unchanged.
     let mut resized = with_cells(400_000);
     let balance = resized.p4info.as_mut().unwrap().registers.iter_mut().find(|register| register.size == 2).unwrap();
     let spec = balance.type_spec.as_mut().unwrap().type_spec.as_mut().unwrap();
@@ -199,7 +199,7 @@ async fn waiting_digests_are_sent_by_the_new_program() {
 async fn const_entries_are_those_of_the_new_program() {
     let (switch, mut controller) = Switch::ready().await;
     let json = String::from_utf8(JSON.to_vec()).unwrap();
-    // A program whose const entry matches 0xbee0 instead of 0xbeef.
+    // A program with a const entry that matches 0xbee0 instead of 0xbeef.
     assert!(json.contains("\"0xbeef\""));
     let changed_json = json.replace("\"0xbeef\"", "\"0xbee0\"").into_bytes();
     let next = p4::ForwardingPipelineConfig { p4_device_config: changed_json, ..config(2) };
@@ -207,7 +207,7 @@ async fn const_entries_are_those_of_the_new_program() {
     controller.push(Action::ReconcileAndCommit, Some(next.clone())).await.unwrap();
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)), []);
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbee0)).len(), 1);
-    // RECONCILE_AND_COMMIT of the same config also commits a saved program.
+    // `RECONCILE_AND_COMMIT` of the same config also commits a saved program.
     controller.push(Action::VerifyAndSave, Some(config(3))).await.unwrap();
     controller.push(Action::ReconcileAndCommit, Some(config(4))).await.unwrap();
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)).len(), 1);
@@ -225,10 +225,10 @@ async fn the_same_config_keeps_the_names_of_values() {
     controller.push(Action::ReconcileAndCommit, Some(p4::ForwardingPipelineConfig { cookie, ..named })).await.unwrap();
     let pattern = || TableEntry(entry(EXACT, vec![], None));
     assert_eq!(controller.read(pattern()).await, entries[..2]);
-    // A new name must be assigned a number that no earlier name has.
+    // The switch must assign a new name a number that no earlier name has.
     controller.insert(entries[2].clone()).await;
     assert_eq!(controller.read(pattern()).await, entries);
-    // Names are assigned the highest numbers, in the order of their first use.
+    // The switch assigns the highest numbers first, in the order in which names are first used.
     for (last, port) in [(0xff, 1), (0xfe, 2), (0xfd, 3)] {
         let mut sent = frame(last, 1, 0x800);
         sent[..5].fill(0xff);

@@ -1,4 +1,4 @@
-//! Roles: each has its own primary, and no role's access is restricted further.
+//! Tests roles: each role has its own primary, and the server does not restrict the entities that a role may access.
 
 use crate::common::*;
 use p4::entity::Entity::TableEntry;
@@ -50,13 +50,13 @@ async fn every_role_has_a_primary_of_its_own() {
         }
         answer => panic!("{answer:?}"),
     }
-    // A primary writes with its own election id. The ids of other roles, and those of backups, are refused.
+    // A primary writes with its own election id. The server refuses the ids of other roles and of backups.
     write(&mut first, "routing", 5, 1).await.unwrap();
     write(&mut monitor, "monitoring", 1, 2).await.unwrap();
     assert_eq!(write(&mut second, "routing", 4, 3).await.unwrap_err().code(), Code::PermissionDenied);
     assert_eq!(write(&mut monitor, "routing", 1, 3).await.unwrap_err().code(), Code::PermissionDenied);
     assert_eq!(write(&mut monitor, "unknown", 1, 3).await.unwrap_err().code(), Code::NotFound);
-    // A change of one role's primary is not reported to other roles.
+    // The server does not report a new primary of one role to the controllers of other roles.
     drop(first);
     assert_eq!(second.next_arbitration().await, (Code::NotFound, 5));
     second.send(ToSwitch::Arbitration(bid("routing", 6))).await;
@@ -108,7 +108,7 @@ async fn a_role_config_or_another_role_ends_the_stream() {
     controller.send(ToSwitch::Arbitration(bid("monitoring", 1))).await;
     assert_eq!(controller.try_next().await.unwrap_err().code(), Code::FailedPrecondition);
 
-    // The deprecated numeric role id.
+    // A bid with the deprecated numeric role id must be refused.
     let mut old = bid("", 1);
     #[allow(deprecated)]
     let number = p4::Role { id: 4, ..Default::default() };

@@ -1,4 +1,4 @@
-//! The stream: arbitration, packets in and out, digests, idle entries, and clients that do not read.
+//! Tests the stream: arbitration, packets to and from controllers, digests, idle entries, and clients that do not read.
 
 use std::time::Duration;
 
@@ -14,12 +14,13 @@ fn metadata(values: &[(u32, &[u8])]) -> Vec<p4::PacketMetadata> {
     values.iter().map(|(id, value)| p4::PacketMetadata { metadata_id: *id, value: value.to_vec() }).collect()
 }
 
-/// Inserts an entry that applies this action to all packets.
+/// Inserts a table entry that applies this action to all packets.
 async fn send_all_to(controller: &mut Controller, action: p4::Action) {
     controller.insert(TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], direct(action)) })).await;
 }
 
-/// Waits until the switch has handled the stream's messages; `what` describes the condition, for the failure message.
+/// Waits until `done` returns true, because the switch processes stream messages asynchronously. `what` describes the
+/// condition in the failure message.
 async fn until(what: &str, mut done: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if done() {
@@ -82,7 +83,7 @@ async fn packet_outs_run_through_the_program() {
     until("the packet is queued", || switch.device.counters().packet_out.get() == 1).await;
     assert_eq!(switch.packet_outs(), [(4, frame(1, 2, 0x800))]);
 
-    // ONOS omits padding fields.
+    // The switch must accept a packet-out without the padding fields, which ONOS omits.
     controller.send(packet(&good[..1])).await;
     until("the packet is queued", || switch.device.counters().packet_out.get() == 2).await;
     assert_eq!(switch.packet_outs(), [(4, frame(1, 2, 0x800))]);
@@ -121,7 +122,7 @@ async fn digests_come_in_lists_and_once() {
     };
     let FromSwitch::Digest(full) = controller.next().await else { panic!("no digest") };
     assert_eq!((full.digest_id, full.data), (digest_id, vec![learnt(1), learnt(2)]));
-    // A single message is sent after the timeout. An unacknowledged one is not repeated.
+    // A single message is sent after the timeout. A message that is not yet acknowledged is not repeated.
     switch.packet(9, &frame(1, 1, 0x800));
     switch.packet(9, &frame(1, 3, 0x800));
     let FromSwitch::Digest(late) = controller.next().await else { panic!("no digest") };
@@ -195,7 +196,7 @@ async fn a_client_that_does_not_read_delays_no_other() {
     let counters = switch.device.counters();
     assert_eq!(counters.packet_in.get() + counters.packet_in_queue_full.get(), sent);
     assert!(counters.packet_in_queue_full.get() > 0);
-    // Requests and other controllers are still answered.
+    // The switch must still reply to requests and to other controllers.
     assert_eq!(controller.read(TableEntry(entry(TERNARY, vec![], None))).await.len(), 1);
     let mut next = Controller::connect(&switch, 11).await;
     next.bid(Some(11)).await;
@@ -209,7 +210,7 @@ async fn a_primary_that_leaves_its_notices_unread_loses_its_stream_and_its_role(
     let mut next = Controller::connect(&switch, 9).await;
     next.bid(Some(9)).await;
     assert_eq!(next.next_arbitration().await, (Code::AlreadyExists, 10));
-    // Fill the connection's buffers and the queue in front of them.
+    // The packets fill the buffers of the connection and the queue in front of them.
     until("packets are dropped", || {
         (0..100).for_each(|_| drop(switch.packet(1, &frame(1, 2, 0x800))));
         switch.device.counters().packet_in_queue_full.get() > 0
@@ -248,7 +249,7 @@ async fn without_a_controller_packets_are_counted() {
     .await;
 }
 
-/// Returns the losses that the trace of one packet reports.
+/// Sends one packet, and returns the losses that its trace reports.
 fn reasons(switch: &Switch) -> Vec<String> {
     let mut trace = Vec::new();
     switch.device.receive(1, std::iter::once(&frame(1, 2, 0x800)[..]), &mut Vec::new(), Some(&mut trace));
@@ -277,7 +278,7 @@ async fn the_trace_reports_losses_on_the_way_to_controllers() {
     controller.insert(DigestEntry(p4::DigestEntry { digest_id: id_of("learn_t"), config: Some(config) })).await;
     send_all_to(&mut controller, action(TO_CONTROLLER, &[&[1]])).await;
     assert_eq!(reasons(), none);
-    // The client does not read, so its queue fills up.
+    // The client does not read, so its queue becomes full.
     let full = (0..100_000).map(|_| reasons()).find(|reasons| *reasons != none);
     assert_eq!(full.unwrap(), ["packet-in: the primary controller's queue is full"]);
     let all_learnt = p4::TableEntry { priority: 1, ..entry(TERNARY, vec![], direct(action(LEARN, &[]))) };
@@ -313,7 +314,7 @@ async fn requests_get_their_turn_under_full_load() {
     load.join().unwrap();
 }
 
-/// Configures digests of [`LEARN`] in lists of one message, suppressed as duplicates for a minute.
+/// Configures digests of [`LEARN`] in lists of one message. Equal messages are suppressed as duplicates for a minute.
 async fn learn_one_by_one(controller: &mut Controller) {
     send_all_to(controller, action(LEARN, &[])).await;
     let config = p4::digest_entry::Config { max_timeout_ns: 0, max_list_size: 1, ack_timeout_ns: 60_000_000_000 };
@@ -325,7 +326,7 @@ async fn learn_one_by_one(controller: &mut Controller) {
 async fn undelivered_digests_are_reported_again() {
     let (switch, mut controller) = Switch::ready().await;
     learn_one_by_one(&mut controller).await;
-    // The client does not read: its queue fills up, and further lists are dropped and counted.
+    // The client does not read, so its queue becomes full. Further lists are dropped and counted.
     let counters = || switch.device.counters();
     for source in 0..=255 {
         for port in 0..=255 {
@@ -341,7 +342,7 @@ async fn undelivered_digests_are_reported_again() {
         let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
         assert_ne!(list.data, std::slice::from_ref(&last), "the last message did not fit");
     }
-    // The list was not delivered, so its values may be reported without an acknowledgement.
+    // The list was not delivered, so the switch may report its values again without an acknowledgement.
     switch.packet(port.into(), &frame(1, source, 0x800));
     let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
     assert_eq!(list.data, [last]);
@@ -367,7 +368,7 @@ async fn digest_lists_are_limited_in_size_and_in_number_per_client() {
         switch.device.receive(257, frames.iter().map(Vec::as_slice), &mut Vec::new(), None);
     }
     for _ in 0..counters().digest_lists.get() {
-        // A message above 4 MB would end this client's stream.
+        // A message above 4 MB would end the stream of this client.
         let FromSwitch::Digest(list) = controller.next().await else { panic!("no digest") };
         let bytes = prost::Message::encoded_len(&list);
         assert!((1 << 20..(1 << 20) + 100).contains(&bytes), "{} messages, {bytes} bytes", list.data.len());
@@ -400,7 +401,7 @@ async fn a_changed_digest_configuration_applies_at_once() {
     let learn = |source| switch.packet(9, &frame(1, source, 0x800));
     controller.insert(configured(patient, patient)).await;
     learn(1);
-    // The new timeout applies to a waiting message.
+    // The new list timeout applies to a message that is already waiting.
     controller.modify(configured(short, patient)).await;
     let FromSwitch::Digest(first) = controller.next().await else { panic!("no digest") };
     // The new acknowledgement timeout applies to a list that was already sent.
@@ -408,7 +409,7 @@ async fn a_changed_digest_configuration_applies_at_once() {
     learn(1);
     let FromSwitch::Digest(repeated) = controller.next().await else { panic!("no digest") };
     assert_eq!(repeated.data, first.data);
-    // An undone deletion keeps the waiting messages; a deletion that stays discards them.
+    // A reverted deletion must preserve the waiting messages; an effective deletion discards them.
     controller.modify(configured(patient, patient)).await;
     learn(2);
     let delete = || update(p4::update::Type::Delete, configured(0, 0));

@@ -1,4 +1,5 @@
-//! Table entries over gRPC: accepted, applied to packets, read back, refused.
+//! Tests table entries over gRPC: the server accepts or refuses them, applies them to packets and returns them to
+//! readers.
 
 use crate::common::*;
 use p4::entity::Entity::{self, DirectCounterEntry, DirectMeterEntry, TableEntry};
@@ -251,7 +252,7 @@ async fn counters_and_meters_of_default_actions() {
     assert_eq!(controller.read(counter(None)).await, [counter(Some(counts(1, 60)))]);
     controller.modify(counter(Some(counts(5, 5)))).await;
 
-    // A meter of the default action marks misses: at the third packet both buckets are empty.
+    // The meter of the default action marks misses. At the third packet both of its buckets are empty.
     let config = p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 };
     let labelled = p4::TableEntry {
         metadata: b"miss".to_vec(),
@@ -284,7 +285,7 @@ async fn counters_and_meters_of_default_actions() {
     controller.modify(meter(Some(config), Some(p4::MeterCounterData::default()))).await;
     assert_eq!(controller.read(meter(None, cleared)).await, [meter(Some(config), cleared)]);
 
-    // A write without action resets everything but the counter to what the program declares.
+    // A write without action resets the default action to the program's declaration, except its counter.
     controller.modify(TableEntry(default())).await;
     let TableEntry(read) = controller.read(TableEntry(pattern)).await.remove(0) else { panic!("no entry") };
     assert_eq!((read.metadata, read.meter_config, read.counter_data), (vec![], None, Some(counts(8, 185))));
@@ -301,7 +302,7 @@ async fn counters_and_meters_of_const_default_actions_are_written_as_separate_en
     controller.push(Action::VerifyAndCommit, Some(constant)).await.unwrap();
     let counts = |packet_count, byte_count| Some(p4::CounterData { byte_count, packet_count });
     let default = || p4::TableEntry { is_default_action: true, ..entry(EXACT, vec![], None) };
-    // A write to the default action is refused, with and without an action, even if it only sets the counter.
+    // A write to a const default action must be refused, with and without an action, even if it only sets the counter.
     for action in [None, direct(action(NO_ACTION, &[]))] {
         let counted = p4::TableEntry { counter_data: counts(5, 5), action, ..default() };
         controller.refused(Modify, TableEntry(counted), Code::PermissionDenied, "the default action is const").await;
@@ -349,7 +350,7 @@ async fn direct_meters_count_by_colour() {
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
     let refused = "a meter's counts by colour can only be cleared; give 0";
     controller.refused(Modify, meter(colours([1, 0, 0])), Code::InvalidArgument, refused).await;
-    // A modification without counts keeps them; one with counts clears them.
+    // A modification without counts by colour does not change them; a modification with counts clears them.
     controller.modify(TableEntry(limited.clone())).await;
     assert_eq!(controller.read(meter(colours([0; 3]))).await, [meter(colours([1, 1, 2]))]);
     controller.modify(TableEntry(p4::TableEntry { meter_counter_data: colours([0; 3]), ..limited })).await;
@@ -374,7 +375,7 @@ async fn ten_thousand_entries_are_read_in_several_messages() {
     assert_eq!(entries[1234], TableEntry(numbered_entry(1234)));
 }
 
-/// Initial `entries` without `const`, which clients may change.
+/// Clients may change the initial entries that the program declares with `entries` without `const`.
 #[tokio::test(flavor = "multi_thread")]
 async fn initial_entries_can_be_changed() {
     let (switch, mut controller) = Switch::ready().await;

@@ -1,5 +1,5 @@
-//! Translated types, wherever a program may use them: keys, parameters, controller headers, registers, digests and
-//! value sets.
+//! Tests translated types in all places where a program may use them: keys, parameters, controller headers, registers,
+//! digests and value sets.
 
 use crate::common::*;
 use p4::entity::Entity::{DigestEntry, DirectCounterEntry, RegisterEntry, TableEntry, ValueSetEntry};
@@ -25,8 +25,8 @@ pub fn strings() -> SdnType {
     SdnType::SdnString(SdnString::default())
 }
 
-/// Returns the config with stations (addresses) and ports of translated types: in the exact table's key, in the
-/// parameter of `forward`, in both controller headers, in `last_source` and in the digest.
+/// Returns the config with two translated types, stations (addresses) and ports. Both types occur in the key of the
+/// exact table, in the parameter of `forward`, in both controller headers, in `last_source` and in the digest.
 pub fn translated(sdn: &SdnType) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let info = config.p4info.as_mut().unwrap();
@@ -62,7 +62,7 @@ async fn with(sdn: &SdnType) -> (Switch, Controller) {
     (switch, controller)
 }
 
-/// Returns an entry that forwards packets to `station` by `port`.
+/// Returns an entry that forwards packets for the address `station` to `port`.
 pub fn of(station: &[u8], port: &[u8]) -> p4::entity::Entity {
     TableEntry(entry(EXACT, vec![exact(1, station)], direct(action(FORWARD, &[port]))))
 }
@@ -72,7 +72,7 @@ pub fn metadata(values: &[&[u8]]) -> Vec<p4::PacketMetadata> {
     (1..).zip(values).map(metadata).collect()
 }
 
-/// Sends a packet-out with this egress port, and returns the ports by which it leaves.
+/// Sends a packet-out with the egress port `port`, and returns the ports by which the packet leaves.
 async fn packet_out(switch: &Switch, controller: &Controller, port: &[u8]) -> Vec<u32> {
     let packet = p4::PacketOut { payload: frame(1, 2, 0x800), metadata: metadata(&[port, &[0], &[0]]) };
     controller.send(ToSwitch::Packet(packet)).await;
@@ -88,7 +88,7 @@ async fn packet_out(switch: &Switch, controller: &Controller, port: &[u8]) -> Ve
     tokio::time::timeout(std::time::Duration::from_secs(60), ports).await.expect("a packet")
 }
 
-/// Has a packet that arrives at port 3 sent to the controller, and returns the ingress port in its metadata.
+/// Sends a packet from port 3 to the controller, and returns the ingress port in its metadata.
 async fn packet_in(switch: &Switch, controller: &mut Controller) -> Vec<u8> {
     let punt = entry(TERNARY, vec![ternary(1, &[9], &[0xff])], direct(action(TO_CONTROLLER, &[&[5]])));
     controller.insert(TableEntry(p4::TableEntry { priority: 1, ..punt })).await;
@@ -124,7 +124,7 @@ async fn strings_are_names_and_digits_stand_for_numbers() {
     let read = controller.read(TableEntry(entry(EXACT, vec![], None))).await;
     assert_eq!(read, [of(b"printer", b"4"), of(b"7", b"2")]);
     assert_eq!(switch.packet(1, &frame(7, 1, 0x800)), [(2, frame(7, 1, 0x800))]);
-    // The first name is assigned the highest number.
+    // The first name was assigned the highest number, 0xffffffffffff.
     let mut to_printer = frame(0xff, 1, 0x800);
     to_printer[..12].fill(0xff);
     assert_eq!(switch.packet(1, &to_printer), [(4, to_printer.clone())]);
@@ -142,7 +142,7 @@ async fn strings_are_names_and_digits_stand_for_numbers() {
     ] {
         controller.refused(Insert, of(station, port), Code::InvalidArgument, text).await;
     }
-    // A program that replaces this one by RECONCILE_AND_COMMIT keeps the names.
+    // A program that replaces this one by `RECONCILE_AND_COMMIT` must receive the names and their numbers.
     let json = String::from_utf8(JSON.to_vec()).unwrap().replace("\"max_size\" : 16384", "\"max_size\" : 16385");
     let next = p4::ForwardingPipelineConfig { p4_device_config: json.into_bytes(), ..translated(&strings()) };
     controller.push(Action::ReconcileAndCommit, Some(next)).await.unwrap();
@@ -184,7 +184,7 @@ async fn names_that_are_only_read_or_refused_are_assigned_no_number() {
     let FromSwitch::Error(error) = controller.next().await else { panic!("no error") };
     let text = "packet_out field 1 (egress_port): the name 'uplink' is unknown; give one that a write has introduced";
     assert_eq!((error.canonical_code, &error.message[..]), (Code::InvalidArgument as i32, text));
-    // Names of refused updates, and of undone ones, must be removed.
+    // The switch must remove the names of refused updates and of reverted ones.
     controller.refused(Insert, of(b"fax", b"512"), Code::InvalidArgument, "the number 512 is above 511").await;
     for atomicity in [RollbackOnError, DataplaneAtomic] {
         let updates = [update(Insert, of(b"fax", b"uplink")), update(Insert, of(b"telex", b"510"))];
@@ -192,7 +192,7 @@ async fn names_that_are_only_read_or_refused_are_assigned_no_number() {
         let status = controller.write_batch(atomicity as i32, [&updates[..], &[refused]].concat()).await.unwrap_err();
         assert_eq!(errors(&status)[2].0, Code::AlreadyExists);
     }
-    // So the highest numbers are still free.
+    // The names were removed: the highest numbers are free again, and the new names receive them.
     controller.insert(of(b"printer", b"4")).await;
     controller.insert(of(b"scanner", b"511")).await;
     let mut to_printer = frame(0xff, 1, 0x800);

@@ -1,4 +1,4 @@
-//! Journals that are incomplete, damaged, of another device, or on a full disk.
+//! Tests journals that are incomplete, damaged, of another device, or on a full disk.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn owner() -> JournalOwner {
     JournalOwner { boot: boot().unwrap(), device_id: DEVICE, driver_device: 0 }
 }
 
-/// Returns the bytes of a journal with some batches, and the position of its last record.
+/// Returns the bytes of a journal with several batches, and the position of its last record.
 async fn written() -> (Vec<u8>, usize) {
     let (_driver, folder, _gateway, mut controller) = ready().await;
     let path = folder.path().join(FILE);
@@ -27,7 +27,7 @@ async fn written() -> (Vec<u8>, usize) {
         controller.batch(atomicity, batch).await.unwrap();
     }
     let last = std::fs::metadata(&path).unwrap().len();
-    // A batch that needs no request to the driver is one record.
+    // A batch that requires no request to the driver adds only one record.
     let (_, batch) = super::written::batches().remove(3);
     let digest = batch.into_iter().next().unwrap().1;
     controller.modify(digest).await;
@@ -102,7 +102,7 @@ async fn journals_of_another_boot_or_device_are_not_used() {
     assert!(error.contains("--device-id 7 and --driver-device 0; give each device a folder of its own"), "{error}");
 }
 
-/// Starts a gateway with a folder that it must refuse, and returns its error message.
+/// Starts a gateway whose folder it must refuse. Returns the gateway's error message.
 fn refused(folder: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_sluice-tofino"))
         .args(["--grpc-server-addr", "127.0.0.1:0", "--device-id", "7", "--state"])
@@ -137,7 +137,8 @@ async fn on_a_full_disk_writes_succeed_and_a_restarted_gateway_starts_empty() {
     drop(controller);
     gateway.kill();
     let room = std::fs::metadata(folder.path().join(FILE)).unwrap().len() / 1024 + 16;
-    // A process that ignores SIGXFSZ gets an error for writes beyond the limit.
+    // The shell makes the gateway ignore SIGXFSZ. So writes beyond the limit on file sizes fail with an error instead
+    // of ending the gateway.
     let line = format!(
         "trap '' XFSZ; ulimit -f {room}; exec {} --grpc-server-addr 127.0.0.1:0 --driver {} --device-id 7 --state {}",
         env!("CARGO_BIN_EXE_sluice-tofino"),

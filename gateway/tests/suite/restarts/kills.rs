@@ -1,5 +1,5 @@
-//! Gateways that are killed during batches: afterwards a batch has taken effect completely or not at all, in the driver
-//! as for clients.
+//! Tests gateways that are killed during batches. After the restart, a batch must have taken effect completely or not
+//! at all, both in the driver and for clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use p4::entity::Entity;
 use p4::set_forwarding_pipeline_config_request::Action;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
-/// The state before the first batch and after each batch: what clients read, and the driver's tables.
+/// The state before the first batch and after each batch: the entities that clients read, and the driver's tables.
 type States = Vec<(Vec<Entity>, Holdings)>;
 
-/// Returns all states, and the number of updates that the driver makes from the first to the last.
+/// Returns all states, and the number of updates that the driver makes between the first state and the last.
 async fn reference() -> (States, usize) {
     let (driver, _folder, _gateway, mut controller) = ready().await;
     driver.requests.lock().clear();
@@ -32,7 +32,7 @@ async fn reference() -> (States, usize) {
     (states, updates)
 }
 
-/// Makes batches from index `from` on. Returns the index of the first batch that is not answered.
+/// Makes batches from index `from` on. Returns the index of the first batch to which the gateway does not reply.
 async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize> {
     for (index, (atomicity, batch)) in batches().into_iter().enumerate().skip(from) {
         if let Err(status) = controller.batch(atomicity, batch).await
@@ -44,8 +44,8 @@ async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize>
     None
 }
 
-/// Restarts the gateway after batch `cut` was interrupted. The state must be the one before or after that batch. Then
-/// makes the remaining batches.
+/// Restarts the gateway, which was killed during batch `cut`. Asserts that the state is the state before or after this
+/// batch. Then makes the remaining batches.
 async fn restart(
     killed: Process,
     folder: &std::path::Path,
@@ -92,7 +92,7 @@ async fn a_gateway_killed_after_any_update_restores_complete_batches() {
 
 #[tokio::test]
 async fn a_gateway_killed_while_clearing_adopts_nothing() {
-    // Up to the mark that the gateway writes for the next program.
+    // The number of updates up to the mark, a mirror session that the gateway writes for the next program.
     let updates = {
         let (driver, _folder, _gateway, mut controller) = ready().await;
         driver.requests.lock().clear();
@@ -123,10 +123,10 @@ async fn a_gateway_killed_at_any_time_restores_complete_batches() {
     for case in 0..CASES {
         let (driver, folder, gateway, mut controller) = ready().await;
         let streamed = tokio::spawn(async move { make_batches(&mut controller, 0).await });
-        // From the first batch to beyond the last one, whatever the machine's speed is.
+        // The waiting times cover the range from the first batch to the end of the last one, on machines of any speed.
         let wait = Duration::from_micros(case * case * 150);
         tokio::time::sleep(wait).await;
-        // The second gateway is killed too, possibly while it adopts the state.
+        // The test also kills the second gateway, possibly while it adopts the state.
         let next = gateway.restarted(folder.path());
         let cut = streamed.await.unwrap();
         tokio::time::sleep(Duration::from_millis(case * 4)).await;

@@ -1,4 +1,4 @@
-//! The gateway's executable in a process.
+//! Runs the gateway's executable in a process.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::common::{Controller, DEVICE};
 
-/// A gateway process, killed when this is dropped.
+/// A gateway process, which is killed when this value is dropped.
 pub struct Process {
     child: Child,
     address: String,
@@ -19,7 +19,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a gateway with its journal in this folder.
+    /// Starts a gateway in front of the driver with this URI. `folder` contains the journal, `words` are further
+    /// arguments.
     pub fn start(driver: &str, folder: &Path, words: &[&str]) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         Self::at(&free.to_string(), driver, folder, words)
@@ -33,7 +34,7 @@ impl Process {
         Self::run(command, address, driver, log)
     }
 
-    /// Starts a gateway with this command.
+    /// Starts a gateway with this command. `address`, `driver` and `log` describe the command's arguments and output.
     pub fn run(mut command: Command, address: &str, driver: &str, log: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(File::create(&log).unwrap()).stderr(Stdio::inherit());
         let child = command.spawn().unwrap();
@@ -45,7 +46,7 @@ impl Process {
         &self.driver
     }
 
-    /// Returns the process's log.
+    /// Returns the text of the process's log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
@@ -56,20 +57,20 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    /// Kills the process and starts another one.
+    /// Kills the process and starts another one with the same journal and driver.
     pub fn restarted(self, folder: &Path) -> Self {
         let driver = self.driver.clone();
         self.restarted_before(&driver, folder)
     }
 
-    /// Kills the process and starts another one in front of this driver.
+    /// Kills the process and starts another one with the same journal in front of this driver.
     pub fn restarted_before(self, driver: &str, folder: &Path) -> Self {
         let address = self.address.clone();
         drop(self);
         Self::at(&address, driver, folder, &[])
     }
 
-    /// Opens a stream with this election id; also returns the answer to the bid.
+    /// Opens a stream and bids with this election id. Also returns the reply to the bid.
     pub async fn bid(&self, election: u64) -> (Controller, p4::MasterArbitrationUpdate) {
         let address = format!("http://{}", self.address);
         let connected = async {
@@ -88,7 +89,7 @@ impl Process {
         self.bid(election).await.0
     }
 
-    /// Waits until the gateway has the driver's answer, and returns the program's config, if there is a program.
+    /// Waits until the gateway has received the driver's reply. Returns the program's config, if there is a program.
     pub async fn wait_for_program(&self, controller: &mut Controller) -> Option<p4::ForwardingPipelineConfig> {
         let answered = async {
             loop {
@@ -100,7 +101,8 @@ impl Process {
             }
         };
         let config = tokio::time::timeout(Duration::from_secs(60), answered).await.expect("a driver that answers");
-        // The config may be returned before the pending updates are sent; wait until reads succeed too.
+        // The gateway may return the config before it has sent the pending updates, so the test waits until reads
+        // succeed too.
         while controller
             .try_read(p4::entity::Entity::TableEntry(p4::TableEntry::default()))
             .await

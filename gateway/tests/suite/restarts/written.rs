@@ -1,4 +1,4 @@
-//! Batches of all kinds of state that the gateway saves, and what the driver and clients have after them.
+//! Batches with all kinds of state that the gateway saves, and the state in the driver and for clients after them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;
 use p4::write_request::Atomicity;
 
-/// Updates to make in one request, with its atomicity.
+/// The updates of one request, with the atomicity of the request.
 pub type Batch = (Atomicity, Vec<(Type, Entity)>);
 
 pub fn host(last: u8, idle_timeout_ns: i64) -> Entity {
@@ -25,7 +25,7 @@ fn entry(entry: p4::TableEntry) -> Entity {
     Entity::TableEntry(entry)
 }
 
-/// Returns an entry that forwards frames for a station to a port.
+/// Returns an entry that forwards frames for the station `last` to a port.
 fn station(last: u8, port: u8) -> Entity {
     entry(p4::TableEntry {
         table_id: id("stations"),
@@ -47,7 +47,7 @@ fn default_port(port: Option<u8>) -> Entity {
     })
 }
 
-/// Returns a route to 10.0.`net`.0/24.
+/// Returns a route to 10.0.`net`.0/24 with this action.
 fn to(net: u8, action: p4::table_action::Type) -> Entity {
     entry(p4::TableEntry {
         table_id: id("routes"),
@@ -57,7 +57,7 @@ fn to(net: u8, action: p4::table_action::Type) -> Entity {
     })
 }
 
-/// Returns a route to 10.0.`net`.0/24 over these ports with their weights.
+/// Returns a route to 10.0.`net`.0/24 over several ports. Each element of `ports` is a pair of port and weight.
 pub fn route(net: u8, ports: &[(u8, i32)]) -> Entity {
     let actions = ports.iter().map(|(port, weight)| p4::ActionProfileAction {
         action: Some(call(id("send"), &[&[*port]])),
@@ -73,7 +73,7 @@ fn member(member_id: u32, port: u8) -> Entity {
     Entity::ActionProfileMember(p4::ActionProfileMember { action_profile_id: id("ports"), member_id, action })
 }
 
-/// Returns a group of members with their weights.
+/// Returns a group of an action profile. Each element of `list` is a pair of member id and weight.
 fn members(group_id: u32, list: &[(u32, i32)]) -> Entity {
     let members = list.iter().map(|(member_id, weight)| p4::action_profile_group::Member {
         member_id: *member_id,
@@ -93,7 +93,7 @@ fn digest(max_list_size: i32) -> Entity {
     Entity::DigestEntry(p4::DigestEntry { digest_id: id("new_host"), config: Some(config) })
 }
 
-/// Returns batches that insert, modify and delete every kind of entity. The driver refuses one of them.
+/// Returns batches that insert, modify and delete every kind of entity. The driver refuses one of the updates.
 pub fn batches() -> Vec<Batch> {
     use Atomicity::{ContinueOnError, RollbackOnError};
     use Type::{Delete, Insert, Modify};
@@ -116,7 +116,7 @@ pub fn batches() -> Vec<Batch> {
             vec![(Insert, member(1, 8)), (Insert, member(2, 9)), (Insert, members(4, &[(1, 2), (2, 1)]))],
         ),
         (ContinueOnError, vec![(Insert, to(3, p4::table_action::Type::ActionProfileGroupId(4)))]),
-        // An entry uses the group, so the driver refuses to delete it.
+        // The driver refuses to delete the group, because an entry refers to it.
         (RollbackOnError, vec![(Insert, station(9, 1)), (Modify, route(1, &[(5, 1)])), (Delete, members(4, &[]))]),
         (ContinueOnError, vec![(Insert, entry(limit(1, meter(1000)))), (Modify, default_port(Some(5)))]),
         (ContinueOnError, vec![(Modify, group(7, &[(1, 0)])), (Modify, session(3, &[(2, 0), (4, 1)], 0))]),
@@ -152,11 +152,11 @@ pub async fn everything(controller: &mut Controller) -> Vec<Entity> {
     entities
 }
 
-/// The entries and default action of each driver table, by table name.
+/// The entries and the default action of each table in the driver, by the table's name.
 pub type Holdings = BTreeMap<String, (Vec<(TableKey, TableData)>, Option<TableData>)>;
 
-/// Returns the driver's tables without the mark. The ids that the gateway has assigned are replaced by 1, 2, ... in
-/// their order: clients never see which ids were skipped.
+/// Returns the tables of the driver without the gateway's mark (a mirror session). Replaces the ids that the gateway
+/// has assigned by 1, 2, ... in their order, because clients never see which ids were skipped.
 pub fn holdings(driver: &Driver) -> Holdings {
     let store = driver.store.lock();
     let is_numbered = |name: &str| ["Action", "Selector"].contains(&name) || name.starts_with("Pre");

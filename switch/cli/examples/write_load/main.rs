@@ -1,14 +1,16 @@
-//! Measures whether table writes beside traffic lose packets, through real interfaces.
+//! Measures the packet loss that table writes cause in a switch under load, through real interfaces.
 //!
 //! `cargo build --release --workspace --bins --examples`, then, as root, `target/release/examples/write_load [SECONDS
 //! [RATE]]`
 //!
-//! Runs `sluice-switch` on veth pairs in a network namespace of its own. Frames that arrive at port 1 match an entry
-//! that the controller changes back and forth between ports 2 and 3; every frame has to leave by one of the two. The
-//! other updates of a batch insert entries and delete them again. Without RATE, the program first looks for a rate in
-//! packets per second that the switch carries without loss for a minute without writes. Then it writes for SECONDS (5)
-//! with every batch size and atomicity, at that rate and at half of it. It prints the loss beside that of an equally
-//! long period without writes just before.
+//! Runs `sluice-switch` on veth pairs in a network namespace of its own. Frames that arrive at port 1 match an entry,
+//! which the controller changes back and forth between the ports 2 and 3. Every frame must leave by one of these two
+//! ports. The other updates of a batch insert entries and delete them again.
+//!
+//! Without RATE, the program first searches for a rate, in packets per second, which the switch forwards for a minute
+//! without loss and without writes. It then writes for SECONDS (default 5) with every batch size and atomicity, at this
+//! rate and at half of it. It prints the loss during the writes and, for comparison, the loss in an equally long period
+//! without writes just before.
 
 #[path = "../../../../crates/p4runtime/examples/write_rate/batches.rs"]
 mod batches;
@@ -27,20 +29,20 @@ use sluice_p4runtime::proto::p4::v1::write_request::Atomicity;
 use traffic::{Carried, Traffic};
 use writes::Writer;
 
-/// The rates, in packets per second, that are tried one after the other.
+/// The rates, in packets per second, that the program tries in this order.
 const RATES: [u32; 9] = [400_000, 300_000, 200_000, 150_000, 100_000, 70_000, 50_000, 30_000, 15_000];
-/// A rate counts as carried if this many periods of this length were without loss.
+/// The switch must forward a rate without loss for this number of periods.
 const PERIODS: usize = 12;
 const PERIOD: Duration = Duration::from_secs(5);
 const BATCHES: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 const ATOMICITIES: [Atomicity; 3] =
     [Atomicity::ContinueOnError, Atomicity::RollbackOnError, Atomicity::DataplaneAtomic];
 
-/// A running switch; killed when this is dropped.
+/// A running switch, which is killed when this value is dropped.
 struct Switch(Child);
 
 impl Switch {
-    /// Starts the switch; returns it with the address that it serves.
+    /// Starts the switch. Returns it with the address on which it serves P4Runtime.
     fn start() -> Result<(Self, String), Box<dyn Error>> {
         let examples = std::env::current_exe()?;
         let binary: PathBuf =
@@ -56,9 +58,9 @@ impl Switch {
         Ok((Self(child), address))
     }
 
-    /// Ends the switch; returns its statistics.
+    /// Ends the switch, and returns the statistics that it prints.
     fn stop(mut self) -> Result<serde_json::Value, Box<dyn Error>> {
-        // SAFETY: the child has not been waited for, so its id still belongs to it.
+        // SAFETY: this process has not yet waited for the child, so the id still belongs to the child.
         unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGTERM) };
         let mut text = String::new();
         self.0.stderr.take().ok_or("no statistics")?.read_to_string(&mut text)?;
@@ -68,13 +70,13 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // For a child that has ended, these return errors, which do not matter.
+        // The calls fail for a child that has already ended; these errors are ignored.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The highest of the rates that is carried without loss while the controller does not write.
+/// Returns the highest of the rates that the switch forwards without loss while the controller does not write.
 fn carried_rate(traffic: &mut Traffic) -> Result<u32, Box<dyn Error>> {
     'rates: for rate in RATES {
         for period in 0..PERIODS {
@@ -95,7 +97,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seconds = arguments.next().map_or(Ok(5.0), |text| text.parse())?;
     let length = Duration::from_secs_f64(seconds);
     let rate: Option<u32> = arguments.next().map(|text| text.parse()).transpose()?;
-    // Enter the namespace before any thread is started, because a running thread would stay in the old one.
+    // The process enters the namespace before it starts a thread, because a running thread would stay in the old
+    // namespace.
     veths::enter_namespace(&[1, 2, 3])?;
     let (switch, address) = Switch::start()?;
     let mut writer = Writer::connect(&address)?;

@@ -1,4 +1,4 @@
-//! Sends frames to the switch at a steady rate, and counts how many of them come back.
+//! Sends frames to the switch at a steady rate, and counts the frames that return from it.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,15 +8,15 @@ use sluice_ports::{Input, Interface, Options, TxBatch};
 
 use crate::veths::packets;
 
-/// How often frames are sent.
+/// Time between two transmissions of frames, here called a tick.
 const TICK: Duration = Duration::from_micros(500);
-/// The most frames that are sent at once. Frames beyond that, which are due after a late tick, are not sent at all;
-/// otherwise the irregular scheduling of this thread would be measured instead of the switch.
+/// Limit on the number of frames that are sent at once. After a late tick, further frames that are due are omitted.
+/// Otherwise the measurement would include the irregular scheduling of this thread.
 const BURST: u64 = 512;
-/// The time within which frames that were sent have come back.
+/// Time within which the switch returns all frames that were sent.
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// Traffic that is sent by one interface and may come back by any of the interfaces in `to`.
+/// Traffic that one interface sends, and that may return through any of the interfaces in `to`.
 pub struct Traffic {
     interface: Interface,
     to: Vec<String>,
@@ -26,9 +26,9 @@ pub struct Traffic {
 pub struct Carried {
     /// The number of frames that reached the switch's interface.
     pub sent: u64,
-    /// The number of these frames that did not come back.
+    /// The number of these frames that did not return.
     pub lost: u64,
-    /// How many seconds the sending took.
+    /// The duration of sending, in seconds.
     pub seconds: f64,
 }
 
@@ -38,7 +38,7 @@ impl Traffic {
         Ok(Self { interface, to: to.iter().map(|name| (*name).to_owned()).collect() })
     }
 
-    /// Sends `rate` frames a second while `work` runs.
+    /// Sends `rate` frames per second while `work` runs.
     pub fn during<T>(&mut self, rate: u32, work: impl FnOnce() -> T) -> Result<(T, Carried), Box<dyn Error>> {
         let before = self.count()?;
         let stop = AtomicBool::new(false);
@@ -56,7 +56,7 @@ impl Traffic {
         Ok((done, Carried { sent, lost: sent - (after.1 - before.1), seconds }))
     }
 
-    /// The number of frames sent to the switch, and of frames received from it.
+    /// Returns the number of frames sent to the switch, and the number of frames received from the switch.
     fn count(&self) -> Result<(u64, u64), Box<dyn Error>> {
         let mut received = 0;
         for name in &self.to {
@@ -66,7 +66,7 @@ impl Traffic {
     }
 }
 
-/// Sends frames until `stop` is set; returns how many seconds that took.
+/// Sends frames until `stop` is set. Returns the duration of sending, in seconds.
 fn send(interface: &mut Interface, rate: f64, stop: &AtomicBool) -> f64 {
     let mut frame = vec![0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 7, 8, 0];
     frame.resize(64, 0);

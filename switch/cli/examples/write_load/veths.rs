@@ -1,14 +1,14 @@
-//! veth pairs in a network namespace: `sN` is the switch's end, `hN` the load generator's.
+//! veth pairs in a network namespace: the switch uses the end `sN`, the load generator the end `hN`.
 
 use std::error::Error;
 use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Moves this thread, and the threads and processes that it starts from now on, into a fresh namespace with these
-/// pairs.
+/// Moves this thread, with all threads and processes that it starts later, to a new namespace with veth pairs of these
+/// numbers.
 pub fn enter_namespace(numbers: &[u32]) -> Result<(), Box<dyn Error>> {
-    // SAFETY: no pointers are involved.
+    // SAFETY: the call has no pointer arguments.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return Err(format!("a network namespace needs root: {}", io::Error::last_os_error()).into());
     }
@@ -20,7 +20,7 @@ pub fn enter_namespace(numbers: &[u32]) -> Result<(), Box<dyn Error>> {
             run(&format!("ip link set {end}{number} up"))?;
         }
     }
-    // Until the kernel has noticed the carrier, it drops frames.
+    // The kernel drops frames until it has noticed the carrier.
     let started = Instant::now();
     while numbers.iter().any(|number| !is_up(&format!("s{number}"))) {
         if started.elapsed() > Duration::from_secs(60) {

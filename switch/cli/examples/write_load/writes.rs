@@ -1,4 +1,4 @@
-//! A controller that sends its next write as soon as the last one is answered.
+//! A controller that sends each write as soon as the switch has replied to the previous one.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -19,17 +19,17 @@ const P4INFO: &str = include_str!("../../../../crates/p4runtime/tests/p4/everyth
 const PROGRAM: &str = include_str!("../../../../crates/p4runtime/tests/p4/everything.json");
 const ELECTION: Option<p4::Uint128> = Some(p4::Uint128 { high: 0, low: 1 });
 
-/// The primary controller of a switch that runs the program.
+/// The primary controller of a switch. The switch runs the program that the controller has pushed.
 pub struct Writer {
-    /// Has a thread of its own, which answers the switch's pings between writes.
+    /// The runtime has a thread of its own, which replies to the switch's pings between writes.
     runtime: Runtime,
     client: P4RuntimeClient<Channel>,
-    /// The stream, which must stay open for the controller to be primary.
+    /// The stream, which must stay open so that the controller remains primary.
     _stream: (tokio::sync::mpsc::Sender<p4::StreamMessageRequest>, tonic::Streaming<p4::StreamMessageResponse>),
 }
 
 impl Writer {
-    /// Pushes the program and makes the frames go to port 2.
+    /// Connects, pushes the program, and inserts the entry that forwards the frames to port 2.
     pub fn connect(address: &str) -> Result<Self, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (client, stream) = runtime.block_on(async {
@@ -60,7 +60,8 @@ impl Writer {
         Ok(Self { runtime, client, _stream: stream })
     }
 
-    /// Writes batches of this size, one after the other, for `length`; returns the number of updates per second.
+    /// Writes batches of this size, one after the other, for the time `length`. Returns the number of updates per
+    /// second.
     pub fn write_for(&mut self, length: Duration, atomicity: Atomicity, size: usize) -> Result<f64, tonic::Status> {
         let batches = [2, 3].map(|port| request(atomicity, batch(size, port)));
         let Self { runtime, client, .. } = self;

@@ -1,14 +1,13 @@
-//! Checks that the flags fit together, after all of them are read.
+//! Checks, after all flags are parsed, that they can be combined.
 
 use super::{Args, PortSpec, TlsFiles, UsageError, usage};
 
-/// The highest port of v1model as p4c ships it, where ports have 9 bits.
+/// The highest port of v1model in p4c, where ports have 9 bits.
 const V1MODEL_HIGHEST_PORT: u32 = 511;
-/// The highest port that can have an interface: that of a v1model whose ports were widened to 16 bits.
+/// The highest port that can have an interface: the highest port of a v1model whose ports were widened to 16 bits.
 const HIGHEST_PORT: u32 = 65_535;
 
-/// Refuses combinations of flags that contradict each other, and warns of flags that have no effect in combination with
-/// others.
+/// Refuses flags that contradict each other. Warns of flags that have no effect in combination with others.
 pub(super) fn check(args: &mut Args, no_p4: bool) -> Result<(), UsageError> {
     if no_p4 && let Some(program) = args.program.take() {
         args.warn(format!("the program {} has no effect beside --no-p4", program.display()));

@@ -1,4 +1,4 @@
-//! Access of controllers, and limits on them: Unix sockets, TLS, connections, sizes of requests.
+//! Tests the access of controllers and its limits: Unix sockets, TLS, numbers of connections, sizes of requests.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tonic::{Code, Status};
 
 use p4::p4_runtime_client::P4RuntimeClient;
 
-/// Queries the version of the API; a response shows that the client has access.
+/// Queries the version of the API. A reply shows that the client has access.
 async fn version(channel: Channel) -> Result<String, Status> {
     let answer = P4RuntimeClient::new(channel).capabilities(p4::CapabilitiesRequest::default()).await?;
     Ok(answer.into_inner().p4runtime_api_version)
 }
 
-/// Connects and queries the version; an error of either is returned as text.
+/// Connects and queries the version of the API. Returns an error of either step as text.
 async fn query(endpoint: Endpoint) -> Result<String, String> {
     let channel = endpoint.timeout(Duration::from_secs(60)).connect().await.map_err(|error| error.to_string())?;
     version(channel).await.map_err(|status| status.to_string())
@@ -41,7 +41,7 @@ fn a_unix_socket_comes_and_goes_with_the_switch() {
     assert!(err.contains("cannot serve P4Runtime on unix:") && err.contains("in use"), "{err}");
     switch.stop(libc::SIGTERM);
     assert!(!path.exists());
-    // The socket file that a killed switch has left behind is replaced.
+    // A switch must replace the socket file that a killed switch has left.
     Switch::start(&flags).stop(libc::SIGKILL);
     assert!(path.exists());
     let switch = Switch::start(&flags);
@@ -49,7 +49,7 @@ fn a_unix_socket_comes_and_goes_with_the_switch() {
     drop(switch);
 }
 
-/// A certification authority with a certificate for one name, all in PEM.
+/// A certification authority, and a certificate for one name with its key, all in PEM.
 struct Pki {
     ca: String,
     certificate: String,
@@ -155,7 +155,7 @@ fn requests_are_limited() {
         let status = push(2 << 20).await;
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
         assert!(status.message().contains("1048576"), "{status}");
-        // A smaller request reaches the next check.
+        // The size of a smaller request is accepted. The check of the sender then refuses the request.
         assert_eq!(push(1 << 19).await.code(), Code::PermissionDenied);
     });
 }

@@ -1,7 +1,7 @@
-//! Tests of the binary from outside: its line of readiness, its ports, its statistics, its end.
+//! Tests the binary from outside: the line that reports that it is ready, its ports, its statistics and its end.
 //!
-//! They run on veth pairs in a network namespace of each test's own, which needs root. Without it, each test prints
-//! that it is skipped and passes.
+//! Each test runs on veth pairs in a network namespace of its own, which needs root. Without root, each test prints
+//! that it is skipped, and passes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,16 +14,17 @@ use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, TO_CONTROLLER, controller,
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 
-/// Runs `test` in a fresh namespace with two veth pairs: port 1 is `s1` with its other end `h1`, port 2 is `s2` with
-/// `h2`.
+/// Runs `test` in a new namespace with two veth pairs. The switch's port 1 uses `s1`, whose other end is `h1`; port 2
+/// uses `s2`, whose other end is `h2`.
 pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
-    // SAFETY: no pointers are involved.
+    // SAFETY: the call has no pointer arguments.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("SKIPPED: network namespaces need root");
         return;
     }
     std::thread::spawn(|| {
-        // SAFETY: no pointers are involved; only this thread changes its namespace, and its children inherit it.
+        // SAFETY: the call has no pointer arguments. It changes the namespace of this thread only; child processes
+        // inherit it.
         let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
         assert_eq!(result, 0, "unshare: {}", std::io::Error::last_os_error());
         run("ip link set lo up");
@@ -42,7 +43,7 @@ fn add_pair(number: u32) {
         run(&format!("sysctl -q -w net.ipv6.conf.{end}{number}.disable_ipv6=1"));
         run(&format!("ip link set {end}{number} up"));
     }
-    // Until the kernel has noticed the carrier, it drops frames.
+    // The kernel drops frames until it has noticed the carrier.
     let started = Instant::now();
     while !["s", "h"].iter().all(|end| is_up(&format!("{end}{number}"))) {
         assert!(started.elapsed() < Duration::from_secs(60), "no carrier after a minute");
@@ -61,7 +62,7 @@ pub fn run(command: &str) {
     assert!(status.success(), "{command}: {status}");
 }
 
-/// The test's end of a veth pair.
+/// The end of a veth pair that the test uses.
 pub struct Host {
     interface: Interface,
     poller: Poller,
@@ -83,12 +84,12 @@ impl Host {
         }
     }
 
-    /// Receives frames until there are `count` of them or a minute is over.
+    /// Receives frames until there are `count` frames, for at most a minute.
     fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
         self.receive_within(count, Duration::from_secs(60))
     }
 
-    /// Receives frames until there are `count` of them or `time` is over.
+    /// Receives frames until there are `count` frames, for at most `time`.
     fn receive_within(&mut self, count: usize, time: Duration) -> Vec<Vec<u8>> {
         let (mut frames, mut batch, mut events) = (Vec::new(), RxBatch::default(), Vec::new());
         let deadline = Instant::now() + time;
@@ -142,7 +143,7 @@ fn packets_are_conserved_and_the_end_is_clean() {
     });
 }
 
-/// Counts the packets of a capture.
+/// Returns the number of packets in a capture.
 fn pcap_packets(path: &Path) -> usize {
     crate::common::capture(path).unwrap().len()
 }
@@ -162,7 +163,7 @@ fn packets_go_to_the_controller_and_come_from_it() {
             let field = |metadata_id, value| p4::PacketMetadata { metadata_id, value: vec![value] };
             let metadata = vec![field(1, 2), field(2, 0), field(3, 0)];
             session.send_message(ToSwitch::Packet(p4::PacketOut { payload: frame(3, 0x0800, 80), metadata })).await;
-            // The answer to this request shows that the switch has queued the packet.
+            // The reply to this request shows that the switch has queued the packet.
             session.client.capabilities(p4::CapabilitiesRequest { device_id: 7 }).await.unwrap();
         });
         assert_eq!(right.receive(1), [frame(3, 0x0800, 80)]);
@@ -224,7 +225,7 @@ fn an_interface_that_cannot_be_opened_again_is_logged_once_and_opened_later() {
         add_pair(1);
         let text = "interface cannot be opened yet";
         until_logged(&path, text);
-        // The switch tries four times a second.
+        // The switch tries to open the interface four times per second.
         std::thread::sleep(Duration::from_secs(1));
         let log = std::fs::read_to_string(&path).unwrap();
         assert_eq!(log.matches(text).count(), 1, "{log}");
@@ -237,7 +238,7 @@ fn an_interface_that_cannot_be_opened_again_is_logged_once_and_opened_later() {
     });
 }
 
-/// Waits until the log contains `text`; returns the log.
+/// Waits until the log contains `text`. Returns the log.
 fn until_logged(path: &Path, text: &str) -> String {
     let started = Instant::now();
     loop {
@@ -290,7 +291,7 @@ fn the_trace_reports_what_happens_to_a_packet() {
         until_logged("packet 3: dropped: port 2: the interface is down\n");
         run("ip link del s2");
         std::thread::sleep(Duration::from_millis(500));
-        // Without its other end, port 2 cannot come back.
+        // The other end `h2` was removed, so port 2 cannot become available again.
         left.send(&[frame(9, 0x0800, 70)]);
         until_logged("packet 4: dropped: port 2: the interface is down\n");
     });
@@ -312,7 +313,7 @@ fn members_follow_the_links_of_their_ports() {
             .collect();
         sender.send(&frames);
         assert!(!first.receive(1).is_empty() && !second.receive(1).is_empty(), "both ports are chosen");
-        // Without its link, port 3 is not eligible: from some moment on, all frames arrive at port 2.
+        // When the link of port 3 is down, this port must not be selected. After some time, port 2 receives all frames.
         run("ip link set h3 down");
         let all_by_port_2 = |sender: &mut Host, first: &mut Host| {
             let started = Instant::now();
@@ -336,7 +337,7 @@ fn members_follow_the_links_of_their_ports() {
     });
 }
 
-/// Runs the binary with flags that it refuses; returns its exit code and its message on standard error.
+/// Runs the binary with flags that it refuses. Returns its exit code and its message on standard error.
 fn refusal(flags: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_sluice-switch")).args(flags).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
@@ -350,7 +351,7 @@ fn a_program_whose_arrays_do_not_fit_into_memory_is_refused() {
     assert!(json.contains("\"size\" : 300000"));
     let path = directory.path().join("large.json");
     std::fs::write(&path, json.replace("\"size\" : 300000", "\"size\" : 200000000")).unwrap();
-    // The limit allows more memory than the switch itself needs.
+    // The limit leaves more memory than the switch itself needs, but less than the program's arrays.
     let limited = format!("ulimit -v 1000000; exec {} {}", env!("CARGO_BIN_EXE_sluice-switch"), path.display());
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();

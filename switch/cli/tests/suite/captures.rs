@@ -1,4 +1,4 @@
-//! Captures of ports (`--pcap`) that another program, such as logrotate, renames or removes.
+//! Tests captures of ports (`--pcap`) that another program, such as logrotate, renames or removes.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::binary::{Host, in_namespace};
 use crate::common::{P4INFO, PROGRAM, Switch, capture, frame};
 
-/// A switch with captures, and the host at port 1.
+/// Starts a switch with captures. Returns the switch, and the test's end of the veth pair at port 1.
 fn capturing(directory: &Path) -> (Switch, Host) {
     let flags = format!(
         "{PROGRAM} --p4info {P4INFO} -i 1@s1 -i 2@s2 --pcap={} --log-console -- --grpc-server-addr 127.0.0.1:0",
@@ -16,8 +16,8 @@ fn capturing(directory: &Path) -> (Switch, Host) {
     (Switch::start(&flags), Host::open("h1"))
 }
 
-/// Sends frames of increasing lengths, from `length` on, until the capture has a frame. Returns the length of the next
-/// frame.
+/// Sends frames of increasing lengths, the first of `length` bytes, until the capture contains a frame. Returns the
+/// length of the next frame.
 fn send_until_captured(host: &mut Host, path: &Path, mut length: usize) -> usize {
     let started = Instant::now();
     loop {
@@ -87,7 +87,7 @@ fn frames_go_on_in_the_renamed_capture_while_no_new_one_can_be_started() {
         assert_eq!(code, Some(0));
         let captured = [&moved, &folder].map(|folder| lengths(&folder.join("s1_in.pcap")));
         assert_eq!(captured.concat(), (60..last).collect::<Vec<_>>());
-        // One line for each capture that had a frame, not one line for each frame.
+        // The switch must log one line for each capture with frames, not one line for each frame.
         let error_lines = out.lines().filter(|line| line.contains("goes on in the renamed file"));
         assert_eq!(error_lines.filter(|line| line.contains("s1_in.pcap")).count(), 1, "{out}");
     });

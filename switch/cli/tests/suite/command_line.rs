@@ -1,4 +1,4 @@
-//! The command lines of other projects' programs that start `simple_switch_grpc`.
+//! Tests the command lines with which programs of other projects start `simple_switch_grpc`.
 
 use std::path::Path;
 

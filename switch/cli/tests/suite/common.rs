@@ -20,30 +20,30 @@ pub const POOL_TABLE: u32 = 0x0200_0004;
 pub const FORWARD: u32 = 0x0100_0002;
 pub const TO_CONTROLLER: u32 = 0x0100_0004;
 
-/// A running switch; killed if a test fails before the switch has ended.
+/// A running switch, which is killed if a test fails before the switch has ended.
 pub struct Switch {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// The switch's standard output before the line of readiness.
+    /// The lines on the switch's standard output before the line that reports that it is ready.
     pub before: String,
     pub ready: String,
 }
 
 impl Switch {
-    /// Starts a switch and waits for its line of readiness.
+    /// Starts a switch, and waits for the line that reports that it is ready.
     pub fn start(flags: &str) -> Self {
         let mut switch = Self::spawn(Path::new("."), flags);
         switch.await_ready();
         switch
     }
 
-    /// Starts a switch in this directory.
+    /// Starts a switch in this directory, without waiting for it.
     pub fn spawn(directory: &Path, flags: &str) -> Self {
         let words: Vec<_> = flags.split_whitespace().collect();
         Self::with_words(directory, &words)
     }
 
-    /// Starts a switch in this directory, with flags that may contain blanks.
+    /// Starts a switch in this directory. The flags in `words` may contain spaces.
     pub fn with_words(directory: &Path, words: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sluice-switch"))
             .args(words)
@@ -67,14 +67,14 @@ impl Switch {
         }
     }
 
-    /// The next line on standard output.
+    /// Returns the next line on the switch's standard output.
     pub fn next_line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
         line
     }
 
-    /// Waits until the switch ends by itself; returns its exit code and its standard error.
+    /// Waits until the switch ends by itself. Returns its exit code and its standard error.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut err = String::new();
@@ -82,14 +82,14 @@ impl Switch {
         (status.code(), err)
     }
 
-    /// The address that the switch serves, from its line of readiness.
+    /// Returns the address on which the switch serves P4Runtime, from the line that reports that it is ready.
     pub fn address(&self) -> String {
         let rest = self.ready.strip_prefix("sluice-switch: serving P4Runtime on ").expect(&self.ready);
         rest.split_once(',').expect(&self.ready).0.to_owned()
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: the child has not been waited for, so its id still belongs to it.
+        // SAFETY: this process has not yet waited for the child, so the id still belongs to the child.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
@@ -109,12 +109,12 @@ impl Switch {
         drop(self.child.stderr.take());
     }
 
-    /// Limits the switch's file descriptors to numbers below `count`; those that are open already stay open. Returns
-    /// the limit before.
+    /// Limits the switch's file descriptors to numbers below `count`. Descriptors that are already open remain open.
+    /// Returns the previous limit.
     pub fn limit_files(&self, count: libc::rlim_t) -> libc::rlim_t {
         let process = self.child.id() as i32;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: both limits are valid for the length of the calls, and the child has not been waited for.
+        // SAFETY: both limits are valid during the calls, and this process has not yet waited for the child.
         unsafe {
             assert_eq!(libc::prlimit(process, libc::RLIMIT_NOFILE, std::ptr::null(), &mut limit), 0);
             let before = std::mem::replace(&mut limit.rlim_cur, count);
@@ -123,7 +123,7 @@ impl Switch {
         }
     }
 
-    /// The processor time that the switch has used, in clock ticks of 10 ms.
+    /// Returns the processor time that the switch has used, in clock ticks of 10 ms.
     pub fn ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -133,7 +133,7 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // For a child that has ended, these return errors, which do not matter.
+        // The calls fail for a child that has already ended; these errors are ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -146,7 +146,7 @@ pub fn frame(dst: u8, ethertype: u16, length: usize) -> Vec<u8> {
     frame
 }
 
-/// Runs a controller in this thread, so that its sockets are in this thread's namespace.
+/// Runs a controller in this thread, so that its sockets belong to the thread's network namespace.
 pub fn controller<T>(address: &str, work: impl AsyncFnOnce(Session) -> T) -> T {
     in_runtime(async { work(Session::open(address).await).await })
 }
@@ -179,7 +179,8 @@ impl Session {
         self.from_switch.message().await.unwrap().unwrap().update.unwrap()
     }
 
-    /// Makes frames to the address that ends in `dst` leave by one of these ports, each of which is watched.
+    /// Writes an entry for frames to the address that ends in `dst`. The entry selects among these ports, whose links
+    /// the switch watches.
     pub async fn select_among(&mut self, dst: u8, ports: &[u8]) {
         let member = |port: &u8| p4::ActionProfileAction {
             action: Some(p4::Action {
@@ -230,7 +231,7 @@ impl Session {
     }
 }
 
-/// The frames of a capture; an error while one of them is being written.
+/// Returns the frames of a capture. Fails while the switch is writing one of the frames.
 pub fn capture(path: &Path) -> std::io::Result<Vec<Vec<u8>>> {
     let mut reader = PcapReader::new(std::fs::File::open(path)?)?;
     let mut frames = Vec::new();
@@ -240,7 +241,7 @@ pub fn capture(path: &Path) -> std::io::Result<Vec<Vec<u8>>> {
     Ok(frames)
 }
 
-/// Runs a controller in this thread, for 60 seconds at most.
+/// Runs a controller in this thread, for at most 60 seconds.
 pub fn in_runtime<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), work).await });

@@ -1,4 +1,4 @@
-//! `--use-files`: captures in place of interfaces.
+//! Tests the flag `--use-files`, with which captures replace interfaces.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -19,7 +19,7 @@ fn flags(wait: i32) -> String {
 
 fn mkfifo(path: &Path) {
     let path = CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: the path is a valid C string for the length of the call.
+    // SAFETY: the path is a valid C string during the call.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
 }
 
@@ -28,7 +28,7 @@ fn write(file: &mut PcapWriter<BufWriter<File>>, second: u64, frame: &[u8]) {
     file.flush().unwrap();
 }
 
-/// Waits until the capture has at least `count` frames.
+/// Waits until the capture contains at least `count` frames. Returns all its frames.
 fn await_capture(path: &Path, count: usize) -> Vec<Vec<u8>> {
     let started = Instant::now();
     loop {
@@ -49,7 +49,7 @@ fn pipes_are_merged_by_time_and_frames_may_have_any_length() {
         mkfifo(&path(&format!("pcap{number}_in.pcap")));
     }
     let mut switch = Switch::spawn(directory.path(), &flags(0));
-    // The files are opened as p4c's runner does it: one after the other, before the switch is ready.
+    // The test opens the files in the way of p4c's test runner: one after the other, before the switch is ready.
     let mut first = PcapWriter::create(&path("pcap1_in.pcap")).unwrap();
     first.flush().unwrap();
     let mut second = PcapWriter::create(&path("pcap2_in.pcap")).unwrap();
@@ -59,8 +59,8 @@ fn pipes_are_merged_by_time_and_frames_may_have_any_length() {
     controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
     let frames = [frame(1, 0x0800, 14), frame(2, 0x0800, 9000), frame(3, 0x0800, 70_000), vec![5]];
     write(&mut first, 10, &frames[0]);
-    // The switch can decide which frame is next only when it has read one for each port; until then a long frame may
-    // fill its pipe.
+    // The switch can determine which frame is next only after it has read a frame for each port. Until then, a long
+    // frame may fill its pipe, so that a further write would block.
     write(&mut second, 20, &frames[1]);
     write(&mut first, 30, &frames[2]);
     write(&mut second, 40, &frames[3]);
@@ -134,7 +134,7 @@ fn frames_that_cannot_be_written_are_counted_as_lost() {
     let mut switch = Switch::spawn(directory.path(), &format!("--stats-file stats {}", flags(0)));
     let mut first = PcapWriter::create(&path("pcap1_in.pcap")).unwrap();
     first.flush().unwrap();
-    // Reads the header and closes the pipe.
+    // The test reads the header of the output, and then closes the reading end of the pipe.
     drop(PcapReader::new(File::open(path("pcap2_out.pcap")).unwrap()).unwrap());
     switch.await_ready();
     controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);

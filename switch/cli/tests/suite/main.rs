@@ -1,4 +1,4 @@
-//! Tests of the program `sluice-switch` from outside.
+//! Tests the program `sluice-switch` from outside.
 
 mod administration;
 mod binary;

@@ -1,4 +1,4 @@
-//! Observability: metrics, the trace of each packet, and log files.
+//! Tests metrics, the trace of packets, and log files.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,12 +9,13 @@ use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, controller, frame};
 use serde_json::{Value, json};
 use sluice_ports::pcap::PcapWriter;
 
-/// A switch that reads two frames from files: the first is dropped, the second leaves by port 9.
+/// Starts a switch that reads two frames from files. The switch drops the first frame and sends the second one to port
+/// 9.
 fn with_two_frames(directory: &Path, more: &str) -> Switch {
     reading_two_frames(directory, &format!("-i 1@f1 -i 9@f2 {more}"))
 }
 
-/// A switch that reads two frames from files, with the ports that `more` gives.
+/// Starts a switch that reads two frames from files. `more` contains the flags for its ports.
 fn reading_two_frames(directory: &Path, more: &str) -> Switch {
     for (number, frames) in [(1, vec![frame(1, 0x0800, 60), frame(1, 0xbeef, 60)]), (2, vec![])] {
         let mut file = PcapWriter::create(&directory.join(format!("f{number}_in.pcap"))).unwrap();
@@ -32,7 +33,7 @@ fn reading_two_frames(directory: &Path, more: &str) -> Switch {
     switch
 }
 
-/// Requests a page until its text contains `text`, for a minute at most.
+/// Requests a page until its text contains `text`, for at most a minute.
 fn scrape(address: &str, path: &str, text: &str) -> String {
     let started = Instant::now();
     loop {
@@ -78,7 +79,7 @@ fn metrics_report_the_switchs_counts() {
     assert!(err.contains(&format!("cannot serve metrics on {address}")), "{err}");
 }
 
-/// The JSON traces of the two frames, with these ports.
+/// Returns the JSON traces of the two frames in a switch with these ports.
 fn traces(ports: &str) -> Vec<Value> {
     let directory = tempfile::tempdir().unwrap();
     let flags = format!("{ports} --trace=json --log-file log --log-level info");

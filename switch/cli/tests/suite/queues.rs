@@ -1,4 +1,4 @@
-//! Queueing metadata of packets on a link that `tc` shapes.
+//! Tests the queueing metadata of packets on a link whose rate `tc` limits.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use crate::binary::{Host, in_namespace, run};
 use crate::common::{Switch, capture};
 
-/// A program that writes egress's queueing metadata into the frame. The frame's second byte is its egress port.
+/// A program that writes the queueing metadata of egress into the frame. The second byte of a frame is its egress port.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/p4/queues.json");
 
-/// `enq_qdepth`, `deq_timedelta` and `deq_qdepth` of the frames in a capture, once it has at least `count` frames.
+/// Waits until a capture contains at least `count` frames. Returns the fields `enq_qdepth`, `deq_timedelta` and
+/// `deq_qdepth` of each frame.
 fn queueing(path: &Path, count: usize) -> Vec<(u32, u32, u32)> {
     let started = Instant::now();
     let frames = loop {
@@ -27,7 +28,7 @@ fn queueing(path: &Path, count: usize) -> Vec<(u32, u32, u32)> {
 fn packets_carry_the_backlog_of_a_shaped_link() {
     in_namespace(|| {
         let directory = tempfile::tempdir().unwrap();
-        // A frame of 1,000 bytes takes a second, and two frames may be sent at once.
+        // At this rate a frame of 1,000 bytes needs a second. The burst allows two frames at once.
         run("tc qdisc add dev s2 root tbf rate 8kbit burst 2kb limit 100kb");
         let flags = format!(
             "{PROGRAM} -i 1@s1 -i 2@s2 --pcap={} -- --grpc-server-addr 127.0.0.1:0",
@@ -38,7 +39,7 @@ fn packets_carry_the_backlog_of_a_shaped_link() {
         for port in [1, 2] {
             for _ in 0..20 {
                 left.send(&[[&[0, port][..], &[0; 998]].concat()]);
-                // The kernel's answer is used for a millisecond.
+                // The pause is longer than a millisecond, the time for which the switch uses a reply of the kernel.
                 std::thread::sleep(Duration::from_millis(5));
             }
         }

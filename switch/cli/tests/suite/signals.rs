@@ -1,4 +1,4 @@
-//! Signals that do not end the switch, and log files that another program such as logrotate renames.
+//! Tests signals that do not end the switch, and log files that another program, such as logrotate, renames.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use crate::common::Switch;
 const FLAGS: &str = "--no-p4 --log-file switch -- --grpc-server-addr 127.0.0.1:0";
 const IGNORED: &str = "signal without a meaning";
 
-/// Starts a switch that logs into `switch.txt` in this directory.
+/// Starts a switch in this directory, which logs to `switch.txt`.
 fn logging(directory: &Path) -> Switch {
     let mut switch = Switch::spawn(directory, FLAGS);
     switch.await_ready();
     switch
 }
 
-/// Waits until a file has `count` lines with `text_part`; returns the file's text.
+/// Waits until a file contains `count` lines with `text_part`. Returns the text of the file.
 fn await_lines(path: &Path, text_part: &str, count: usize) -> String {
     let started = Instant::now();
     loop {
@@ -29,7 +29,7 @@ fn await_lines(path: &Path, text_part: &str, count: usize) -> String {
     }
 }
 
-/// Sends the signal, which makes the switch log a line, until a file with this name exists.
+/// Sends the signal, for which the switch logs a line, until a file with this name exists.
 fn signal_until_exists(switch: &Switch, signal: i32, path: &Path) {
     let started = Instant::now();
     while !path.exists() {
@@ -45,7 +45,7 @@ fn signals_without_a_meaning_are_logged() {
     for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGHUP] {
         switch.signal(signal);
     }
-    // The signals are handled one by one; the kernel decides their order.
+    // The switch processes the signals one by one. The kernel determines their order.
     let mut switch = switch;
     for _ in 0..3 {
         assert!(switch.next_line().contains(IGNORED));
@@ -66,7 +66,7 @@ fn a_renamed_log_file_goes_on_in_a_new_one() {
     fs::remove_file(&log).unwrap();
     signal_until_exists(&switch, libc::SIGUSR1, &log);
     assert!(!await_lines(&log, "SIGUSR1", 1).contains("SIGUSR2"));
-    // The name is looked up once a second: lines logged before that are in the renamed file.
+    // The switch checks the name once per second. Lines that it logged before this check are in the renamed file.
     assert!(fs::read_to_string(&renamed).unwrap().starts_with(&before));
     assert_eq!(switch.stop(libc::SIGTERM).0, Some(0));
 }

@@ -1,4 +1,4 @@
-//! Requests that are refused as a whole: writes, pipelines, streams and their messages.
+//! Requests that the server refuses as a whole: writes, reads, pipeline requests, streams and stream messages.
 
 use super::Golden;
 use super::entities::*;
@@ -13,7 +13,7 @@ use p4::update::Type::Insert;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// Sends write and read requests that are refused as a whole.
+/// Sends write and read requests that the server refuses as a whole.
 pub async fn requests(controller: &mut Controller, golden: &mut Golden) {
     let election_id = Some(p4::Uint128 { high: 0, low: controller.election });
     let good = p4::WriteRequest { device_id: DEVICE, election_id, ..Default::default() };
@@ -50,7 +50,7 @@ pub async fn requests(controller: &mut Controller, golden: &mut Golden) {
     golden.status("read request: no pipeline", &early.try_read(vec![pattern]).await.unwrap_err());
 }
 
-/// Sends pipeline requests that are refused.
+/// Sends pipeline requests that the server refuses.
 pub async fn pipelines(controller: &mut Controller, golden: &mut Golden) {
     let without = |json: bool, info: bool| {
         let mut config = config(1);
@@ -125,9 +125,9 @@ pub async fn streams(switch: &Switch, golden: &mut Golden) {
     open_too_many(switch, golden).await;
 }
 
-/// Opens one stream more than may be open.
+/// Opens streams until the server refuses one because too many are open.
 pub async fn open_too_many(switch: &Switch, golden: &mut Golden) {
-    // A connection may have 128 concurrent calls at most.
+    // A connection may have at most 128 concurrent calls, so the streams need several connections.
     let clients = [switch.client().await, switch.client().await, switch.client().await];
     let mut open = Vec::new();
     loop {
@@ -139,7 +139,7 @@ pub async fn open_too_many(switch: &Switch, golden: &mut Golden) {
     }
 }
 
-/// Sends packet-outs that are refused.
+/// Sends packet-outs that the server refuses.
 pub async fn packet_outs(golden: &mut Golden) {
     let packet = || ToSwitch::Packet(p4::PacketOut { payload: vec![1; 60], metadata: metadata(&[&[4], &[0], &[0]]) });
     let switch = Switch::start_with(None).await;

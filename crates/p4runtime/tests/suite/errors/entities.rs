@@ -1,4 +1,4 @@
-//! Short constructors of the entities in refused requests.
+//! Short constructors of the entities that the refused requests contain.
 
 use crate::common::*;
 use p4::entity::Entity::{self, *};
@@ -84,7 +84,7 @@ pub fn replica(port: &[u8], instance: u32) -> p4::Replica {
     p4::Replica { port_kind, instance, ..Default::default() }
 }
 
-/// Returns a replica on port 1 with this port as its backup.
+/// Returns a replica on port 1 with `port` as its backup.
 pub fn backed_by(port: u8) -> p4::Replica {
     p4::Replica { backup_replicas: vec![p4::BackupReplica { port: vec![port], instance: 1 }], ..replica(&[1], 0) }
 }

@@ -1,4 +1,5 @@
-//! Requests that are refused because of what P4Info declares, or because a following program cannot take the state.
+//! Requests that are refused because of a declaration in P4Info, or because a new program cannot store the state of the
+//! old one.
 
 use super::Golden;
 use super::entities::*;
@@ -11,7 +12,7 @@ use p4::stream_message_request::Update as ToSwitch;
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_p4runtime::proto::p4::{config::v1 as p4info, v1 as p4};
 
-/// Starts a switch with the program and a changed P4Info, and returns its primary controller.
+/// Starts a switch with the program and a changed P4Info. Returns the switch's primary controller.
 pub async fn with_info(change: impl FnOnce(&mut p4info::P4Info)) -> Controller {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
@@ -22,7 +23,7 @@ pub async fn with_info(change: impl FnOnce(&mut p4info::P4Info)) -> Controller {
     controller
 }
 
-/// Writes beyond limits that only P4Info declares.
+/// Makes updates that exceed limits which only P4Info declares.
 pub async fn limits(golden: &mut Golden) {
     use p4info::action_profile::{SelectorSizeSemantics, SumOfMembers};
     let mut limited = with_info(|info| info.action_profiles[0].max_group_size = 6).await;
@@ -52,7 +53,7 @@ pub async fn limits(golden: &mut Golden) {
     golden.write(&mut ranged, "range in a value set", Modify, value_set(vec![vec![range(1, &[1], &[2])]])).await;
 }
 
-/// Writes names of translated values that are refused.
+/// Makes updates with names of translated values that the server refuses.
 pub async fn translations(golden: &mut Golden) {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
@@ -72,7 +73,7 @@ pub async fn translations(golden: &mut Golden) {
     let unknown = p4::PacketOut { payload: vec![1; 60], metadata: metadata(&[b"downlink", &[0], &[0]]) };
     controller.send(ToSwitch::Packet(unknown)).await;
     golden.stream_error("stream: a packet with an unknown name", &mut controller).await;
-    // Together with the name above, these use up all numbers of a port.
+    // These 511 names and the name above use up all 512 numbers of a port.
     let to = |number: u32| direct(action(FORWARD, &[format!("p{number}").as_bytes()]));
     let ports = (1..=511u32)
         .map(|number| update(Insert, TableEntry(entry(LPM, vec![lpm(1, &number.to_be_bytes(), 32)], to(number)))));
@@ -80,7 +81,7 @@ pub async fn translations(golden: &mut Golden) {
     golden.write(&mut controller, "name too many", Insert, of(b"b", b"p512")).await;
 }
 
-/// Replaces the program by others that cannot take its state.
+/// Attempts to replace the program by programs that cannot store its state.
 pub async fn reconciliations(controller: &mut Controller, golden: &mut Golden) {
     let any = |source| {
         TableEntry(p4::TableEntry { priority: 1, ..entry(TERNARY, vec![ternary(1, &[source], &[255])], to(1)) })

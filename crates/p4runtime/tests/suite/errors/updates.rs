@@ -1,4 +1,4 @@
-//! Updates and read patterns that are refused one by one, for every kind of object.
+//! Single updates and read patterns that the server refuses, for every kind of object.
 
 use super::entities::*;
 use crate::common::*;
@@ -6,7 +6,7 @@ use p4::entity::Entity::{self, *};
 use p4::update::Type::{self, Delete, Insert, Modify, Unspecified};
 use sluice_p4runtime::proto::p4::v1 as p4;
 
-/// Returns updates that are refused, each with what is wrong with it.
+/// Returns updates that the server refuses, each with a description of its error.
 #[expect(clippy::too_many_lines, reason = "a list of cases")]
 pub fn writes() -> Vec<(&'static str, Type, Entity)> {
     let meter_config = |cir, pir, eburst| p4::MeterConfig { cir, pir, eburst, ..Default::default() };
@@ -194,7 +194,7 @@ pub fn writes() -> Vec<(&'static str, Type, Entity)> {
     ]
 }
 
-/// Returns patterns that cannot be read, each with what is wrong with it.
+/// Returns patterns that the server refuses to read, each with a description of its error.
 pub fn reads() -> Vec<(&'static str, Entity)> {
     vec![
         ("unknown table", TableEntry(entry(77, vec![], None))),
