@@ -1,4 +1,5 @@
-"""Network namespaces: a new one without a name, sockets in the namespace of another process, and its counters."""
+"""Network namespaces: creating an unnamed namespace, opening sockets in another process's namespace, and reading its
+counters."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from topo.testbed.errors import SetupError
 from topo.testbed.processes import run_in
 
 CLONE_NEWNET = 0x40000000
-"""setns(2), unshare(2): a network namespace (include/uapi/linux/sched.h)."""
+"""Flag of setns(2) and unshare(2) for a network namespace (include/uapi/linux/sched.h)."""
 OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "sg", "txvlan", "rxvlan")
-"""Offloads that are off on both ends: a frame must be on the wire as the test made it, with its checksums and tag."""
+"""Offloads that are disabled at both ends of a cable, so that frames arrive as the test sends them, with their
+checksums and VLAN tag."""
 PACKAGES = {"ip": "iproute2", "ethtool": "ethtool"}
 
 TCP_LISTEN = "0A"
@@ -29,7 +31,7 @@ UNIX_LISTEN = "00010000"
 
 @dataclass(frozen=True)
 class Cable:
-    """A veth pair: one end is the switch's, the other the test's."""
+    """A veth pair: the switch uses one end, the test the other end."""
 
     port: int
     switch_end: str
@@ -37,7 +39,8 @@ class Cable:
 
 
 def enter_new() -> None:
-    """Move this process and its later children into a new namespace, which ends with the last of them."""
+    """Move this process and its future children into a new network namespace, which exists until the last of these
+    processes ends."""
     for command, package in PACKAGES.items():
         if shutil.which(command) is None:
             raise SetupError(f"{command} is missing: apt-get install {package}")
@@ -47,15 +50,16 @@ def enter_new() -> None:
         raise SetupError(f"cannot make a network namespace: {error.strerror}; run as root (sudo)") from error
     for scope in ("all", "default"):
         setting = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
-        if setting.exists():  # a kernel without IPv6 sends no router solicitations either
+        if setting.exists():  # a kernel without IPv6 has no such setting and sends no router solicitations
             setting.write_text("1")
     run_in(None, ["ip", "link", "set", "lo", "up"])
 
 
 def lay(ports: Iterable[int], namespace_pid: int | None = None) -> list[Cable]:
-    """Lay a cable for each port number, up, with offloads off and without traffic of the kernel's own.
+    """Create a cable for each port number. The cables are up, have no offloads, and the kernel sends no packets of its
+    own on them.
 
-    Both ends are in the namespace of process ``namespace_pid``; None: in ours.
+    Both ends are in the namespace of process ``namespace_pid``; None: in the namespace of this process.
     """
     cables = [Cable(port, f"sw{port}", f"pt{port}") for port in ports]
     for cable in cables:
