@@ -83,8 +83,8 @@ def _checked(function: str, *arguments: int) -> None:
 def socket_in(pid: int, family: int, kind: int, protocol: int = 0) -> socket.socket:
     """Open a socket in the network namespace of process `pid`.
 
-    A socket stays in the namespace it was opened in, so a thread that enters it, opens the socket and ends is
-    enough.  Raises SetupError if the namespace cannot be entered.
+    A temporary thread enters the namespace and opens the socket; the socket stays in that namespace. Raises SetupError
+    if the namespace cannot be entered.
     """
     opened: list[socket.socket] = []
     failures: list[OSError] = []
@@ -113,10 +113,10 @@ def connect_in(
     source: tuple[str, int] | None = None,
     receive_buffer: int | None = None,
 ) -> socket.socket:
-    """Return a TCP connection from the network namespace of process `pid`, whose operations take ``timeout_s`` at most.
+    """Return a TCP connection from the network namespace of process `pid`; ``timeout_s`` is the timeout of the socket's
+    operations.
 
-    ``source``: address and port of its own; ``receive_buffer``: bytes of SO_RCVBUF. Raises OSError if it cannot be
-    made.
+    ``source``: local address and port; ``receive_buffer``: bytes of SO_RCVBUF. Raises OSError if the connection fails.
     """
     made = socket_in(pid, socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -147,7 +147,8 @@ def listening(pid: int, where: int | str) -> bool:
 
 
 def _sockets(pid: int, table: str) -> list[list[str]]:
-    """Fields of a table's lines; none when the process has gone, or the kernel lacks the protocol."""
+    """Return the fields of each line of /proc/PID/net/TABLE; no lines if the process has ended or the kernel lacks the
+    protocol."""
     try:
         return [line.split() for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
     except OSError:
@@ -164,7 +165,7 @@ def tcp_counters(pid: int) -> dict[str, int]:
 def interface_packets(pid: int) -> dict[str, tuple[int, int, int]]:
     """Return interface -> (packets received, sent, dropped) in the namespace of process `pid`.
 
-    Drops are those of the interface itself, both directions (columns of /proc/net/dev).
+    The drops are the interface's drops of both directions together (columns of /proc/net/dev).
     """
     counts: dict[str, tuple[int, int, int]] = {}
     for line in Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]:
@@ -175,7 +176,8 @@ def interface_packets(pid: int) -> dict[str, tuple[int, int, int]]:
 
 
 def free_port(wanted: int = 0, host: str = "127.0.0.1") -> int:
-    """Return the wanted TCP port, or a free one where that is in use (0: any). Raises OSError if none is free."""
+    """Return the wanted TCP port if it is free, else any free port; 0: any free port. Raises OSError if no port is
+    free."""
     if wanted:
         try:
             with socket.create_server((host, wanted)):
