@@ -12,8 +12,8 @@ class Admission:
     before."""
 
     def __init__(self, remember_s: float = 0.0) -> None:
-        """``remember_s``: seconds after its last SYN for which an admitted client counts as returning; 0 disables
-        this."""
+        """``remember_s``: seconds for which an admitted client counts as returning after its last SYN; 0: no client
+        counts as returning."""
         self.offered = self.admitted = self.refused = self.returning = 0
         self._remember_s = remember_s
         self._common_bucket: TokenBucket | None = None

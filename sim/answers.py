@@ -77,7 +77,7 @@ class SlowServer:
         return len(self._waiting) <= self._backlog
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """Give the request to a free worker, or put it into the queue."""
+        """Assign the request to a free worker; without a free worker the request waits in the queue."""
         answer = _Answer(size, offer, wanted)
         if self._busy >= self._workers:
             self._waiting.append(answer)

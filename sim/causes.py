@@ -32,7 +32,7 @@ HALF_OPEN_S = 63.0
 
 
 class Mortal:
-    """A server that dies at ``dies_s``: from then on it answers nothing, and answers under way stop."""
+    """A server that dies at ``dies_s``: it answers no later packet, and its unfinished answers stop."""
 
     def __init__(self, clock: Clock, server: AnswerServer, dies_s: float) -> None:
         self._clock, self._server, self._dies_s = clock, server, dies_s

@@ -35,7 +35,7 @@ TICK_S = 4e-3
 SLICE_S = 1.4e-3
 """``base_slice_ns`` of a machine with two processors: 0.7 ms times 1 + log2(2)."""
 LAG_S = max(TICK_S, 2 * SLICE_S)
-"""The most that a task's lag may be when it goes to sleep (``update_entity_lag``)."""
+"""Largest lag, in seconds, that a task keeps when it goes to sleep (``update_entity_lag``)."""
 _EPSILON_S = 1e-9
 """The resolution of the kernel's clocks in seconds; the simulation treats smaller differences as 0."""
 

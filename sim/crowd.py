@@ -26,7 +26,7 @@ HEADER_BYTES = 45
 """Bytes of an answer's HTTP header."""
 SYNACK_BYTES = HEADERS + 20
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
-"""Seconds after a SYN-ACK at which a server repeats it unless the client has acknowledged it."""
+"""Seconds after the first SYN-ACK at which a server repeats an unacknowledged SYN-ACK."""
 BULK_PIECE_BYTES = 8192
 
 
@@ -263,7 +263,8 @@ class _Crowd:
         return self._numbers
 
     def send(self, size: int) -> float | None:
-        """Return when a packet of ``size`` bytes has left the shared link; None if it is lost there."""
+        """Return the time at which a packet of ``size`` bytes has left the shared link; None if the link loses the
+        packet."""
         now, loss = self.clock.now, self.plan.loss
         arrival = self.link.send(now, size + FRAME)
         return None if loss is not None and self._losses.random() < loss(now) else arrival

@@ -61,7 +61,7 @@ class Dumbbell:
 
     variant: Variant
     period_s: float = 60.0
-    """The detection interval T."""
+    """The detection interval T of flash-crowd control."""
     static_per_s: float | None = None
     link_bit_per_s: float = 4.0e6
     queue_bytes: float = 50_000.0
@@ -95,7 +95,7 @@ class Dumbbell:
     further: tuple[Further, ...] = ()
     others_period_s: float = 3600.0
     """Seconds between the controller's balancing decisions for the other destinations. A decision changes nothing
-    there, because each has a single server."""
+    there, because each destination has a single server."""
     seed: int = 1
 
     @property

@@ -28,7 +28,7 @@ from .crowd import CrowdPlan, CrowdRun, Place, simulate
 from .tcp import TcpPlan
 
 _OTHERS, _OTHERS_SERVERS = IPv4Network("10.128.0.0/16"), IPv4Network("10.129.0.0/16")
-"""Networks of the other destinations and of their servers."""
+"""Networks with the addresses of further destinations, and of the servers of these destinations."""
 
 SLOW_REQUEST_US, SLOW_TURN_US = 277.0, 24.0
 """CPU time, in microseconds, that the lab's slow server uses per request and per block sent, in addition to the

@@ -75,7 +75,7 @@ class WebServer:
         self.counts = ServerCounts()
         self._clock, self._backlog = clock, backlog
         self._free = deque(Task() for _ in range(workers))
-        """Workers without a connection; the one that has waited longest gets the next connection."""
+        """Workers without a connection; the worker that has waited longest receives the next connection."""
         self._wanted = 0
         """Number of workers that `hold` still has to occupy as soon as they are free."""
         self._queue: deque[Handshake] = deque()

@@ -1,4 +1,4 @@
-"""The lab with Mininet's prompt: the same network as the demo's, the controller running.
+"""The lab with Mininet's prompt: the demo's network with a running controller.
 
 `python -m topo.lab [--record FILE.pcap] [--content | --resources]` as root.  $SWITCH chooses the switch: embedded
 (default), bmv2 or tofino.
@@ -60,7 +60,7 @@ def parse_load(line: str) -> Load:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line, and return its options."""
     parser = argparse.ArgumentParser(prog="python -m topo.lab", description="The lab with Mininet's prompt.")
     parser.add_argument(
         "--record",

@@ -1,4 +1,4 @@
-"""Components of the simulation (links, CPUs, buckets, SYN timers, TCP) against values computed by hand."""
+"""Tests of components of the simulation (links, CPUs, buckets, SYN timers, TCP) against values computed by hand."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_a_quota_is_spent_at_full_speed_and_overdrawn_until_a_tick() -> None:
     cpu.add(Task(), 0.003, end("second"))
     cpu.add(Task(), 0.009, end("third"))
     clock.run(1.0)
-    # The second task runs until the tick at 52 ms. The third uses the rest of the quota and, until the tick at 56 ms,
-    # 2 ms of the next quota. After the next grant the second task runs before the third.
+    # The second task runs until the tick at 52 ms. The third task uses the rest of the quota and, until the tick at 56
+    # ms, 2 ms of the next quota. After the next grant the second task runs before the third.
     assert ends[1:] == [("second", pytest.approx(0.101)), ("third", pytest.approx(0.106))]
 
 
@@ -251,7 +251,7 @@ def test_admission_counts_every_request_admits_connections_and_remembers_clients
 
 def test_a_known_client_is_remembered_from_its_last_syn_on() -> None:
     admission = Admission(remember_s=30.0)
-    admission.set(0.0, (1e-3, 1.0), (1.0, 1.0))  # one SYN for all clients, then one per second for returning ones
+    admission.set(0.0, (1e-3, 1.0), (1.0, 1.0))  # common bucket: a single SYN; returning clients: one per second
     assert [admission.request(moment, client=1) for moment in (0.0, 20.0, 40.0, 60.0)] == [True] * 4
     assert admission.request(70.0, client=1)
     assert not admission.request(70.1, client=1)  # a returning client, but its bucket is empty

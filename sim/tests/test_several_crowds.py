@@ -1,5 +1,5 @@
 """Tests of several simulated crowds over one link and at different servers: each crowd's destination is limited, and no
-other destination."""
+other destination is limited."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Settings:
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
 
     def slower(self, times: float) -> Settings:
-        """Return the settings with all durations multiplied."""
+        """Return the settings with all durations multiplied by `times`."""
         return replace(
             self,
             equal_s=self.equal_s * times,
@@ -137,7 +137,7 @@ def kernel_dnat(load: Load) -> ConnectTimes:
 
 
 def _more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """Return the drops between two readings, by reason."""
+    """Return the packets dropped between two readings, by reason."""
     more = {reason: count - before.get(reason, 0) for reason, count in after.items()}
     return {reason: count for reason, count in more.items() if count > 0}
 

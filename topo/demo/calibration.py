@@ -1,5 +1,5 @@
-"""Find a request rate that overloads the loaded server under an equal split and that the other servers can serve. Pure:
-the caller offers the bursts."""
+"""Find a request rate that overloads the loaded server under an equal split and that the other servers can serve. The
+functions are pure; the caller offers the bursts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's result: `summary.json`, its checks, and the table.  Pure."""
+"""The demo's result, computed by pure functions: content of `summary.json`, checks, and table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Results:
     equal: Phase
     r: Phase
     kernel: ConnectTimes
-    """Connect times of the same load behind kernel DNAT in the switch's place."""
+    """Connect times of the same load behind kernel DNAT, without the switch."""
     loaded: str
     changes: Sequence[float]
     """Times of weight changes in the phase under R (seconds, time.time())."""

@@ -118,8 +118,8 @@ class Iptables(Router):
 class IptablesBehindHop(Iptables):
     """DNAT with equal probabilities, where a process in user space also forwards every packet of the client.
 
-    The process imitates the path through a switch in user space. It forwards at once, and after conntrack has seen the
-    packet.
+    The process imitates the path through a switch in user space. The process forwards each packet without delay, after
+    conntrack has processed the packet.
     """
 
     def balance(self) -> None:
@@ -171,7 +171,7 @@ ALTERNATIVES: Mapping[str, type[Router]] = {
 
 
 class AlternativeLab(Lab):
-    """The web lab with one of ALTERNATIVES in the switch's place, and no controller."""
+    """The web lab with one of ALTERNATIVES in place of the switch, without a controller."""
 
     def __init__(self, kind: str, *, say: Callable[[str], None], pool: PoolPlan = THREE) -> None:
         super().__init__(kind, Balance("fixed", 1.0, 10.0), say=say, pool=pool)

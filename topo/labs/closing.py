@@ -32,7 +32,7 @@ class ClosingNetwork(NamespaceNetwork):
     """A network of client, switch and server."""
 
     def build(self) -> None:
-        """Lay the cables and start the switch."""
+        """Connect client and server to the switch, and start the switch."""
         self.hosts((CLIENT.name, SWITCH, SERVER.name))
         for host in (CLIENT, SERVER):
             self.attach(host)

@@ -1,7 +1,7 @@
 """The live page of a lab, and a picture of the page. `sluice page` runs in the main namespace, the controller in the
 switch's namespace.
 
-Without NiceGUI or a free address the lab has no page, without Chromium no picture; it then prints the reason.
+Without NiceGUI or a free address the lab has no page, and without Chromium no picture. The lab then prints the reason.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ class ThinkingUsers:
 
 
 class Lost(Exception):
-    """A wrong answer, or no answer where the client may not repeat its request."""
+    """The answer is wrong, or it is missing although the client may not repeat the request."""
 
 
 class Ended(Exception):

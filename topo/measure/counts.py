@@ -87,9 +87,9 @@ class PacketCounts:
     """Packets since the switch started, read while no packet passes."""
 
     received: int
-    """By the interfaces of all ports."""
+    """Packets that the interfaces of all ports have received."""
     sent: int
-    """By the interfaces of all ports."""
+    """Packets that the interfaces of all ports have sent."""
     forwarded: int
     """Packets with the verdict: forward to a port."""
     dropped: int

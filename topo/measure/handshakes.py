@@ -1,5 +1,5 @@
 """Times of each connection, from a capture at the client: first SYN to first SYN-ACK, and first SYN to the server's
-FIN. Pure."""
+FIN. The module does no I/O."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ SERVER_NAMES = tuple(server.name for server in SERVERS)
 
 CLIENT = HostPlan("client", 1, 1)
 FAR = "10.96.0.0/11"
-"""The client host in networks with a single client host, and the network that contains its users' addresses: a /16 for
-each distance."""
+"""The client host in networks with a single client host, and the network that contains the addresses of the host's
+users (a /16 for each distance)."""
 
 
 def servers_behind(count: int) -> list[HostPlan]:

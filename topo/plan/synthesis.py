@@ -1,8 +1,9 @@
 """Requests like those of the World Cup 98 logs, as Chen & Heidemann describe them, for machines without the logs.
 
-Sizes: half of the answers are under 1 KB and 90 % are under 10 KB; the latter have half of all bytes. The mean is about
-3.5 KB.  Rates: 20 per second until the onset, then 110 ("about 5 times in just several minutes", section 8.1; Fig. 18).
-Requests are a Poisson process. Four of five requests come from an earlier client, as with pages and their pictures.
+Sizes: half of the answers are under 1 KB and 90 % are under 10 KB; the answers under 10 KB have half of all bytes. The
+mean is about 3.5 KB. Rates: 20 per second until the onset, then 110 ("about 5 times in just several minutes", section
+8.1; Fig. 18). Requests are a Poisson process. Four of five requests come from an earlier client, as with pages and
+their pictures.
 """
 
 from __future__ import annotations

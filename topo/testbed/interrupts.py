@@ -44,8 +44,8 @@ def undisturbed() -> Generator[None]:
 
 @contextmanager
 def held_back() -> Generator[None]:
-    """Delay signals until the context ends. It surrounds the start of a process, which could not be ended before its
-    handle exists."""
+    """Delay signals until the context ends. The context surrounds the start of a process, because the process cannot be
+    ended before its handle exists."""
     pending: list[int] = []
     handled = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
     for number in handled:

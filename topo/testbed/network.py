@@ -34,7 +34,7 @@ packets."""
 
 class Network:
     """A network as a context manager. On entry `build`, defined by a subclass, starts the lab's parts in order; on exit
-    they are stopped in reverse order."""
+    the parts are stopped in reverse order."""
 
     def __init__(self) -> None:
         self.stack = ExitStack()
@@ -125,8 +125,8 @@ class Network:
         return process
 
     def start_controller(self, configuration: Mapping[str, object], *, patience_s: float | None = None) -> None:
-        """Start the controller in the switch's namespace; ``patience_s``: seconds within which it must answer a
-        command."""
+        """Start the controller in the switch's namespace; ``patience_s``: seconds within which the controller must
+        answer a command."""
         self.controller = SluiceRun(self.pid(SWITCH), self.directory, patience_s)
         self.controllers.append(self.controller)
         self.controller.configure(configuration)

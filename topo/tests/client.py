@@ -174,7 +174,7 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[str, dict[str, str]]
     return first, dict(line.split(": ", 1) for line in lines if line)
 
 
-# -- transfers beside their twins
+# -- transfers, each together with a twin
 
 PIECE = 1 << 14
 LEAST, MOST = 20_000, 200_000

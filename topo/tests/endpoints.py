@@ -109,7 +109,7 @@ class Fetching(End):
     pages: int = 0
     asked: int = 0
     races: bool = False
-    """Whether the client sends its next request before it receives the FIN, so that the two cross."""
+    """Whether the client sends its next request before it receives the FIN, so that request and FIN cross."""
     saw_fin: bool = False
     was_reset: bool = False
 
@@ -275,7 +275,7 @@ class Endpoints:
         self._send[1](self._from_server(key, PSH | ACK, PAGE))
         end.next = (end.next + len(PAGE)) % WRAP
 
-    # -- both
+    # -- clients and server
 
     def exchange(self, quiet_s: float = QUIET_S) -> None:
         """Pass arriving segments to clients and server, which answer them, until no segment has arrived for ``quiet_s``

@@ -1,5 +1,5 @@
-"""Real transfers while the controller's caps on their windows change all the time: every byte is correct, and no
-transfer stalls because of a cap.
+"""Tests of real transfers while the caps on their windows change all the time: every byte is correct, and no transfer
+stalls because of a cap.
 
 With `FULL=1` in the environment the test makes 10,000 transfers instead of 200, and their caps change every second.
 """

@@ -135,8 +135,8 @@ def test_probes_that_a_dsack_reports_as_copies_are_no_loss_events(size: int) -> 
 
 
 def test_copies_that_the_network_makes_are_no_retransmissions() -> None:
-    """The router sends segments twice, and the receiver reports each copy by a DSACK. The switch counts no
-    retransmission."""
+    """The router sends segments twice, and the receiver reports each copy by a DSACK. The switch counts hardly any of
+    the copies as retransmissions or losses."""
     rule = [
         "-t",
         "mangle",

@@ -91,7 +91,7 @@ def test_the_figures_of_the_crowd() -> None:
     found = figures(RECORDS, RECORDS.window())
     assert found.detected_after_intervals == pytest.approx(1.5)
     assert found.false_alarms == 1
-    assert found.rejected_share == pytest.approx(1 / 4)  # of four ended requests; the pending one does not count
+    assert found.rejected_share == pytest.approx(1 / 4)  # 1 of 4 ended requests; the pending request does not count
     assert found.response_loss == pytest.approx(100 / 400)
     assert found.ar_kbps == pytest.approx(5.0)  # the decision at 70 s measured the interval before the window
     assert found.limit_mean_per_s == pytest.approx(60.0)

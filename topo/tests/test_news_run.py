@@ -249,8 +249,8 @@ def test_a_directory_of_results_is_there_as_a_whole_or_not_at_all(tmp_path: Path
 def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If some old records cannot be removed, the file that identifies the run must be removed first. Otherwise the
-    remaining records would be mistaken for complete ones."""
+    """An interrupt during the removal of the old directory leaves the complete new one. A half-removed directory would
+    count as complete as long as it contains the file that identifies the run."""
     place = tmp_path / "run"
     with replaced_directory(place) as partial:
         (partial / "meta").write_text("old")

@@ -13,7 +13,7 @@ from topo.labs.connections.wire import Wire
 from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read, segments
 
 WINDOW = 1024
-"""Connections that await an answer at the same time."""
+"""Largest number of connections that await an answer at the same time."""
 AGAIN_S = 0.5
 """Seconds until a client repeats an unanswered segment."""
 TRIES = 16

@@ -34,7 +34,7 @@ SERVERS_HOST = "servers"
 SERVERS = {server.name: server for server in servers_behind(4)}
 NAMES = tuple(SERVERS)
 AT_FIRST = NAMES[:3]
-"""Servers configured at the beginning; reloads add and remove the fourth."""
+"""Servers configured at the beginning; reloads add and remove the fourth server."""
 PERIOD_S, WINDOW_S = 0.5, 3.0
 ENDED_S = 4.0
 """Seconds after which the slots of ended connections are free."""
@@ -52,7 +52,7 @@ class ConnectionsLab(NamespaceNetwork):
         self._pipeline = pipeline
 
     def build(self) -> None:
-        """Lay the cables, start switch, observer and controller, and open the clients' socket."""
+        """Connect the hosts, start switch, observer and controller, and open the clients' socket."""
         self.hosts((CLIENT.name, SWITCH, SERVERS_HOST))
         interface = self._cable(CLIENT.name, CLIENT)
         interfaces = [self._cable(SERVERS_HOST, server) for server in SERVERS.values()]
@@ -123,8 +123,8 @@ class ConnectionsLab(NamespaceNetwork):
         return {server["name"]: server["state"] for server in self.service()["servers"]}
 
     def loads(self) -> Mapping[str, float]:
-        """Return each server's open connections divided by its ratio. The switch draws two servers for a new connection
-        and selects the one with the smaller value."""
+        """Return each server's open connections divided by its ratio. For a new connection the switch draws several
+        servers, and selects the server with the smallest value."""
         servers = self.service()["servers"]
         return {server["name"]: server["open"] / server["ratio"] if server["ratio"] else math.inf for server in servers}
 

@@ -47,14 +47,14 @@ class Plan:
 
     waves: int
     live: int
-    """Connections of a wave."""
+    """Number of connections per wave."""
     pressure: int
-    """Connections open at the same time in the last phase, more than the table has slots; 0: the run has no such
-    phase."""
+    """Number of connections open at the same time in the last phase, more than the table has slots; 0: the run has no
+    such phase."""
 
     @property
     def tuples(self) -> int:
-        """Pairs of client address and port that a run needs."""
+        """Number of tuples (pairs of client address and port) that a run needs."""
         fresh = self.live - int(self.live * STAY_SHARE)
         return max(self.live + (self.waves - 1) * fresh, self.pressure)
 

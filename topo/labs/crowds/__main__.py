@@ -164,7 +164,7 @@ def part_lost(text: str) -> float:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line, and return its options."""
     parser = argparse.ArgumentParser(prog="python -m topo.labs.crowds", description=__doc__)
     parser.add_argument("--output", type=Path, help="directory of the results (default: results/news, bmv2: news-bmv2)")
     parser.add_argument("--quick", action="store_true", help="one scenario, three variants")

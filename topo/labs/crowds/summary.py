@@ -1,4 +1,5 @@
-"""The results of `make news`: summary.json, the checks against the goals, and the table.  Pure."""
+"""The results of `make news`, computed by pure functions: content of summary.json, checks against the goals, and
+table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computation of Chen & Heidemann's figures from a run's raw records. Pure.
+"""Computation of Chen & Heidemann's figures from a run's raw records, by pure functions.
 
 Rates, times and bytes are as measured, with time compressed by k; rates divided by k have the published scale. Unless
 stated otherwise, figures apply to the window from one interval after the alarm to the end of the run; without an alarm,
