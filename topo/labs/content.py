@@ -81,7 +81,8 @@ Header always set X-Server {name}"""
 
     def _start_balancer(self) -> None:
         for agent in AGENTS:
-            # The kernel must not have the agent's address: it would reset connections, which only the agent has.
+            # Remove the agent's address from the kernel, which would answer segments of the agent's connections by
+            # RSTs.
             self.call(agent.name, "ip", "address", "flush", "dev", f"{agent.name}-eth0")
             self.start_agent(agent)
         self._say(f"agents ready: {', '.join(self.agents)}")

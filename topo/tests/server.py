@@ -2,22 +2,22 @@
 line each.
 
 The answer to `GET /...?seed=S&bytes=N` contains the N bytes of `body`. The answer to a request with a body contains the
-SHA-256 of that body in `X-Digest`, and as its own body if the request has no `bytes`. After `CONNECT` and `Upgrade` the
-server returns all further bytes (echo). `wait=SECONDS` delays the answer, `pace=SECONDS` delays the reading of each 64
-KiB of the request. `pause=SECONDS` delays the second half of an answer, after which the server closes. The server
-answers `Expect: 100-continue` at once, and also answers a client that has closed its side. Each answer contains the
-server's name (`X-Server`) and window scale (`X-Scale`).
+SHA-256 of that body in `X-Digest`; without `bytes` the SHA-256 is also the body of the answer. After `CONNECT` and
+`Upgrade` the server returns all further bytes (echo). `wait=SECONDS` delays the answer, `pace=SECONDS` delays the
+reading of each 64 KiB of the request. `pause=SECONDS` delays the second half of an answer, after which the server
+closes. The server answers `Expect: 100-continue` at once, and also answers a client that has closed its side. Each
+answer contains the server's name (`X-Server`) and window scale (`X-Scale`).
 
 A line that is no HTTP request is a command:
 
     name                 the server answers with its name
-    keepalive            probes every second from now on; the server answers `ok`
-    fin, reset           the server closes first, by FIN or by RST
-    compute SECONDS SIZE once the client has closed its side, the server waits, sends its `content` and closes
-    listen               the server closes its side, reads the client's to its end, and prints `PORT DIGEST`: the
-                         client's port, and the SHA-256 of what came
+    keepalive            the server answers `ok`, and sends keepalive probes every second from now on
+    fin, reset           the server closes the connection by a FIN or by a RST
+    compute SECONDS SIZE after the client has closed its side, the server waits, sends its `content` and closes
+    listen               the server closes its side and reads until the client closes; then it prints `PORT DIGEST`:
+                         the client's port, and the SHA-256 of the received bytes
 
-After any other line, and at the end of the client's side, the server closes the connection.
+After any other line, and when the client closes its side, the server closes the connection.
 """
 
 from __future__ import annotations

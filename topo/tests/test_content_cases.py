@@ -264,8 +264,8 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
 
 
 def behind_synproxy(lab: AnsweringLab, action: str) -> None:
-    """Make the kernel of S3 answer SYNs by cookies with a window of 0, and open the window later (action -A), or end
-    this (-D)."""
+    """Add (action -A) or delete (-D) iptables rules by which the kernel of S3 answers SYNs by cookies with a window of
+    0, and opens the window later."""
     pid, to_server = lab.pid(S3.name), ["-p", "tcp", "--dport", str(WEB_PORT)]
     state = ["-m", "state", "--state"]
     run_in(pid, ["sysctl", "-q", "-w", "net.netfilter.nf_conntrack_tcp_loose=0"])
@@ -323,8 +323,8 @@ def test_an_upload_to_a_slow_server_with_a_small_window(lab: AnsweringLab, path:
 
 
 def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
-    """Keepalive probes are answered before the first request (by the agent), between two requests (by the agent's
-    server), and after the splice (by the client's server)."""
+    """Keepalive probes are answered in every state: by the agent before the first request, by the agent's server
+    between two requests, and by the client's server after the splice."""
     moments = (None, "/fast?bytes=9&seed=1", "/stay/fast?bytes=9&seed=1")
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(lab)) for _ in moments]

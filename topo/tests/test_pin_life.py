@@ -172,8 +172,8 @@ def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]
 
 @pytest.mark.parametrize("how", ["drained", "removed"])
 def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: TalkingLab, how: str) -> None:
-    """Ports make connection after connection, ended by a FIN or RST of either end or without a packet, while a server
-    is drained or removed. No new connection reaches that server."""
+    """While a server is drained or removed, ports make connection after connection. Either end closes by FIN or RST, or
+    the client ends without a packet. No new connection reaches that server."""
     lab.call(LOAD_CLIENT.name, "sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1")
     server, goes = SERVERS[0], lab.draining if how == "drained" else lab.removed
     with (

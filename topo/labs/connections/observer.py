@@ -1,9 +1,9 @@
 """The servers of up to a million connections, and a record, independent of the switch, of the servers that each
 connection's segments reach.
 
-Every interface is a server. A server answers a SYN by a SYN-ACK, data by the server's number, a FIN by a FIN, and a
-segment without a connection by a RST (RFC 9293, section 3.10.7.1). Clients use ports repeatedly: the first octet of a
-client's sequence numbers counts the connections of its tuple.
+Every interface is a server. A server answers a SYN by a SYN-ACK, data by the server's number, and a FIN by a FIN. It
+answers a segment without a connection by a RST (RFC 9293, section 3.10.7.1). Clients use ports repeatedly: the first
+octet of a client's sequence numbers counts the connections of its tuple.
 
 The control socket receives commands, one per line: `silent NUMBER...` (these servers drop all segments, all other
 servers answer), `lossy NUMBER SHARE` (this server drops that share of the SYNs), `note FILE` (write the record). The

@@ -82,8 +82,8 @@ def _hashes(client: Numbers, port: Numbers, service: str, service_port: int) -> 
 
 @cache
 def _contributions(service: str, port: int) -> tuple[list[int], list[NDArray[np.uint32]]]:
-    """Return the three hashes of client 0.0.0.0, port 0, and the contribution of each octet of address and port to each
-    hash, by the octet's position and value."""
+    """Return the three hashes of client 0.0.0.0, port 0. Also return the contribution of each octet of address and port
+    to each hash, by the octet's position and value."""
 
     def hashed(client: int, client_port: int) -> list[int]:
         address = from_number(client, IPV4_BITS).packed

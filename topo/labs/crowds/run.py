@@ -279,9 +279,9 @@ def read_records(directory: Path) -> Records:
 
 
 def made(directory: Path) -> dict[str, Any]:
-    """Return how a complete run was made. `began` is the begin of its load in seconds (time.time()), `load` the
-    machine's load average at the end (None if unknown), `program` the version of the programs that made the run ("" if
-    unknown)."""
+    """Return how a complete run was made. `began`: begin of the run's load in seconds, time.time(). `load`: the
+    machine's load average at the end, None if unknown. `program`: version of the programs that made the run, "" if
+    unknown."""
     meta = json.loads((directory / META).read_text())
     return {"began": meta["start"], "load": meta.get("load"), "program": meta.get("program", "")}
 

@@ -30,8 +30,8 @@ LOADED_S = 120.0
 ANSWERED = "the driver answers"
 """Text in the gateway's log by which the gateway reports that the driver has answered."""
 LATE, ATTEMPTS = "ASSERTION FAILED", 3
-"""Text in the log of a driver that has lost the model because the model answered too late on a busy machine, and the
-number of attempts to start the two programs. Such a driver serves requests, but no packet passes the model."""
+"""LATE: text in the driver's log after the model has answered too late on a busy machine; such a driver serves
+requests, but no packet passes the model. ATTEMPTS: number of attempts to start the two programs."""
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 LEAST_HUGE_PAGES = 196
 """Least number of huge pages (2 MB each) that the driver needs for its DMA pools."""
