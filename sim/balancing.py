@@ -39,8 +39,8 @@ class Pin:
 
 
 class BalancingSwitch:
-    """One switch and its controller. Several switches may share a pool of servers; each counts and decides by
-    itself."""
+    """One switch and its controller. Several switches may share a pool of servers; each switch then has separate
+    counters and decisions."""
 
     def __init__(
         self,

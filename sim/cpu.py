@@ -8,7 +8,7 @@ group's. Of the eligible tasks the kernel runs the one with the earliest deadlin
 time.
 
 - No task is preempted before its deadline. The kernel checks at the timer's tick, and when a task of the group wakes or
-sleeps. Until the check the task continues; CPU time beyond the quota is subtracted from the next period's quota.
+  sleeps. Until the check the task continues; CPU time beyond the quota is subtracted from the next period's quota.
 
 - A task that sleeps keeps its lag: the group's virtual time minus the task's. A task with a negative lag is not
   eligible until the group's virtual time has reached the task's.

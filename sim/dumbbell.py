@@ -57,7 +57,7 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Dumbbell:
-    """Parameters of a simulation of section 7. Times are in seconds."""
+    """Parameters of a simulation of Chen & Heidemann's section 7. Times are in seconds."""
 
     variant: Variant
     period_s: float = 60.0

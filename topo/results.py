@@ -1,5 +1,4 @@
-"""Directories of results, which are replaced only by complete ones, and the version of the program that made the
-results."""
+"""Directories of results, which only complete results replace, and the version of the program that made the results."""
 
 from __future__ import annotations
 

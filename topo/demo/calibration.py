@@ -44,8 +44,8 @@ class Burst:
 
 
 MARGIN = 1.5
-"""Factor from the first rate that overloads the loaded server to the selected rate: an overload at the threshold is not
-steady."""
+"""Factor by which the selected rate exceeds the first rate that overloads the loaded server, because an overload at the
+threshold is not steady."""
 
 
 def calibrate(

@@ -130,7 +130,7 @@ class TransfersLab(NamespaceNetwork):
     # -- building
 
     def build(self) -> None:
-        """Connect the cables, start delay line and switch, and program the switch."""
+        """Connect the hosts to the switch, start delay line and switch, and program the switch."""
         self.hosts(self.names)
         self.attach(CLIENT, inside=self.names[1], knows_gateway=True)
         self.attach(SERVER, knows_gateway=True)

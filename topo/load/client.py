@@ -97,7 +97,7 @@ class Exchange:
 
 
 class Replay:
-    """All exchanges of one host; times in seconds of time.monotonic()."""
+    """The replay of a log at one client host, with all its exchanges; times in seconds, time.monotonic()."""
 
     def __init__(self, plan: ReplayClients) -> None:
         self._plan = plan
@@ -273,7 +273,7 @@ class Lost(Exception):
 
 
 class Ended(Exception):
-    """The connection ended before a byte of the answer."""
+    """The connection ended before a byte of the answer arrived."""
 
 
 @dataclass(slots=True)

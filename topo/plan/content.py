@@ -50,7 +50,7 @@ RULES: Sequence[Mapping[str, object]] = (
 
 @dataclass(frozen=True, slots=True)
 class ContentPool(PoolPlan):
-    """The pool of the demo with two agents."""
+    """The demo's pool of servers, with two agents in addition."""
 
     @property
     def hosts(self) -> Sequence[HostPlan]:

@@ -79,7 +79,8 @@ class Group:
         period_us: int = PERIOD_US,
         memory_bytes: int | None = None,
     ) -> None:
-        """Create the group; `cpus` is in CPUs (0.1 = a tenth of one), granted anew every `period_us` microseconds.
+        """Create the group; `cpus`: number of CPUs (0.1: a tenth of a CPU), granted anew every `period_us`
+        microseconds.
 
         If the processes exceed `memory_bytes`, the kernel swaps their memory, or kills a process on a machine without
         swap. Raises SetupError if the group cannot be created.

@@ -33,7 +33,7 @@ class SteadyNetwork(NamespaceNetwork):
     sizes."""
 
     def build(self) -> None:
-        """Connect the cables, and start servers and switch."""
+        """Connect the hosts to the switch, and start servers and switch."""
         self.hosts((SWITCH, *(host.name for host in HOSTS)))
         for host in HOSTS:
             self.attach(host)

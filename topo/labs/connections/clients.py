@@ -32,8 +32,8 @@ class Clients:
         size = tuples.client.size
         self.lives = np.zeros(size, np.int64)
         self._next = np.zeros(size, np.uint32)
-        """The server's next sequence number by tuple; the upper octet is the server's number, as module `observer` sets
-        it."""
+        """The server's next sequence number by tuple; its upper octet is the server's number (see module
+        `observer`)."""
         self.server = np.full(size, -1, np.int8)
         """By tuple: the number of the server that answered first; -1: no server has answered."""
         self.broken = np.zeros(size, bool)

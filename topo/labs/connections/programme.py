@@ -87,7 +87,7 @@ class Phase:
     """Connections whose segments other than SYNs reached two servers, or reached a server that no SYN of the connection
     had reached."""
     strayed_pinned: int = 0
-    """Strayed connections that have a slot."""
+    """Number of strayed connections that have a slot."""
     astray: int = 0
     """Connections whose clients received answers from two servers."""
     broken: int = 0
