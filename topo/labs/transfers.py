@@ -176,7 +176,7 @@ class TransfersLab(NamespaceNetwork):
     def transfer(self, ends: ExitStack, connections: Mapping[str, int], **options: Any) -> Process:
         """Start sender and receiver, with a number of connections for each client address; return the sender.
 
-        Both end with ``ends``. ``options`` are those of `Sender`.
+        Sender and receiver end when ``ends`` is closed. ``options`` are those of `Sender`.
         """
         sender = self.start_program(Sender(WEB_PORT, sum(connections.values()), **options), SERVER.name)
         ends.callback(sender.stop)

@@ -510,7 +510,7 @@ READ_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Receiver:
-    """The program that opens a number of connections from each address and reads them until they end."""
+    """The program that opens a number of connections from each address, and reads all connections until they end."""
 
     to: str
     connections: Mapping[str, int]

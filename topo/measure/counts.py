@@ -95,7 +95,7 @@ class PacketCounts:
     dropped: int
     """Packets with the verdict: drop, for any reason."""
     punted: int
-    """Packets sent to the controller only. They count as forwarded; a packet that is dropped and also sent to the
+    """Packets sent to the controller only, which count as forwarded; a packet that is dropped and also sent to the
     controller counts as dropped."""
     injected: int = 0
     """Packets from the controller; these packets have a verdict, but no interface received them."""

@@ -17,8 +17,8 @@ from topo.plan.synthesis import Crowd
 
 SERVICE, SERVERS = "web", 4
 QUIET_PER_S, CROWD_PER_S, SERVER_CROWD_PER_S = 40.0, 200.0, 120.0
-"""Requests per second without a crowd, of a crowd at the link, and of a crowd at the servers. The latter is too small
-to fill the link."""
+"""Requests per second without a crowd, of a crowd at the link, and of a crowd at the servers. A crowd at the servers is
+too small to fill the link."""
 SPOOFED_PER_S = 500.0
 LINK_BIT_PER_S, QUEUE_BYTES = 4e6, 50_000.0
 """Rate and queue of the link in Chen & Heidemann's Figure 10, which carries the answers to some 135 requests per

@@ -33,7 +33,7 @@ class Load:
         return max(1, round(self.rate_per_s * self.seconds))
 
     def processes(self, cores: int) -> int:
-        """Return the number of httperf processes on a machine with `cores` processors. They have enough file
+        """Return the number of httperf processes on a machine with `cores` processors. The processes have enough file
         descriptors even if every connection lasts until its timeout."""
         needed = math.ceil(self.rate_per_s * self.timeout_s / USABLE_DESCRIPTORS)
         return min(self.connections, max(min(PROCESSES, cores), needed))

@@ -176,8 +176,8 @@ def test_every_request_gets_its_bytes(limits: dict[str, float]) -> None:
 
 
 def test_a_client_that_leaves_gets_no_second_turn() -> None:
-    """Clients reset their connections while the server has answers for them. The server sends them no further block,
-    although epoll reports reset connections repeatedly."""
+    """Clients reset their connections while the server has unsent answers. The server sends these clients no further
+    block, although epoll reports reset connections repeatedly."""
     server = listening(cost_us=10.0)
     clients = [socket.create_connection(server.address) for _ in range(20)]
     for client in clients:

@@ -31,8 +31,8 @@ pytestmark = needs.LONG
 COMPUTING_S = SHORT["half_closed_s"] / 2
 REUSE_TIMEOUT_S = 120.0
 PORTS_OF_A_WAY = {"embedded": 110, "bmv2": 8}
-"""Ports for each way of ending a connection, by kind of switch. They make some 1,000 and 70 connections/s of 14 packets
-each, because BMv2 forwards only some thousand packets/s."""
+"""Ports for each way of ending a connection, by kind of switch. The ports make some 1,000 (embedded) and 70 (bmv2)
+connections/s of 14 packets each, because BMv2 forwards only some thousand packets/s."""
 
 
 lab = lab_fixture(TalkingLab)
