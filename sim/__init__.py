@@ -1,2 +1,2 @@
-"""A discrete-event simulation that runs the controller's algorithms at sizes that no lab reaches. See
-docs/reference/simulation.md."""
+"""A discrete-event simulation that runs the controller's algorithms with more servers and clients than the lab can run.
+docs/reference/simulation.md describes the models."""

@@ -12,8 +12,8 @@ class Admission:
     before."""
 
     def __init__(self, remember_s: float = 0.0) -> None:
-        """``remember_s``: seconds after its last SYN for which an admitted client counts as returning; 0 disables
-        this."""
+        """``remember_s``: seconds for which an admitted client counts as returning after its last SYN; 0: no client
+        counts as returning."""
         self.offered = self.admitted = self.refused = self.returning = 0
         self._remember_s = remember_s
         self._common_bucket: TokenBucket | None = None
@@ -25,8 +25,8 @@ class Admission:
     ) -> None:
         """Set rate (per second) and burst of both buckets.
 
-        None for ``all_clients`` admits every SYN; None for ``returning`` gives returning clients nothing extra. A
-        bucket is refilled only if its parameters change.
+        None for ``all_clients`` admits every SYN; None for ``returning`` gives returning clients no bucket of their
+        own. A bucket is refilled only if its parameters change.
         """
         self._common_bucket = _changed(self._common_bucket, now_s, all_clients)
         self._returning_bucket = _changed(self._returning_bucket, now_s, returning)
@@ -34,8 +34,9 @@ class Admission:
     def request(self, now_s: float, client: int, *, refused: bool = False, pinned: bool = False) -> bool:
         """Count a client's SYN; return whether the switch forwards it.
 
-        ``refused``: the service's own bucket has refused the SYN. ``pinned``: the SYN repeats one whose connection has
-        a pin; the switch forwards it anyway and does not count it as another connection.
+        ``refused``: the service's own bucket has refused the SYN. ``pinned``: the connection of this SYN already has a
+        pin (an entry in the connection table), so the SYN is a retransmission. The switch forwards it in any case and
+        does not count a further connection.
         """
         self.offered += 1
         passes, returns = not refused and (self._common_bucket is None or self._common_bucket.take(now_s)), False

@@ -1,4 +1,5 @@
-"""Servers for the flash crowds of Chen & Heidemann: one that answers at once, and one that is limited by its CPU."""
+"""Server models for the flash crowds of Chen & Heidemann: a server that answers at once, and a server that is limited
+by its CPU."""
 
 from __future__ import annotations
 
@@ -10,27 +11,27 @@ from typing import Protocol
 from .clock import Clock
 
 BLOCK_BYTES = 2048
-"""Bytes that a worker sends in one turn on the CPU."""
+"""Bytes of an answer that a worker sends each time it runs on the CPU."""
 
 
 class AnswerServer(Protocol):
-    """A server as the switch sees it."""
+    """The interface of a simulated server: it receives SYNs and requests."""
 
     def syn(self) -> bool:
         """Return whether the server answers a SYN that arrives now."""
         ...
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """Take a request for ``size`` bytes.
+        """Begin to answer a request with ``size`` bytes.
 
-        ``offer`` is called with a number of bytes whenever so many are ready to be sent; the server stops once
-        ``wanted`` returns False.
+        The server calls ``offer`` with the number of bytes that have become ready to be sent, and stops once ``wanted``
+        returns False.
         """
         ...
 
 
 class FastServer:
-    """A server without any cost: it answers every request at once."""
+    """A server whose requests cost no time: it answers every request at once."""
 
     def syn(self) -> bool:
         """Return True: every SYN is answered."""
@@ -55,8 +56,8 @@ class _Answer:
 class SlowServer:
     """A server whose workers take turns on one CPU, each turn producing one block of an answer.
 
-    A request that finds no free worker waits; SYNs are dropped while too many requests wait. Costs and workers are
-    those of topo/load/server.py.
+    A request that finds no free worker waits; SYNs are dropped while too many requests wait. The model copies the lab's
+    slow server, topo/load/server.py.
     """
 
     def __init__(self, clock: Clock, *, workers: int, backlog: int, turn_s: float, request_s: float = 0.0) -> None:
@@ -76,7 +77,7 @@ class SlowServer:
         return len(self._waiting) <= self._backlog
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """Give the request to a free worker, or put it into the queue."""
+        """Assign the request to a free worker; without a free worker the request waits in the queue."""
         answer = _Answer(size, offer, wanted)
         if self._busy >= self._workers:
             self._waiting.append(answer)

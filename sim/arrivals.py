@@ -1,6 +1,6 @@
 """Times at which httperf begins connections.
 
-httperf draws exponential intervals from random numbers that depend on the numbers of its processes only, so equal rates
+httperf draws exponential intervals from random numbers whose seed is the process's number (`--client`), so equal rates
 give equal times (httperf 0.9, src/gen/rate.c; checked against the times that httperf prints).
 """
 
@@ -17,13 +17,14 @@ _MULTIPLIER, _INCREMENT, _MODULUS = 0x5DEECE66D, 0xB, 1 << 48
 
 
 def as_in_the_lab(rate_per_s: float) -> Iterator[float]:
-    """Yield the times of the lab's load at ``rate_per_s``, which one processor generates (topo/httperf.py)."""
+    """Yield the times at which the lab's load generator begins connections at ``rate_per_s`` if one processor runs it
+    (topo/measure/httperf.py)."""
     return httperf(rate_per_s, Load(rate_per_s, 1.0).processes(1))
 
 
 def httperf(rate_per_s: float, processes: int = 1) -> Iterator[float]:
-    """Yield the begin of each connection in seconds since the load began, without end. Each process begins its first at
-    0."""
+    """Yield, without end, the begin of each connection in seconds since the load began. Each process begins its first
+    connection at 0 s."""
     return heapq.merge(*(_process(number, rate_per_s / processes) for number in range(processes)))
 
 

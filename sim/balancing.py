@@ -1,5 +1,5 @@
-"""A switch that balances connections by pins, handshake counters and weights; sluice's own Balancer decides every T
-seconds."""
+"""A model of a switch that balances connections by pins, handshake counters and weights. sluice's own Balancer computes
+the weights every T seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .cputime import timed
 from .secondlook import SecondLook
 
 PENDING_S = ConnectionsConfig().pending_s
-"""Seconds after which a pin expires if the server has not answered the SYN that made it."""
+"""Seconds after which a pin (a connection's entry in the table) expires if the server has not answered the SYN that
+created the pin."""
 
 
 class _Ledger:
@@ -38,8 +39,8 @@ class Pin:
 
 
 class BalancingSwitch:
-    """One switch and its controller. Several switches may share a pool of servers; each counts and decides by
-    itself."""
+    """One switch and its controller. Several switches may share a pool of servers; each switch then has separate
+    counters and decisions."""
 
     def __init__(
         self,
@@ -60,16 +61,17 @@ class BalancingSwitch:
         self._ejected: frozenset[int] = frozenset()
         self.weight_changes = 0
         self.decide_s: list[float] = []
-        """CPU seconds of each decision, measured on the machine that simulates: the only figure that is not
+        """CPU seconds of each decision, measured on the machine that runs the simulation; all other figures are
         simulated."""
         clock.every(options.period_s, self._observe)
 
     def configure(self, options: BalanceOptions) -> None:
-        """Apply other options from now on; their period must be the same."""
+        """Apply other options from now on; they must have the same period as the present ones."""
         self.balancer.configure(self.balancer.members.values(), options, self._clock.now)
 
     def syn(self, pin: Pin) -> int:
-        """Return the server to which the switch forwards a SYN. A retransmitted SYN goes to the server of the first."""
+        """Return the server to which the switch forwards a SYN. A retransmitted SYN goes to the server of the
+        connection's first SYN."""
         now = self._clock.now
         if pin.server < 0 or now > pin.until or pin.server in self._ejected:
             self._choose(pin)
@@ -87,7 +89,8 @@ class BalancingSwitch:
 
     @property
     def looks(self) -> bool:
-        """Whether new connections take a second look; only then does the switch need the ends of connections."""
+        """Whether the switch compares the open connections of several servers before it selects one (the second look).
+        Only then do the ends of connections matter."""
         return self._look is not None
 
     def open_now(self) -> dict[int, int]:
@@ -98,8 +101,8 @@ class BalancingSwitch:
     def end(self, pin: Pin, *, seen: bool, by_fin: bool = False) -> None:
         """Record a connection's end.
 
-        ``seen``: a packet showed it to the switch (the server's FIN if ``by_fin``, else a RST). Otherwise the pin
-        expires later.
+        ``seen``: the switch received a packet that ends the connection (the server's FIN if ``by_fin``, else a RST).
+        Otherwise the pin expires later.
         """
         if self._look is not None and pin.counted:
             pin.counted = False
@@ -109,7 +112,7 @@ class BalancingSwitch:
                 self._look.vanished(pin.server, pin.until)
 
     def synack(self, server: int, *, again: bool = False) -> None:
-        """Count a server's SYN-ACK; ``again``: the server repeats one."""
+        """Count a server's SYN-ACK; ``again``: the SYN-ACK is a retransmission."""
         if again:
             self._ledger[server].synack_again += 1
         else:
@@ -154,7 +157,8 @@ class BalancingSwitch:
         self._decided(decision)
 
     def _decide(self, counts: Mapping[int, Counts]) -> Decision | None:
-        """Run the part of a period whose CPU time is measured: sample open connections and let the Balancer decide."""
+        """Sample the open connections and compute the Balancer's decision; the caller measures the CPU time of this
+        function."""
         if self.looks:
             self._sample_open()
             for fraction in SAMPLE_TIMES:

@@ -1,7 +1,7 @@
-"""Simulated runs that are labelled with what goes wrong in them (`topo.plan.causes`).
+"""Simulated runs, each labelled with the fault that occurs in it (`topo.plan.causes`).
 
-Service, clients and link are the same in all of them. The controller's configuration is the default, but without the
-second look.
+All runs have the same service, clients and link. The controller has its default configuration, except that the second
+look is off.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .crowd import CrowdPlan, CrowdRun, Place
 from .tcp import TcpPlan
 
 ONSET_S, RAMP_S, END_S = 120.0, 10.0, 190.0
-"""Seconds of the onset, of the crowd's rise and of the run's end. By the onset production mode has learned its
-baselines."""
+"""Time of the fault's onset, duration of the crowd's rise, and end of the run, in seconds. Before the onset, production
+mode has time to learn its baselines."""
 HALF_OPEN_S = 63.0
 """Seconds for which a server keeps a half-open connection (Linux: five retransmissions of a SYN-ACK)."""
 
 
 class Mortal:
-    """A server that dies at ``dies_s``: from then on it answers nothing, and answers under way stop."""
+    """A server that dies at ``dies_s``: it answers no later packet, and its unfinished answers stop."""
 
     def __init__(self, clock: Clock, server: AnswerServer, dies_s: float) -> None:
         self._clock, self._server, self._dies_s = clock, server, dies_s
@@ -41,11 +41,11 @@ class Mortal:
         return self._clock.now < self._dies_s
 
     def syn(self) -> bool:
-        """While it lives."""
+        """Return whether the server is alive and answers the SYN."""
         return self._lives() and self._server.syn()
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """While it lives."""
+        """Pass the request to the server; a dead server ignores the request."""
         if self._lives():
             self._server.request(size, lambda count: offer(count) if self._lives() else None, wanted)
 
@@ -56,7 +56,7 @@ class HalfOpen:
     def __init__(self, clock: Clock, server: AnswerServer) -> None:
         self._clock, self._server = clock, server
         self._ends: deque[float] = deque()
-        """Times at which half-open connections expire. A completed handshake is taken for the newest of them."""
+        """Times at which half-open connections expire. A completed handshake removes the newest entry."""
 
     def syn(self) -> bool:
         """Return whether the table has room and the server answers."""
@@ -76,7 +76,8 @@ class HalfOpen:
 
 
 class Turning:
-    """A server whose speed changes at the onset. Requests that it has by then finish at the old speed."""
+    """A server whose speed changes at the onset. Requests that arrived before the onset are answered at the old
+    speed."""
 
     def __init__(self, clock: Clock, before: AnswerServer, after: AnswerServer) -> None:
         self._clock, self._before, self._after = clock, before, after
@@ -86,11 +87,11 @@ class Turning:
         return self._before if self._clock.now < ONSET_S else self._after
 
     def syn(self) -> bool:
-        """As fast as it is now."""
+        """Return whether the present server answers the SYN."""
         return self._server.syn()
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """As fast as it is now."""
+        """Pass the request to the present server."""
         self._server.request(size, offer, wanted)
 
 
@@ -158,7 +159,7 @@ def _flood(seed: int) -> Iterator[Request]:
 
 
 def judged(run: CrowdRun) -> Judged:
-    """Judge the controller's decisions in a run by its label."""
+    """Compare the controller's decisions with the run's label, and return the judgement."""
     said = [
         Decision(
             decision.time_s,

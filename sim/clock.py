@@ -13,12 +13,13 @@ import simpy
 
 
 class _Call(simpy.Event):
-    """An event that calls a function once, at its time."""
+    """An event that calls a function once, ``delay_s`` seconds after its creation."""
 
     def __init__(
         self, env: simpy.Environment, delay_s: float, call: Callable[..., None], args: tuple[Any, ...]
     ) -> None:
-        # As simpy.Timeout does, without its own call of Event.__init__: there are millions.
+        # Sets the same attributes as simpy.Timeout, but omits the call of Event.__init__ to save time in millions of
+        # events.
         self.env = env
         self.callbacks = [self._run]
         self._ok = True
@@ -39,17 +40,18 @@ class Clock:
 
     @property
     def now(self) -> float:
-        """The time in seconds."""
+        """The virtual time in seconds since the run began."""
         return self.env.now
 
     def after(self, delay_s: float, call: Callable[..., None], *args: Any) -> None:
-        """Call ``call(*args)`` in so many seconds. Raises ValueError for a delay below 0."""
+        """Call ``call(*args)`` after ``delay_s`` seconds. Raises ValueError for a delay below 0."""
         if delay_s < 0:
             raise ValueError(f"{delay_s} s from now is in the past")
         _Call(self.env, delay_s, call, args)
 
     def every(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call at once and then once per period, on a grid that does not drift."""
+        """Call ``call`` at once and then once per period. The times are multiples of the period, so rounding errors do
+        not add up."""
         start = self.env.now
 
         def tick(number: int) -> None:

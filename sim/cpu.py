@@ -2,22 +2,23 @@
 
 The quota is spent at the core's full speed; then all tasks of the group are throttled until the next period (CFS
 bandwidth control). While quota is left, EEVDF shares the core fairly (I. Stoica, H. Abdel-Wahab, *Earliest Eligible
-Virtual Deadline First*, 1995; kernel/sched/fair.c). A task's virtual time is the CPU time that it has had; the group's
-is the mean over the runnable tasks. A task is eligible if its virtual time is not above the group's. Of the eligible
-tasks the kernel runs the one with the earliest deadline, which is one slice after its virtual time.
+Virtual Deadline First*, 1995; kernel/sched/fair.c). A task's virtual time is the CPU time that it has received; the
+group's virtual time is the mean over the runnable tasks. A task is eligible if its virtual time is not above the
+group's. Of the eligible tasks the kernel runs the one with the earliest deadline, which is one slice after its virtual
+time.
 
 - No task is preempted before its deadline. The kernel checks at the timer's tick, and when a task of the group wakes or
-sleeps. Until then a turn continues; what it overdraws is taken off the next period's quota.
+  sleeps. Until the check the task continues; CPU time beyond the quota is subtracted from the next period's quota.
 
-- A task that sleeps keeps its lag: how far its virtual time is behind the group's. A task that is ahead stays ahead
-until the group's time reaches it.
+- A task that sleeps keeps its lag: the group's virtual time minus the task's. A task with a negative lag is not
+  eligible until the group's virtual time has reached the task's.
 
-- While the group is throttled all tasks keep their places (`throttled_limbo_list`: the task that left the queue last
-returns first). A task that wakes meanwhile enters an empty queue, where lag does not count, before all others: it takes
-the place of the task that left last.
+- While the group is throttled, all tasks keep their virtual times (`throttled_limbo_list`: the task that left the queue
+  last returns first). A task that wakes meanwhile enters an empty queue, where lag does not count. It enters before all
+  others and takes the place of the task that left last.
 
-Traced in the lab (`sched_switch`): no turn lasted longer than 5.42 ms, which is a slice and a tick. Not simulated: some
-0.15 ms to take 34 tasks off the queue, and double wake-ups.
+Traced in the lab (`sched_switch`): no task ran for longer than 5.42 ms without preemption, which is a slice and a tick.
+The model omits double wake-ups and the time to take tasks off the queue (some 0.15 ms for 34 tasks).
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ TICK_S = 4e-3
 SLICE_S = 1.4e-3
 """``base_slice_ns`` of a machine with two processors: 0.7 ms times 1 + log2(2)."""
 LAG_S = max(TICK_S, 2 * SLICE_S)
-"""The most that a task's lag may be when it goes to sleep (``update_entity_lag``)."""
+"""Largest lag, in seconds, that a task keeps when it goes to sleep (``update_entity_lag``)."""
 _EPSILON_S = 1e-9
-"""The resolution of the kernel's clocks: smaller differences count as none."""
+"""The resolution of the kernel's clocks in seconds; the simulation treats smaller differences as 0."""
 
 
 class Task:
-    """A task: a worker that needs CPU time now and then, or a task that never sleeps."""
+    """A task of the cgroup: a worker that sleeps between its jobs, or a task that never sleeps."""
 
     __slots__ = ("deadline_s", "done", "lag_s", "left_s", "virtual_s")
 
@@ -55,8 +56,8 @@ def _nothing() -> None:
 
 
 class Cpu:
-    """One core with a quota of ``cpus`` seconds of CPU time per second, for tasks with jobs and ``others`` that never
-    sleep."""
+    """One core with a quota of ``cpus`` seconds of CPU time per second. It runs tasks with jobs and a number ``others``
+    of tasks that never sleep."""
 
     def __init__(
         self, clock: Clock, cpus: float, others: int = 0, *, granted_s: float = 0.0, ticked_s: float = 0.0
@@ -68,7 +69,7 @@ class Cpu:
         self._left_s = self._quota_s
         self._period = 0
         self._queue: list[Task] = []
-        """Runnable tasks, but for the running one, in the order in which they became so."""
+        """Runnable tasks except the running one, in the order in which they became runnable."""
         self._sum_s = 0.0
         """Sum of the virtual times of the tasks in the queue."""
         self._time_s = 0.0
@@ -80,7 +81,7 @@ class Cpu:
         self._woken: list[Task] = []
         """Tasks that woke while the group was throttled."""
         self._plans = 0
-        """Number of checks planned so far; all but the last planned one are void."""
+        """Number of checks planned so far; only the last planned check has an effect."""
         self._ending: Task | None = None
         """The task whose ``done`` is being called."""
         self._others: list[Task] = []
@@ -94,15 +95,15 @@ class Cpu:
     @others.setter
     def others(self, tasks: int) -> None:
         for task in self._others:
-            task.left_s = 0.0  # they end when it is their turn
+            task.left_s = 0.0  # these tasks end when the scheduler selects them next
         self._others = [Task() for _ in range(tasks)]
         for task in self._others:
             self.add(task, inf, _nothing)
 
     def add(self, task: Task, work_s: float, done: Callable[[], None]) -> None:
-        """Give a task without a job one of ``work_s`` CPU seconds; ``done`` is called at its end.
+        """Assign a job of ``work_s`` CPU seconds to a task without a job; ``done`` is called when the job has ended.
 
-        If ``done`` adds the task's next job at once, the task continues in the same turn.
+        If ``done`` adds the task's next job at once, the task continues without leaving the core.
         """
         task.left_s, task.done = work_s, done
         if task is self._ending:
@@ -124,8 +125,8 @@ class Cpu:
         return (self._sum_s + (running.virtual_s if running is not None else 0.0)) / count
 
     def _place(self, task: Task) -> None:
-        """Make a task that wakes runnable: with the lag it had when it went to sleep, or still ahead of the group's
-        time."""
+        """Insert a task that wakes into the queue with the lag it had when it went to sleep. A task whose virtual time
+        is still ahead of the group's keeps its virtual time."""
         count = len(self._queue) + (self._running is not None)
         mean_s = self._mean_s()
         if not count:
@@ -162,7 +163,7 @@ class Cpu:
         return self._left_s <= _EPSILON_S or running.deadline_s - running.virtual_s <= _EPSILON_S
 
     def _next(self) -> None:
-        """Run the next eligible task, if quota is left."""
+        """Run the eligible task with the earliest deadline, if quota is left."""
         if (running := self._running) is not None:
             self._running = None
             if running.deadline_s - running.virtual_s <= _EPSILON_S:
@@ -230,7 +231,7 @@ class Cpu:
             self._throttle()
             return
         self._throttled = False
-        self._sum_s = sum(task.virtual_s for task in self._queue)  # no rounding outlasts a grant
+        self._sum_s = sum(task.virtual_s for task in self._queue)  # computed anew, so rounding errors do not add up
         woken, self._woken = self._woken, []
         behind_s = max((task.virtual_s for task in self._queue), default=self._time_s)
         for task in woken:

@@ -1,4 +1,5 @@
-"""CPU time of the controller's own work: the only figure of a simulation that is measured instead of simulated."""
+"""CPU time of the controller's own work: the only figure of a simulation that is measured on the machine that runs the
+simulation."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ _T = TypeVar("_T")
 
 
 def timed(work: Callable[[], _T]) -> tuple[_T, float]:
-    """Return what ``work`` returns, and the CPU seconds that it took.
+    """Return the result of ``work``, and the CPU seconds that the call took.
 
-    Garbage collection is off meanwhile: it would traverse the simulation's whole heap, which takes up to hundreds of
-    times as long as a step of the controller.
+    Garbage collection is off during the call. A collection traverses the simulation's whole heap, which can take
+    hundreds of times as long as a step of the controller.
     """
     collecting = gc.isenabled()
     gc.disable()

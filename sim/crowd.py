@@ -1,5 +1,5 @@
-"""A simulated flash crowd: clients that follow a request log, the switch, a shared link towards them, and each client's
-own link."""
+"""A simulated flash crowd: clients that replay a request log, the switch, a shared link from the switch to the clients,
+and each client's own link."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER_BYTES = 45
 """Bytes of an answer's HTTP header."""
 SYNACK_BYTES = HEADERS + 20
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
-"""Seconds after a SYN-ACK at which a server repeats it unless the client has acknowledged it."""
+"""Seconds after the first SYN-ACK at which a server repeats an unacknowledged SYN-ACK."""
 BULK_PIECE_BYTES = 8192
 
 
@@ -36,47 +36,47 @@ class Place:
 
     round_trip_s: float
     bit_per_s: float = math.inf
-    """Rate of the client's own link; answers queue for it without loss."""
+    """Rate of the client's own link; answers wait in its unlimited queue, so the link loses no packet."""
     client: Hashable = None
     """Identity of the client that owns the link; all of a client's requests share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdPlan:
-    """A plan of a run. Times are in seconds, rates in bit/s and requests per second."""
+    """The parameters of a run. Times are in seconds, rates in bit/s and requests per second."""
 
     config: Config
-    """The controller's configuration; it has a service for each server name in `requests`."""
+    """The controller's configuration; it has a service for each name in the field `server` of `requests`."""
     requests: Iterable[Request]
     """The request log, in the order of time."""
     servers: Callable[[Clock], Mapping[str, Sequence[AnswerServer]]]
-    """Creates the servers by service, in the order of the configuration."""
+    """Returns new servers by the name of their service, in the order of the configuration."""
     place: Callable[[Request], Place]
     """Returns the path of a request's client."""
     link_bit_per_s: float
     room_bytes: float
     end_s: float
     loss: Callable[[float], float] | None = None
-    """Share of the packets that the shared link loses at a given time, even if its queue has room; None: no such
-    loss."""
+    """Share of the packets that the shared link loses at a given time although its queue has room; None: only a full
+    queue loses packets."""
     spoofed: Iterable[Request] = ()
-    """SYNs from spoofed addresses, in the order of time. No handshake of theirs completes, so SYN-ACKs to them are
-    repeated."""
+    """SYNs from spoofed addresses, in the order of time. Their handshakes never complete, so the server repeats its
+    SYN-ACKs."""
     tcp: TcpPlan = field(default_factory=TcpPlan)
     syn_waits_s: Sequence[float] = field(default_factory=syn.linear)
     patience_s: float = 0.0
     """Mean time after which a client considers leaving; 0: clients never leave."""
     bulk_bit_per_s: float = 0.0
-    """Rate of an application-limited transfer that runs beside the requests; 0: none."""
+    """Rate of an application-limited bulk transfer that runs beside the requests; 0: no such transfer."""
     bulk_place: Place = Place(0.08)
     bulk_from: int = 0
     """Address of the host that sends the bulk transfer."""
     sample_s: float = 1.0
     """Seconds between two samples of the shared link's counters."""
     restart_s: float = math.inf
-    """Time at which the controller ends and another one starts at once."""
+    """Time at which the controller ends and a new controller starts at once."""
     keeps_usual: bool = True
-    """Whether the new controller takes over the baselines of the earlier one (`news.baseline_file`)."""
+    """Whether the new controller takes over the baselines of the earlier controller (`news.baseline_file`)."""
     seed: int = 1
 
 
@@ -88,17 +88,17 @@ class CrowdRun:
     decisions: list[Decision]
     link: list[tuple[float, LinkCounts]]
     bulk: list[tuple[float, int]]
-    """When bytes of the bulk transfer arrived, and how many."""
+    """Arrivals of the bulk transfer at its receiver: time and number of bytes."""
     refused: dict[str, int]
     """Refused SYNs by service."""
     weight_changes: list[tuple[float, str]]
-    """When a service's weights changed, and its name."""
+    """Changes of a service's weights: time and name of the service."""
     steps: list[Step]
     """The steps of the controller's loops."""
     unmeasured: float
-    """Share of the packets to be measured for which the switch's registers had no free slot."""
+    """Share of the packets of measured responses for which the switch's registers had no free slot."""
     least_share: float
-    """The least share of responses that the controller chose for measurement."""
+    """The smallest share of responses that the controller selected for measurement during the run."""
 
 
 class _Exchange:
@@ -145,7 +145,8 @@ class _Exchange:
             run.clock.after(wait, self._give_up)
         run.clock.after(self._place.round_trip_s, self._syn, 0)
 
-    # Each SYN is delayed by the whole round trip at once. Half per direction would give the same figures.
+    # Each SYN is delayed by the whole round trip before it reaches the switch. Half of the delay per direction would
+    # give the same figures.
 
     def _syn(self, number: int) -> None:
         """Handle a SYN that reaches the switch, a round trip (without the link's queue) after the client sent it."""
@@ -207,7 +208,7 @@ class _Exchange:
     def _finish(self, ending: Ending, after_s: float) -> None:
         self._ended, self.ending, self._done_s = True, ending, after_s
         if self._connect_s is not None and self._connect_s > after_s:
-            self._connect_s = None  # the SYN-ACK was still on its way
+            self._connect_s = None  # the client had not received the SYN-ACK yet
         if self._sender is not None and ending is not Ending.FINISHED:
             self._sender.stop()
         self._run.ended(self)
@@ -262,7 +263,8 @@ class _Crowd:
         return self._numbers
 
     def send(self, size: int) -> float | None:
-        """Return when a packet of ``size`` bytes has left the shared link; None if it is lost there."""
+        """Return the time at which a packet of ``size`` bytes has left the shared link; None if the link loses the
+        packet."""
         now, loss = self.clock.now, self.plan.loss
         arrival = self.link.send(now, size + FRAME)
         return None if loss is not None and self._losses.random() < loss(now) else arrival
@@ -307,7 +309,8 @@ class _Crowd:
         self.send(SYNACK_BYTES)
 
     def ended(self, exchange: _Exchange) -> None:
-        """Keep the outcome of a request and nothing else of it, to save memory: a run may have a million requests."""
+        """Store the outcome of a request and delete all other state of the request, because a run may have a million
+        requests."""
         self._open.pop(exchange, None)
         self.outcomes.append(exchange.outcome())
 
@@ -333,7 +336,7 @@ class _Crowd:
 
 
 def simulate(plan: CrowdPlan) -> CrowdRun:
-    """Simulate a plan; equal plans give equal runs."""
+    """Simulate a plan and return its records; equal plans give equal records."""
     crowd = _Crowd(plan)
     try:
         crowd.clock.run(plan.end_s)

@@ -1,4 +1,5 @@
-"""A model of what flash-crowd control uses of the switch (registers, buckets, samples), and the controller's steps."""
+"""A model of the switch's parts that flash-crowd control uses (registers, buckets, samples), and of the controller's
+steps."""
 
 from __future__ import annotations
 
@@ -43,12 +44,12 @@ class Step:
 
     time_s: float
     cpu_s: float
-    """CPU seconds on the machine that simulates: the only figure that is not simulated."""
+    """CPU seconds of the step, measured on the machine that runs the simulation; all other figures are simulated."""
     decides: bool
 
 
 class CrowdSwitch:
-    """One switch and its controller, described by a configuration like that of a real one."""
+    """One switch and its controller; the controller has an ordinary configuration, as for a real switch."""
 
     def __init__(
         self, clock: Clock, config: Config, source: random.Random, decided: Callable[[Decision], None]
@@ -71,20 +72,22 @@ class CrowdSwitch:
         self._groups = {service.id: self._group(service) for service in self._world.plan.services}
         self.steps: list[Step] = []
         self.measured, self.unmeasured = 0, 0
-        """Packets of responses chosen for measurement: measured ones, and those whose slot another response has."""
+        """Packets of responses selected for measurement: number of measured packets, and number of packets not measured
+        because another response occupies the slot."""
         self.least_share = 1.0
-        """The least share of responses that the controller chose for measurement."""
+        """The smallest share of responses that the controller selected for measurement during the run."""
         self.weight_changes: list[tuple[float, str]] = []
-        """When a service's weights changed, and its name."""
+        """Changes of a service's weights: time and name of the service."""
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
         self._apply(news.wanted())
         clock.after(0.0, self._step, self._driver)
 
     def restart(self, *, keeps_usual: bool) -> None:
-        """End the controller and start another one, which adopts the switch's limits; ratios begin anew.
+        """End the controller and start a new one, which adopts the limits installed in the switch; the new controller's
+        measured ratios R begin anew.
 
-        ``keeps_usual``: the new controller also takes over the baselines of the earlier one, as from
-        `news.baseline_file`.
+        ``keeps_usual``: the new controller also takes over the baselines of the earlier controller, as if it had read
+        them from `news.baseline_file`.
         """
         before, crowd = self._world[CrowdControl].view, self._crowd
         self._world = world_of(self._config)
@@ -111,25 +114,26 @@ class CrowdSwitch:
 
     @property
     def now(self) -> float:
-        """The time in seconds."""
+        """The virtual time in seconds since the run began."""
         return self._clock.now
 
     def service(self, name: str) -> Service:
-        """A service of the configuration."""
+        """Return the configuration's service of this name."""
         service = self._world.plan.service(name)
         assert service is not None, name
         return service
 
     @property
     def requests(self) -> Mapping[Address, Admission]:
-        """What was counted, by destination."""
+        """The counters and buckets of each destination, by the destination's address."""
         return {address: self._admission[number] for address, number in self._crowd.numbers.items()}
 
     def syn(self, service: Service, client: int, *, pinned: Server | None) -> Server | None:
-        """A SYN to a service arrives; the server it goes to, None where it is refused.
+        """Handle a SYN to a service; return the server that receives the SYN, or None if the switch refuses the SYN.
 
-        One whose connection has a pin always passes, to the server of that; another is drawn by the weights, and so is
-        one whose server is ejected.
+        ``pinned``: the server in the connection's pin (its entry in the connection table), if there is a pin. A SYN
+        with a pin always passes to that server. For other SYNs, and if the pinned server is ejected, the switch draws a
+        server by the weights.
         """
         now = self._clock.now
         number = self._crowd.numbers.get(service.config.address, 0)
@@ -162,7 +166,7 @@ class CrowdSwitch:
         return Group(self._world[Balance].views[service.id].balancer.weights())
 
     def synack(self, server: Server, *, again: bool = False) -> None:
-        """Count a server's SYN-ACK; ``again``: the server repeats one."""
+        """Count a server's SYN-ACK; ``again``: the SYN-ACK is a retransmission."""
         self._memory.of(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK)[server.id] += 1
 
     def completed(self, server: Server) -> None:
@@ -179,7 +183,7 @@ class CrowdSwitch:
             self.unmeasured += 1
 
     def towards(self, destination: int) -> None:
-        """Record a packet towards a server: the switch samples a share of their destinations."""
+        """Record a packet towards a server. The switch samples the destination addresses of a share of such packets."""
         share = self._crowd.sample_share
         if share and self._source.random() < share:
             ring, end = self._memory.of(Register.SAMPLE_RING), self._memory.of(Register.SAMPLE_NEXT)
@@ -188,7 +192,7 @@ class CrowdSwitch:
 
     def _step(self, driver: Driver) -> None:
         if driver is not self._driver:
-            return  # the controller of this driver has ended
+            return  # a restart has replaced this driver
         now = self._clock.now
         events, cpu_s = timed(lambda: driver.step(now))
         for event in events:

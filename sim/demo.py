@@ -14,19 +14,19 @@ from .cpu import Task
 from .pool import Connection, PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 
 EQUAL_S, PAUSE_S, R_S = 45.0, 5.5, 70.0
-"""Seconds of the demo's phases (topo/demo.py) and of the pause between them, in which the first phase's connections
-end."""
+"""Seconds of the demo's first phase, of the pause and of the second phase (topo/demo/phases.py). In the pause the first
+phase's connections end."""
 PAGE_S = 0.2e-3
 """CPU seconds of one page. Traced in the lab: 0.19 to 0.22 ms."""
 READERS = 6
 DOWNLOAD_PAGES, PAGES_PER_S = 30, 1.2
-"""In the second phase six readers download 3 MB at 120 KB/s repeatedly; each occupies a worker that needs CPU time now
-and then."""
+"""In the second phase six readers download 3 MB at 120 KB/s repeatedly; each reader occupies a worker, which uses CPU
+time ``PAGES_PER_S`` times per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """A run and its connections by phase."""
+    """A run, and its connections in the phase with the equal split and in the phase by R."""
 
     run: PoolRun
     equal: list[Connection]
@@ -65,8 +65,8 @@ def simulate_demo(rate_per_s: float, seed: int) -> Phases:
 
 
 class _Reader:
-    """A reader that downloads one long file after another. Its connections are balanced like all others, and always
-    answered."""
+    """A reader that downloads one long file after another. The switch balances its connections like all others; the
+    servers answer all of them."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._run = simulation

@@ -5,8 +5,9 @@
  ...           R0 (NEWS) --- shared link --- R1 -- R2 --+ ...
  S5 (FTP)    --+                                      +-- C50 -- 20 clients
 ```
-Chen & Heidemann give the ranges of the clients' links and not their distribution: here both are log-uniform. They do
-not give the rate of the shared link: here it is such that their static limits of 100 and 120 per second fit it.
+Chen & Heidemann publish the ranges of rate and delay of the clients' links, but no distribution; this model draws both
+log-uniformly. They do not publish the rate of the shared link; here it is chosen so that their static limits of 100 and
+120 requests per second fit it.
 """
 
 from __future__ import annotations
@@ -35,80 +36,84 @@ BIT_PER_S = (21e3, 10e6)
 DELAY_S = (0.5e-3, 1.8)
 """Ranges of the rate and of the one-way delay of a client's own link (section 7.1)."""
 FTP_BIT_PER_S = 337e3
-"""The bystander's goodput before the crowd (section 7.5)."""
+"""Goodput of the FTP transfer, which shares the link with the crowd, before the crowd begins (section 7.5)."""
 SERVER_BYTES_PER_S = 1_000_000.0
-"""Rate of a server that is limited (section 7.6.2)."""
+"""Rate of a server with limited capacity (section 7.6.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """A further crowd, at one of the other destinations."""
+    """A further flash crowd, towards a destination other than the target."""
 
     other: int
-    """Number of the destination."""
+    """Number of the destination, from 0 (`sim.lab.other`)."""
     per_s: float
-    """Requests per second in addition to the usual ones; multiplied by the size."""
+    """Requests per second in addition to the destination's usual requests; multiplied by `Dumbbell.size`."""
     begin_s: float
     end_s: float
     server_room: int | None = None
-    """As `Dumbbell.server_room`, for this destination."""
+    """Requests that may wait at this destination's server; None: the server answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dumbbell:
-    """Parameters of a simulation of section 7. Times are in seconds."""
+    """Parameters of a simulation of Chen & Heidemann's section 7. Times are in seconds."""
 
     variant: Variant
     period_s: float = 60.0
-    """The detection interval T."""
+    """The detection interval T of flash-crowd control."""
     static_per_s: float | None = None
     link_bit_per_s: float = 4.0e6
     queue_bytes: float = 50_000.0
     quiet_per_s: float = 35.0
     crowd_per_s: float = 210.0
-    """Requests per second of the crowd ("more than a 6 times' increase"; by Table I's shares it is 167 to 210)."""
+    """Requests per second of the crowd. Chen & Heidemann state "more than a 6 times' increase"; the shares in their
+    Table I give 167 to 210."""
     onset_s: float = 1000.0
     ramp_s: float = 10.0
     end_s: float = 4000.0
     patience_s: float = 0.0
-    """Mean patience of a client; 60 in section 7.6.1, 0: unlimited."""
+    """Mean time after which a client considers leaving; 60 s in section 7.6.1, 0: clients never leave."""
     ftp: bool = False
     server_room: int | None = None
-    """Requests that may wait at a server of SERVER_BYTES_PER_S; None: the server answers at once."""
+    """Requests that may wait at a server with the rate SERVER_BYTES_PER_S; None: the server answers at once."""
     tolerance: float = 0.1
     fast_share: float = 0.1
     step: float = 0.2
     table_size: int = 64
     bucket_s: float = 0.25
-    """Parameters of the controller: delta, p, and those for which Chen & Heidemann give no value."""
+    """Parameters of the controller's flash-crowd control. Chen & Heidemann publish values of delta (`tolerance`) and p
+    (`fast_share`) only."""
     size: float = 1.0
     """Factor for the number of clients, the requests, and the shared link's rate and queue."""
     others: int = 0
-    """Number of destinations beside the target, each a service with a server of its own."""
+    """Number of destinations beside the target; each is a service with its own server."""
     others_per_s: float = 35.0
-    """Requests per second of these destinations together, distributed at random; multiplied by `size`."""
+    """Total requests per second to the destinations beside the target, distributed at random; multiplied by `size`."""
     others_rise: float = 1.0
-    """Factor for their requests from the onset on."""
+    """Factor by which `others_per_s` changes at the onset."""
     further: tuple[Further, ...] = ()
     others_period_s: float = 3600.0
-    """Seconds between decisions on the others' ratios; with one server each there is nothing to decide."""
+    """Seconds between the controller's balancing decisions for the other destinations. A decision changes nothing
+    there, because each destination has a single server."""
     seed: int = 1
 
     @property
     def settings(self) -> Settings:
-        """Return the settings from which the lab's configuration is made."""
+        """Return the settings from which `sim.lab.configuration` derives the controller's configuration."""
         return Settings(k=1.0, period_s=self.period_s)
 
 
 class _BufferServer(SlowServer):
-    """A server with a constant rate, first come first served, and a buffer (section 7.6.2)."""
+    """A server with a constant rate and a buffer for waiting requests, which it answers in the order of arrival
+    (section 7.6.2)."""
 
     def __init__(self, clock: Clock, room: int) -> None:
         super().__init__(clock, workers=1, backlog=room, turn_s=2048 / SERVER_BYTES_PER_S)
 
 
 def places(seed: int, clients: int = CLIENTS) -> list[Place]:
-    """Return the paths of the clients; equal seeds give equal paths."""
+    """Return the path (round trip time and access link) of each client; equal seeds give equal paths."""
     source = random.Random(f"{seed} places")
 
     def log_uniform(low: float, high: float) -> float:
@@ -123,7 +128,8 @@ def clients(dumbbell: Dumbbell) -> int:
 
 
 def requests(dumbbell: Dumbbell) -> Iterator[Request]:
-    """Return the request log: sizes as in the World Cup's log, each request from a random client."""
+    """Return the request log: each response has a size from the World Cup's log, each request comes from a random
+    client."""
     crowd = Crowd(
         dumbbell.quiet_per_s * dumbbell.size,
         dumbbell.crowd_per_s * dumbbell.size,
@@ -212,7 +218,7 @@ def plan(dumbbell: Dumbbell) -> CrowdPlan:
 
 
 def simulate_dumbbell(dumbbell: Dumbbell) -> Records:
-    """Simulate, and return the records in the lab's format."""
+    """Run the simulation, and return its records in the lab's format."""
     return recorded(dumbbell, simulate(plan(dumbbell)))
 
 

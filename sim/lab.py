@@ -28,11 +28,12 @@ from .crowd import CrowdPlan, CrowdRun, Place, simulate
 from .tcp import TcpPlan
 
 _OTHERS, _OTHERS_SERVERS = IPv4Network("10.128.0.0/16"), IPv4Network("10.129.0.0/16")
-"""Networks of the other destinations and of their servers."""
+"""Networks with the addresses of further destinations, and of the servers of these destinations."""
 
 SLOW_REQUEST_US, SLOW_TURN_US = 277.0, 24.0
-"""CPU time, in microseconds, that the lab's slow server uses per request and per turn beside the configured cost of
-turns. Measured in the lab, and not compressed (experiments/servercost.py; docs/reference/simulation.md)."""
+"""CPU time, in microseconds, that the lab's slow server uses per request and per block sent, in addition to the
+configured cost of a block. Measured in the lab (experiments/servercost.py; docs/reference/simulation.md); the time
+compression k does not apply to these costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Other:
 
 
 def other(number: int) -> Other:
-    """Return a destination beside the lab's own; ``number`` begins at 0."""
+    """Return a destination in addition to the lab's own destinations; ``number`` begins at 0."""
     return Other(f"other-{number}", _OTHERS[number], _OTHERS_SERVERS[number])
 
 
@@ -60,7 +61,7 @@ def configuration(
 ) -> Config:
     """Return the controller's configuration of a run in the lab, with ``others`` further destinations.
 
-    The controller decides on the ratios of these every ``others_period_s`` seconds.
+    ``others_period_s``: seconds between the controller's balancing decisions for the further destinations.
     """
     news = variant.news(settings)
     content = controller_config(scenario.server, settings=settings, static_per_s=static_per_s, news=news)
@@ -82,8 +83,8 @@ def _service(destination: Other, period_s: float) -> dict[str, object]:
 
 
 def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None = None) -> CrowdPlan:
-    """Return the plan of a run of `make news`, with time compressed by k as in the lab. `settings` are the scenario's
-    own."""
+    """Return the plan of a run of `make news`, with time compressed by k as in the lab. `settings` must be those of the
+    scenario."""
     k = settings.k
     log = [*target_requests(scenario, settings), *bystander_requests(settings)]
     requests = sorted((request.compressed(k) for request in log), key=lambda request: request.time_s)
@@ -131,7 +132,8 @@ def records(
     controls: bool,
     crowd: bool = True,
 ) -> Records:
-    """Return a run's records in the lab's format, so that the same code computes the figures."""
+    """Return a run's records in the lab's format, so that the code that evaluates lab runs also evaluates simulated
+    runs."""
     return Records(
         period_s=period_s,
         onset_s=onset_s,

@@ -1,4 +1,4 @@
-"""The choice of a proxy (HAProxy's leastconn, nginx's least_conn): of all servers, the one with the fewest
+"""Server selection by proxies (HAProxy's leastconn, nginx's least_conn): the server with the fewest open
 connections."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from .secondlook import SecondLook
 class LeastConnections(SecondLook):
     """Selects the server with the fewest open connections, without weights.
 
-    Of servers with equally many, it selects the one whose number has not changed for longest, as HAProxy's tree does
-    (src/lb_fwlc.c); the CPU quota of this server is the fullest.
+    Among servers with equally many connections, it selects the server whose number has been constant for the longest
+    time, as HAProxy's tree does (src/lb_fwlc.c). That server probably has the most CPU quota left.
     """
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:

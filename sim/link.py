@@ -1,7 +1,7 @@
 """A link: a rate, and a queue in front of it that drops packets that do not fit.
 
-The queue is first in, first out, so a packet's departure is known at its arrival and needs no event of its own. Packets
-must be handed to a link in the order of time.
+The queue is first in, first out, so a packet's departure is known at its arrival and needs no separate event. Callers
+must send packets in the order of time.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Link:
         self.counts = LinkCounts()
 
     def send(self, now_s: float, size: int) -> float | None:
-        """Return when a packet of ``size`` bytes that arrives at ``now_s`` has left the link; None if the queue has no
-        room."""
+        """Return the time at which a packet of ``size`` bytes that arrives at ``now_s`` has left the link; None if the
+        queue has no room."""
         counts = self.counts
         begin = self._free_at if self._free_at > now_s else now_s
         waiting = (begin - now_s) * self._bytes_per_s if begin > now_s else 0.0

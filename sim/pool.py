@@ -1,5 +1,5 @@
-"""A simulation of clients, switches that balance, and a pool of web servers: what Ohta & Andou measured, at any
-size."""
+"""A simulation of clients, switches that balance, and a pool of web servers: the setup of Ohta & Andou's measurements,
+at any size."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from .secondlook import SecondLook
 from .server import Handshake, WebServer
 
 SPREAD_S = 1e-3
-"""Seconds over which the SYNs of timers are spread that expire at the same step of the timer wheel."""
+"""Seconds over which clients spread the SYNs that are due at the same step of the kernel's timer wheel."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """One server. `cpus` is a share of one CPU, `work_s` the CPU seconds of a request."""
+    """One server. `cpus` is the share of one CPU that the server may use; `work_s` is the CPU time of a request in
+    seconds."""
 
     cpus: float = 0.1
     work_s: float = 0.7e-3
     workers: int = 10
     backlog: int = 16
     others: int = 0
-    """Number of other tasks that use CPU time."""
+    """Number of other tasks that use CPU time of the server's quota all the time."""
     capacity: float = 1.0
-    """The capacity configured in the balancer."""
+    """The server's capacity in the balancer's configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +47,31 @@ class PoolPlan:
     """Seconds after which a client gives up (httperf's timeout)."""
     round_trip_s: float = 0.2e-3
     page_way_s: float = 0.0
-    """Seconds from the worker's writing of a page until the client has it: the round trips of slow start."""
+    """Seconds from the time at which the worker writes a page until the client has received all of the page (the round
+    trips of slow start)."""
     heavy_share: float = 0.0
     heavy_factor: float = 1.0
     """`heavy_share` of the requests cost `heavy_factor` times the work of the others."""
     lost_share: float = 0.0
-    """Share of the SYNs that are lost between switch and servers."""
+    """Share of the SYNs that the network between switch and servers loses."""
     switches: int = 1
     arrivals: Callable[[float], Iterator[float]] | None = None
-    """Yields the begin of each connection at a given rate, in seconds since the load began; None: at random."""
+    """Yields the begin of each connection, in seconds since the load began, for a given rate per second; None: random
+    intervals."""
     second_look: type[SecondLook] | None = None
-    """How open connections influence the choice of a server; None: not at all. Each switch counts its own connections
-    only."""
+    """The class that selects servers by their open connections; None: the switch ignores open connections. Each switch
+    counts only the connections that pass it."""
     events: Mapping[float, Callable[[Simulation], None]] = field(
         default_factory=dict[float, "Callable[[Simulation], None]"]
     )
-    """Actions by time: a server is loaded, repaired or killed, or the options or the load change."""
+    """Actions by their time in seconds. An action may load, repair or kill a server, or change the options or the
+    load."""
     seed: int = 1
 
 
 @dataclass(slots=True)
 class Connection:
-    """A connection as its client measured it. Times are in seconds; None for what did not happen."""
+    """A connection as its client measured it. Times are in seconds; None: the event did not occur."""
 
     begun_s: float
     connect_s: float | None = None
@@ -142,7 +146,7 @@ class _Client:
         return self._run.clock.now - self.record.begun_s <= self._run.plan.timeout_s
 
     def _done(self) -> None:
-        """The worker has written the page; its FIN is behind the last of it."""
+        """Handle the end of the worker's writing; the FIN follows the last byte of the page."""
         way_s = self._run.plan.page_way_s
         if self._switch.looks:
             self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True, by_fin=True))
@@ -150,13 +154,14 @@ class _Client:
             self.record.done_s = self._run.clock.now - self.record.begun_s + way_s
 
     def _give_up(self) -> None:
-        # A client that closes an established connection sends a packet that the switch sees; otherwise it sends none.
+        # Only the close of an established connection makes the client send a packet, by which the switch detects the
+        # end.
         if self.record.done_s is None:
             self._switch.end(self._pin, seen=self.record.connect_s is not None)
 
 
 class Simulation:
-    """A run in progress; events may change its load and its servers."""
+    """A run in progress; the plan's events may change its load and its servers."""
 
     def __init__(self, plan: PoolPlan) -> None:
         self.plan, self.clock = plan, Clock()
@@ -207,7 +212,7 @@ class Simulation:
         self._next(self._turn)
 
     def cost(self) -> float:
-        """Return the cost of the next request as a factor of a usual one's."""
+        """Return the CPU cost of the next request as a multiple of a usual request's cost."""
         heavy = self.plan.heavy_share
         return self.plan.heavy_factor if heavy and self._arrivals.random() < heavy else 1.0
 
@@ -216,8 +221,8 @@ class Simulation:
         return self.plan.lost_share > 0 and self._losses.random() < self.plan.lost_share
 
     def spread_s(self) -> float:
-        """Return the seconds after a step of the timer wheel at which a client sends its SYN: the kernel handles
-        expired timers one by one."""
+        """Return a random delay, in seconds, between a step of the kernel's timer wheel and a client's SYN: the kernel
+        handles expired timers one after another."""
         return self._arrivals.random() * SPREAD_S
 
     def _next(self, turn: int) -> None:
@@ -252,5 +257,5 @@ class Simulation:
 
 
 def simulate(plan: PoolPlan) -> PoolRun:
-    """Simulate a plan; equal plans give equal runs."""
+    """Simulate a plan and return its results; equal plans give equal results."""
     return Simulation(plan).run()

@@ -1,5 +1,5 @@
-"""The second look (power of a few choices): servers are drawn evenly, and a new connection goes to the least loaded of
-them."""
+"""The second look (power of several choices): the switch draws several servers by their weights, and a new connection
+goes to the least loaded of the drawn servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SecondLook:
     looks = MOST_LOOKS
     """Number of servers drawn for each new connection."""
     seeks_idle = True
-    """Whether an idle server is sought beside the servers drawn."""
+    """Whether the switch also searches for an idle server among those that were not drawn."""
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:
         self._clock, self._point = clock, 0
@@ -33,9 +33,10 @@ class SecondLook:
         self.weigh(weights)
 
     def weigh(self, weights: Mapping[int, int]) -> None:
-        """Draw by these weights from now on.
+        """Draw servers by these weights from now on.
 
-        In a small pool, the further servers are drawn from the pool without the first one; in a large pool, from all.
+        In a small pool, the second and further servers are drawn from all servers except the first one; in a large
+        pool, from all servers.
         """
         positive = {server: weight for server, weight in weights.items() if weight > 0}
         others: dict[int, Mapping[int, int]] = {}
@@ -66,8 +67,8 @@ class SecondLook:
         (self._refusing.add if by_reset else self._refusing.discard)(server)
 
     def vanished(self, server: int, until_s: float) -> None:
-        """Record a connection that ended unseen: it stays counted until the first sweep after its pin expires at
-        ``until_s``."""
+        """Record a connection that ended without a packet at the switch. The connection counts as open until the first
+        sweep after its pin (its entry in the table) expires at ``until_s``."""
         sweep = (math.floor(until_s / SWEEP_S) + 1) * SWEEP_S
         self._clock.after(max(0.0, sweep - self._clock.now), self.closed, server)
 
@@ -81,7 +82,7 @@ class SecondLook:
 
 
 class TwoLooks(SecondLook):
-    """The second look as on a Tofino, except for how servers are drawn there."""
+    """The second look with two servers per connection, as on a Tofino; the random draw differs from the Tofino's."""
 
     looks = 2
     seeks_idle = False

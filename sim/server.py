@@ -1,10 +1,10 @@
 """A web server: an accept queue, workers, and a CPU.
 
-A worker that has written a page waits until the client has closed the connection (Apache's lingering close). It then
-needs another turn on the CPU, in which it continues with the next connection if there is one.
+A worker that has written a page waits until the client has closed the connection (Apache's lingering close). After the
+close the worker needs the CPU again; it then continues with the next connection in the queue, if any.
 
 While the accept queue is full, Linux drops SYNs and ignores the last ACK of a handshake. The server then repeats its
-SYN-ACK and the client its request, which completes the handshake once there is room.
+SYN-ACK and the client repeats its request. A repeated request completes the handshake once the queue has room.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
 """Seconds after which the server's kernel repeats a SYN-ACK."""
 CLOSE_S = 2.5e-3
-"""Seconds that a client takes to close. Traced in the lab: a median of 2.1 to 2.6 ms at a loaded server, 1.2 at
-others."""
+"""Seconds from the last byte of the page until the client closes the connection. Traced in the lab: a median of 2.1 to
+2.6 ms with a loaded server, 1.2 ms with other servers."""
 CLOSE_WORK_S = 0.03e-3
 """CPU seconds of a connection's end, as traced in the lab."""
 
@@ -40,7 +40,7 @@ class ServerCounts:
 
 
 class Handshake:
-    """The server's state of a connection whose SYN it has answered."""
+    """The server's state of a connection whose SYN the server has answered."""
 
     __slots__ = ("done", "established", "work_s")
 
@@ -64,18 +64,18 @@ class WebServer:
         seed: int = 1,
     ) -> None:
         """``others``: number of other tasks that use CPU time (``stress``). ``seed``: determines when the CPU quota is
-        granted and when the timer ticks. Servers differ in both, so that no reading of the switch is in phase with all
-        of them."""
+        granted and when the timer ticks. Servers differ in both times, so that the controller's readings of the switch
+        are not in phase with all servers."""
         lots = random.Random(seed)
         self.cpu = Cpu(clock, cpus, others, granted_s=-PERIOD_S * lots.random(), ticked_s=-TICK_S * lots.random())
         self.alive = True
-        """A dead server answers nothing, and its connections are lost."""
+        """Whether the server is alive. A dead server answers no packet, and its connections are lost."""
         self.refuses = False
         """Whether the server's process has ended, so that its host answers each SYN with a RST."""
         self.counts = ServerCounts()
         self._clock, self._backlog = clock, backlog
         self._free = deque(Task() for _ in range(workers))
-        """Workers without a connection; the one that has waited longest gets the next connection."""
+        """Workers without a connection; the worker that has waited longest receives the next connection."""
         self._wanted = 0
         """Number of workers that `hold` still has to occupy as soon as they are free."""
         self._queue: deque[Handshake] = deque()
@@ -91,7 +91,7 @@ class WebServer:
         return len(self._queue) > self._backlog
 
     def hold(self, workers: int) -> None:
-        """Occupy that many more workers (long downloads by slow readers); a negative number frees them."""
+        """Occupy ``workers`` more workers, as long downloads by slow readers do; a negative number frees workers."""
         self._wanted += workers
         while self._wanted < 0:
             self._wanted += 1
@@ -107,9 +107,10 @@ class WebServer:
         return True
 
     def ack(self, handshake: Handshake, synack_again: Callable[[], None], wanted: Callable[[], bool]) -> None:
-        """Take the last ACK of a handshake, with the request behind it.
+        """Handle the last ACK of a handshake, and the request that follows it.
 
-        ``synack_again`` is called for each repeated SYN-ACK. Nothing is repeated once ``wanted`` returns False.
+        The server calls ``synack_again`` for each repeated SYN-ACK. Client and server repeat no packet once ``wanted``
+        returns False.
         """
         if self._establish(handshake):
             return

@@ -1,7 +1,7 @@
 """A TCP sender with Reno's congestion control (RFC 5681), NewReno's recovery (RFC 6582) and RFC 6298's timeouts.
 
-It sends one response to one client, packet by packet. Packets pass a shared link, which may drop them, and the client's
-own link. Each segment is acknowledged at once; acknowledgements are delayed and never lost.
+A sender sends one response to one client, packet by packet. Packets pass a shared link, which may drop them, and the
+client's own link. Each segment is acknowledged at once; acknowledgements are delayed and never lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class TcpPlan:
 
 
 class Sender:
-    """Sends the bytes it is offered; calls ``arrived`` for each stretch of bytes that reaches the client in order."""
+    """The sender of one response; it calls ``arrived`` for each contiguous range of bytes that reaches the client in
+    order."""
 
     __slots__ = (
         "_arrived",
@@ -66,9 +67,9 @@ class Sender:
         send: Callable[[int], float | None],
         arrived: Callable[[int], None],
     ) -> None:
-        """``send`` takes a packet's size from the IP header on. It returns the seconds until the acknowledgement is
-        back, or None if the packet was lost. ``arrived`` gets the bytes of a stretch when their acknowledgement is
-        back."""
+        """``send`` sends a packet of a given size, counted from the IP header on. It returns the seconds until the
+        sender receives the acknowledgement, or None if the packet was lost. ``arrived`` is called with a number of
+        bytes when their acknowledgement arrives."""
         self._clock, self._plan, self._send, self._arrived = clock, plan, send, arrived
         self._offered = self._highest = 0
         self._short: dict[int, int] = {}
@@ -85,11 +86,11 @@ class Sender:
 
     @property
     def done(self) -> bool:
-        """Whether everything offered was acknowledged."""
+        """Whether the client has acknowledged all offered bytes."""
         return self._una == self._offered
 
     def offer(self, size: int) -> None:
-        """Send ``size`` more bytes, in segments of their own."""
+        """Send ``size`` more bytes; they share no segment with the bytes of earlier calls."""
         segments = max(1, math.ceil(size / MSS))
         self._offered += segments
         self._short[self._offered - 1] = size - (segments - 1) * MSS
@@ -125,8 +126,8 @@ class Sender:
         self._wake(now)
 
     def _wake(self, now: float) -> None:
-        """Schedule a check no later than the deadline. One event serves many deadlines: when it fires early, it is
-        scheduled again."""
+        """Schedule a check of the retransmission timer no later than the deadline. A check that fires before the
+        deadline schedules the next one, so moving the deadline costs no event."""
         if self._deadline < self._timer:
             self._timer = self._deadline
             self._clock.after(self._deadline - now, self._expired, self._deadline)
@@ -191,7 +192,7 @@ class Sender:
         if self._recover >= 0:
             if ack >= self._recover:
                 self._cwnd, self._recover = self._ssthresh, -1
-            else:  # a partial acknowledgement: the next hole (RFC 6582)
+            else:  # a partial acknowledgement: retransmit the next missing segment (RFC 6582)
                 self._cwnd = max(1.0, self._cwnd - newly + 1)
                 self._transmit(ack)
         elif self._cwnd < self._ssthresh:

@@ -1,4 +1,4 @@
-"""The lab with Mininet's prompt: the same network as the demo's, the controller running.
+"""The lab with Mininet's prompt: the demo's network with a running controller.
 
 `python -m topo.lab [--record FILE.pcap] [--content | --resources]` as root.  $SWITCH chooses the switch: embedded
 (default), bmv2 or tofino.
@@ -33,7 +33,8 @@ from topo.testbed.mininet import CLI
 from topo.testbed.nodes import SWITCHES, switch_kind
 
 BALANCE = Balance("production", 2.0, 10.0)
-"""The algorithm as `sluice run` has it, five times (T) and twenty times (window) as fast as its default."""
+"""The balancing of `sluice run`, except for the times in seconds: the period T is a fifth of the default and the window
+a twentieth."""
 
 RATE_PER_S = 130.0
 
@@ -48,7 +49,7 @@ Try:  load {rate:g} 120    {rate:g} connections per second for 120 s from c1, in
 
 
 def parse_load(line: str) -> Load:
-    """Read `RATE SECONDS`; raise SetupError with the usage otherwise."""
+    """Parse `RATE SECONDS`; raise SetupError with the usage if the line has another format."""
     try:
         rate, seconds = (float(word) for word in line.split())
     except ValueError:
@@ -59,7 +60,7 @@ def parse_load(line: str) -> Load:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line, and return its options."""
     parser = argparse.ArgumentParser(prog="python -m topo.lab", description="The lab with Mininet's prompt.")
     parser.add_argument(
         "--record",
@@ -167,7 +168,7 @@ class LabCLI(CLI):
 
 
 def _chosen(options: argparse.Namespace) -> tuple[Lab, str]:
-    """Return the chosen lab, and hints for its prompt."""
+    """Return the lab that the options select, and hints for its prompt."""
     kind = switch_kind()
     if options.content:
         return ContentLab(kind), CONTENT_HINT

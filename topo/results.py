@@ -1,4 +1,4 @@
-"""Directories of results, which appear only complete, and the version of the program that made them."""
+"""Directories of results, which only complete results replace, and the version of the program that made the results."""
 
 from __future__ import annotations
 
@@ -13,23 +13,30 @@ from pathlib import Path
 from topo.testbed import REPOSITORY
 from topo.testbed.nodes import KERNEL, SWITCHES
 
+<<<<<<< HEAD
 PROGRAM = (
     *("agent", "crates", "gateway", "switch", "Cargo.lock", "Cargo.toml"),
     *("controller", "experiments", "p4src", "sim", "topo"),
 )
 """Files and folders of the program whose version counts; `docs` is its output."""
+=======
+PROGRAM = ("controller", "experiments", "p4src", "sim", "switch", "topo")
+"""Folders of the repository that determine the program's version; `docs` is not among them, because it contains the
+program's results."""
+>>>>>>> l5
 PACKAGES = ("controller/sluice", "topo")
 PIPELINE = "p4src/build/sluice.json"
 
 
 @contextmanager
 def replaced_directory(directory: Path) -> Generator[Path]:
-    """Yield a new directory that replaces `directory` at the end; nothing changes if the block raises.
+    """Yield a new directory that replaces `directory` at the end of the context; if the context raises, `directory`
+    stays unchanged.
 
-    Raises OSError where it cannot be written.
+    Raises OSError if the directory cannot be written.
     """
     partial, replaced = (directory.with_name(directory.name + suffix) for suffix in (".partial", ".replaced"))
-    if replaced.exists() and not directory.exists():  # ended between the two renames below
+    if replaced.exists() and not directory.exists():  # an earlier process ended between the two renames below
         replaced.rename(directory)
     for remains in (partial, replaced):
         shutil.rmtree(remains, ignore_errors=True)
@@ -48,11 +55,11 @@ def results_directory(name: str, kind: str) -> Path:
 
 @cache
 def program(*more: str) -> str:
-    """Return the commit that is checked out, and whether the program's files differ from it; "" without git.
+    """Return the commit that is checked out, with a mark if the program's files differ from the commit; "" without git.
 
-    `more`: files and folders of the repository that are part of what runs, beside PROGRAM.
+    `more`: files and folders of the repository that belong to the program in addition to PROGRAM.
 
-    Later calls return what the first one did: a program is what was loaded, whatever is checked out while it runs.
+    Later calls return the result of the first call, because a running program does not change with a later checkout.
     """
     try:
         commit = _git("rev-parse", "--short", "HEAD")
@@ -69,9 +76,9 @@ def _git(*arguments: str) -> str:
 
 @cache
 def version(kind: str) -> str:
-    """Return one hash of controller, lab, pipeline and switch, for a kind of switch or the kernel.
+    """Return a hash over the files of controller, lab, pipeline and switch, for a kind of switch or the kernel.
 
-    Tests and documents are not in it. Raises SetupError without the switch.
+    Tests and documents are not part of the hash. Raises SetupError if the switch is not built.
     """
     sources = [
         path for package in PACKAGES for path in (REPOSITORY / package).rglob("*.py") if "tests" not in path.parts
@@ -81,7 +88,7 @@ def version(kind: str) -> str:
 
 
 def digest(root: Path, files: Iterable[Path]) -> str:
-    """Return a hash of names and contents, in hexadecimal; raise OSError if a file cannot be read."""
+    """Return a hexadecimal hash over the names and contents of files; raise OSError if a file cannot be read."""
     hashed = hashlib.sha256()
     for path in sorted(files):
         name = path.relative_to(root) if path.is_relative_to(root) else path.name

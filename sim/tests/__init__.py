@@ -1,1 +1,2 @@
-"""Tests of the simulation: conservation, cases computed by hand, the same result for the same seed."""
+"""Tests of the simulation: packets and requests are conserved, results equal those computed by hand, equal seeds give
+equal results."""

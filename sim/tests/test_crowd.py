@@ -1,4 +1,5 @@
-"""A simulated flash crowd: packets and requests are conserved, NEWS does what the lab shows, a seed is a run."""
+"""Tests of a simulated flash crowd: packets and requests are conserved, NEWS acts as in the lab, equal seeds give equal
+runs."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def test_a_connections_first_syn_ack_counts_as_one_however_many_syns_it_took(mon
 
 @dataclass
 class Listening:
-    """A server that answers SYNs or not, and records their times."""
+    """A server that records the times of SYNs, and answers them if ``answers``."""
 
     clock: Clock
     answers: bool
@@ -145,7 +146,7 @@ class Listening:
     ("answers", "waits_s", "passed_s"),
     [
         (False, (3.0, 6.0, 12.0, 24.0), [0.0, 3.0, 9.0]),
-        (False, (6.0, 6.0), [0.0, 6.0]),  # a pin without an answer expires `pending_s` after the first SYN
+        (False, (6.0, 6.0), [0.0, 6.0]),  # without a SYN-ACK the pin expires `pending_s` after the first SYN
         (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # a SYN-ACK extends the pin to `answered_s`
     ],
 )
@@ -181,7 +182,8 @@ def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
 
 
 def two_requests(place: Callable[[Request], Place]) -> list[float]:
-    """Return when both answers end, in s: client 1 of the target and client 1 of another destination ask at once."""
+    """Return the times, in s, at which two answers end. Client 1 of the target and client 1 of another destination send
+    their requests at the same time."""
     asked = [Request(1.0, 1, TARGET, 50_000), Request(1.0, 1, "other-0", 50_000)]
     run = simulate(replace(plan(Dumbbell(NONE, others=1, end_s=60.0)), requests=asked, place=place))
     return [connection.done_s or math.inf for connection in run.outcomes]
@@ -197,7 +199,8 @@ def test_a_client_has_one_link_whatever_it_asks() -> None:
 def test_each_place_names_the_client_that_owns_the_link() -> None:
     assert len({place.client for place in places(1)}) == 1000
     lab = lab_plan(NETWORK, NONE, NETWORK.settle(SHORT))
-    # Clients on different hosts (the crowd's and the bystander's) have equal numbers, but links of their own.
+    # The clients of the crowd and those of the bystander have equal numbers, but run on different hosts and have
+    # separate links.
     where = [lab.place(Request(0.0, number, server, 1000)) for number in (1, 2) for server in (TARGET, BYSTANDER)]
     assert len({place.client for place in where}) == 4
 
@@ -210,7 +213,8 @@ def test_the_controllers_steps_are_timed() -> None:
 
 
 def test_only_the_responses_of_the_share_are_measured_and_it_follows_the_load() -> None:
-    """Three responses per slot begin at once; the controller estimates their number from the share of used slots."""
+    """Three responses per slot begin at once. The controller estimates the number of responses from the share of used
+    slots, and measures a smaller share of the responses."""
     clock = Clock()
     switch = CrowdSwitch(clock, plan(Dumbbell(HOT_SPOT)).config, random.Random(1), lambda _: None)
     flows = [Flow(number) for number in range(3 * SLOTS)]

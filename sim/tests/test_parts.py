@@ -1,4 +1,4 @@
-"""Components of the simulation (links, CPUs, buckets, SYN timers, TCP) against values computed by hand."""
+"""Tests of components of the simulation (links, CPUs, buckets, SYN timers, TCP) against values computed by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_link_queues_and_drops() -> None:
     link = Link(8000.0, room_bytes=2000)  # 1,000 bytes/s
     assert link.send(0.0, 1000) == 1.0
     assert link.send(0.0, 1000) == 2.0
-    assert link.send(0.0, 1) is None  # the queue has 2,000 bytes
+    assert link.send(0.0, 1) is None  # the queue is full: 2,000 bytes
     assert link.send(1.0, 1000) == 3.0  # one packet has left
     assert link.send(10.0, 1000) == 11.0
     assert (link.counts.sent, link.counts.sent_bytes, link.counts.dropped) == (4, 4000, 1)
@@ -46,7 +46,7 @@ def test_a_link_conserves_packets() -> None:
     link = Link(1e6, room_bytes=10_000)
     arrived = sum(link.send(n * 0.005, 1000) is not None for n in range(4000))
     assert (arrived, link.counts.dropped) == (link.counts.sent, 4000 - link.counts.sent)
-    assert link.counts.dropped == pytest.approx(1500, rel=0.1)  # 200 packets/s into 125
+    assert link.counts.dropped == pytest.approx(1500, rel=0.1)  # 20 s with 200 packets/s, a link for 125
 
 
 def test_syn_timers() -> None:
@@ -77,8 +77,8 @@ def test_a_quota_is_spent_at_full_speed_and_overdrawn_until_a_tick() -> None:
     cpu.add(Task(), 0.003, end("second"))
     cpu.add(Task(), 0.009, end("third"))
     clock.run(1.0)
-    # The second task runs until the tick at 52 ms. The third uses the rest of the quota and, until the tick at 56 ms,
-    # 2 ms of the next quota. After the next grant the second task runs before the third.
+    # The second task runs until the tick at 52 ms. The third task uses the rest of the quota and, until the tick at 56
+    # ms, 2 ms of the next quota. After the next grant the second task runs before the third.
     assert ends[1:] == [("second", pytest.approx(0.101)), ("third", pytest.approx(0.106))]
 
 
@@ -107,7 +107,7 @@ def test_a_task_with_another_job_continues_in_its_turn_until_the_turn_ends() -> 
     cpu, worker = Cpu(clock, 1.0, 1), Task()
     cpu.add(worker, 1e-3, lambda: cpu.add(worker, 1e-3, lambda: cpu.add(worker, 3e-3, end("third job"))))
     clock.run(PERIOD_S)
-    # The task without rest has the first turn, and another one after the worker has run for a whole tick.
+    # The task that never sleeps runs first, and again after the worker has run for a whole tick.
     assert ends == [("third job", pytest.approx(3 * TICK_S + 1e-3))]
 
 
@@ -144,7 +144,8 @@ def test_a_task_that_wakes_while_throttled_runs_after_all_others() -> None:
         assert ends[0][1] < 0.5
         return ends[1][1]
 
-    # With quota left, lag lets the task run at the next tick. While throttled, lag does not count: ten tasks run first.
+    # With quota left, its lag lets the task run at the next tick. While the group is throttled, lag does not count, and
+    # ten tasks run first.
     assert ended(0.501) <= 0.501 + TICK_S
     assert ended(0.55) > 0.55 + 3 * PERIOD_S
 
@@ -159,7 +160,8 @@ def test_every_server_is_granted_its_quota_at_a_time_of_its_own() -> None:
         return dict(ends)["answered"]
 
     times = [waited(seed) for seed in range(20)]
-    # The answer ends before the first tick after the quota is used up, or its rest waits for the next grant.
+    # Either the answer ends before the first tick after the quota is used up, or its remaining work waits for the next
+    # grant of quota.
     at_once = [time_s for time_s in times if time_s == pytest.approx(2e-3)]
     assert 5 < len(at_once) < 19
     late = [round(time_s, 4) for time_s in times if time_s > 3e-3]
@@ -175,7 +177,7 @@ def test_a_worker_that_waits_for_its_client_to_close_needs_another_turn() -> Non
         clock.run(10.0)
         return server.counts.served
 
-    # Alone, the worker waits only for the client to close. Beside 24 tasks it also waits for a turn after each page.
+    # Alone, the worker waits only for the client to close. Beside 24 tasks it also waits for the CPU after each page.
     assert served(0) == 900
     assert 10 < served(24) < 100
 
@@ -189,7 +191,7 @@ def test_a_full_accept_queue_drops_syns_and_ignores_acks() -> None:
     for _ in range(4):
         handshake = Handshake(2.0, lambda: done.append(clock.now))
         server.ack(handshake, lambda: again.append(clock.now), lambda: True)
-    # One connection is served, two wait (backlog + 1); the server ignored the ACK of the fourth.
+    # One connection is served, two wait (backlog + 1); the server ignored the ACK of the fourth connection.
     assert (server.waiting, server.full, server.syn()) == (2, True, False)
     clock.run(1.5)
     assert again == [1.0]
@@ -214,7 +216,7 @@ def test_a_server_that_is_killed_answers_nothing_more() -> None:
     server.alive = False
     clock.run(30.0)
     assert (done, server.counts.served, server.waiting) == (killed, len(killed), 0)
-    server.alive = True  # with all of its workers
+    server.alive = True  # the restarted server has all of its workers
     for _ in range(2):
         ask()
     clock.run(60.0)
@@ -249,7 +251,7 @@ def test_admission_counts_every_request_admits_connections_and_remembers_clients
 
 def test_a_known_client_is_remembered_from_its_last_syn_on() -> None:
     admission = Admission(remember_s=30.0)
-    admission.set(0.0, (1e-3, 1.0), (1.0, 1.0))  # one SYN for all clients, then one per second for returning ones
+    admission.set(0.0, (1e-3, 1.0), (1.0, 1.0))  # common bucket: a single SYN; returning clients: one per second
     assert [admission.request(moment, client=1) for moment in (0.0, 20.0, 40.0, 60.0)] == [True] * 4
     assert admission.request(70.0, client=1)
     assert not admission.request(70.1, client=1)  # a returning client, but its bucket is empty
@@ -265,7 +267,7 @@ def test_a_pinned_connections_syn_passes_whatever_the_buckets_say_and_is_no_furt
 
 
 class Pipe:
-    """A path of fixed delay that loses the packets with the given numbers."""
+    """A path of fixed delay that loses the packets whose numbers are in ``lost``."""
 
     def __init__(self, clock: Clock, rtt_s: float, lost: set[int], plan: TcpPlan | None = None) -> None:
         self.sent: list[tuple[float, int]] = []
@@ -302,7 +304,7 @@ def test_a_slow_server_takes_turns_and_has_work_with_a_request_before_its_first_
         ("long", BLOCK_BYTES, 1.5),
         ("short", 10, 3.0),
         ("long", BLOCK_BYTES, 4.0),
-        ("long", 1, 6.5),  # the client that left had a turn in between
+        ("long", 1, 6.5),  # before this block, the worker of the client that left used the CPU once
         ("last", 10, 8.0),
     ]
 
@@ -322,7 +324,8 @@ def test_a_part_of_a_segment_in_the_window_sends_none() -> None:
     pipe = Pipe(clock, 0.1, {20})
     pipe.sender.offer(200 * MSS)
     clock.run(10.0)
-    # The loss leaves a window of 11, which a round trip makes 11.96, 12.9, 13.9, 14.8 (RFC 5681, equation 3).
+    # After the loss the window is 11 segments; it grows by each round trip to 11.96, 12.9, 13.9, 14.8 (RFC 5681,
+    # equation 3).
     flights = [sum(moment == at for moment, _ in pipe.sent) for at in (0.5, 0.6, 0.7, 0.8, 0.9)]
     assert flights == [11, 11, 12, 13, 14]
 
@@ -333,8 +336,8 @@ def test_a_lost_packet_is_sent_again_at_the_third_duplicate() -> None:
     pipe.sender.offer(30 * MSS)
     clock.run(20.0)
     assert pipe.got == 30 * MSS
-    assert len(pipe.sent) == 31  # only the lost segment
-    assert pipe.last_s < 1.0  # without a timeout
+    assert len(pipe.sent) == 31  # only the lost segment is sent twice
+    assert pipe.last_s < 1.0  # fast retransmit, without a timeout
 
 
 def test_a_lost_last_packet_waits_for_the_timeout_which_doubles() -> None:
@@ -342,7 +345,7 @@ def test_a_lost_last_packet_waits_for_the_timeout_which_doubles() -> None:
     pipe = Pipe(clock, 0.1, {1, 2, 3}, TcpPlan(rto_first_s=1.0, rto_min_s=0.5))
     pipe.sender.offer(2 * MSS)
     clock.run(20.0)
-    # The first acknowledgement restarts the timer with the least timeout; then 1 s, 2 s.
+    # The first acknowledgement restarts the timer; the timeout has its minimum plus the round trip, then 1 s and 2 s.
     assert [moment for moment, _ in pipe.sent] == [0.0, 0.0, 0.6, 1.6, 3.6]
     assert pipe.got == 2 * MSS
 

@@ -1,4 +1,5 @@
-"""A simulated pool: nothing is lost or counted twice, R does what the lab shows, and a seed is a run."""
+"""Tests of a simulated pool: no connection is lost or counted twice, R acts as in the lab, and equal seeds give equal
+runs."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def test_r_relieves_the_loaded_server() -> None:
 def test_a_loaded_servers_answers_come_in_bursts() -> None:
     run = simulate(PoolPlan([HEALTHY, HEALTHY, LOADED], FIXED, 170.0, 60.0))
     answers = [decision.differences[2].synack for decision in run.decisions[0][15:]]
-    # The server is always busy: one that worked evenly would answer as often in each second.
+    # The server is always busy. Without the CPU limit's periods it would answer almost equally often in each second.
     assert statistics.pstdev(answers) > math.sqrt(statistics.fmean(answers))
 
 
@@ -97,7 +98,8 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
 
 @pytest.mark.parametrize("second_look", [SecondLook, TwoLooks])
 def test_a_server_that_refuses_gets_no_more_than_its_share_until_it_is_ejected(second_look: type[SecondLook]) -> None:
-    """The server's process ends; its host answers SYNs with RSTs, so that the server never has open connections."""
+    """The server's process ends, and its host answers SYNs by RSTs. Although the server has no open connections, it
+    receives no more than its share."""
 
     def end_process(simulation: Simulation) -> None:
         simulation.servers[1].refuses = True
@@ -147,7 +149,7 @@ def test_open_connections_are_those_that_have_not_ended() -> None:
     simulation = Simulation(plan)
     simulation.clock.after(30.0, simulation.load, 0.0)
     simulation.run()
-    # The last connections have ended, and the sweep has removed those that vanished.
+    # All connections have ended, and the sweep has removed the connections whose end the switch did not see.
     simulation.clock.run(125.0)
     assert set(simulation.switches[0].open_now().values()) == {0}
 
@@ -181,7 +183,8 @@ def test_a_syn_sent_again_leaves_its_pin_the_time_that_it_had() -> None:
 
 
 def test_arrivals_are_those_that_httperf_draws() -> None:
-    # erand48 itself, and what `httperf -v -v -v --client=0/1 --period=e0.008333` and `--client=1/2` print.
+    # The expected values are those of libc's erand48, and the times that `httperf -v -v -v --client=0/1
+    # --period=e0.008333` and `--client=1/2` print.
     erand48 = ctypes.CDLL(None).erand48
     erand48.restype = ctypes.c_double
     state = (ctypes.c_ushort * 3)(0x1234, 0x5678, 0x6543)

@@ -1,4 +1,5 @@
-"""A simulated crowd's packets, replayed: flash-crowd control decides the same from them as it did in the simulation."""
+"""Tests that replay the packets of a simulated crowd: flash-crowd control makes the same decisions as in the
+simulation."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Place = tuple[Packed, int]
 
 
 class Tap:
-    """Records the packets that pass the simulated switch as a capture of all its ports would."""
+    """Records the packets that pass the simulated switch, like a capture at all ports of a switch."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.segments: list[Segment] = []
@@ -54,7 +55,8 @@ class Tap:
 
         def tapped_response(switch: CrowdSwitch, flow: Flow, size: int) -> None:
             response(switch, flow, size)
-            # Rates do not depend on the client: each slot and fingerprint gets an address and port of its own.
+            # The measured rates do not depend on the client, so each pair of slot and fingerprint is given a unique
+            # client address and port.
             client = (packed(CLIENT + flow.fingerprint, IPV4_BITS), flow.slot)
             server = switch.service("target").servers[0]
             self._add(switch.now, (server.address.packed, server.port), client, ACK, size - 40)
@@ -68,7 +70,7 @@ class Tap:
 
 
 DELAY_S = 0.004
-"""Seconds between a reading and the line in the trace that records its decision."""
+"""Seconds between a reading of the switch and the time that the trace states for the decision."""
 
 
 def as_trace(decisions: Sequence[Decision]) -> str:
@@ -94,7 +96,7 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch) 
     for decision, other in zip(replayed, lived, strict=True):
         assert decision.measurement.offered == pytest.approx(other.measurement.offered, rel=0.01)
         assert decision.measurement.admitted == pytest.approx(other.measurement.admitted, rel=0.01)
-        # In the replay the flows hash to other slots, and some flows share a slot.
+        # The replay computes other slots for the flows than the simulation, and some flows share a slot.
         assert decision.measurement.ar == pytest.approx(other.measurement.ar, rel=0.05)
         assert (decision.limit is None) == (other.limit is None)
         if decision.limit and other.limit:

@@ -1,4 +1,5 @@
-"""A simulated crowd's packets, handshakes included, replayed: production mode and identification decide the same."""
+"""Tests that replay the packets of a simulated crowd, handshakes included: production mode and the identification of
+causes make the same decisions as in the simulation."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ Place = tuple[Packed, int]
 
 
 def numbered(number: int) -> Place:
-    """Return an address and port that belong to this number only."""
+    """Return a client address and port that are unique to this number."""
     return packed(CLIENT + number // PORTS, IPV4_BITS), 1024 + number % PORTS
 
 
@@ -50,10 +51,10 @@ class Response(Flow):
 
 
 class Tap:
-    """Records the packets that pass the simulated switch as a capture of all its ports would.
+    """Records the packets that pass the simulated switch, like a capture at all ports of a switch.
 
-    Each SYN gets a connection of its own, and handshakes continue in the order of their SYNs: the controller only
-    counts handshakes, so this does not change its decisions.
+    Each SYN is given a separate connection, and handshakes continue in the order of their SYNs. The simplification does
+    not change the controller's decisions, because the controller only counts handshakes.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:

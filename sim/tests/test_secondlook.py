@@ -1,4 +1,5 @@
-"""The simulated second look against the model of the data plane, which packet tests hold the switch to."""
+"""Tests that the simulated second look selects the same servers as the model of the data plane. Packet tests compare
+the real switch with that model."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ SERVICE, CLIENT = from_text("10.0.0.100").packed, from_text("10.0.1.7").packed
 
 
 def draws(weights: Mapping[int, int]) -> Draws:
-    """Return the draws as the controller programs them.
+    """Return the random draws of servers that the controller programs into the switch.
 
-    Small pools draw the further servers from the rest of the pool, large pools from all servers.
+    A connection's second and further servers are drawn from the rest of a small pool, or from all servers of a large
+    pool.
     """
     if len(weights) == 1:
         return Draws(weights, shares=sum(weights.values()))

@@ -1,4 +1,5 @@
-"""Several simulated crowds over one link and at different servers: a limit each, and none for the others."""
+"""Tests of several simulated crowds over one link and at different servers: each crowd's destination is limited, and no
+other destination is limited."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ OTHERS = 8
 
 
 def crowds(*further: Further, size: float = 0.5) -> CrowdRun:
-    """Simulate a crowd at the target from the onset on, and further ones; other destinations get a tenth more."""
+    """Simulate a crowd at the target from the onset on, and further crowds. The requests to all other destinations rise
+    by a tenth."""
     dumbbell = Dumbbell(
         PRODUCTION,
         onset_s=ONSET_S,
@@ -33,7 +35,7 @@ def crowds(*further: Further, size: float = 0.5) -> CrowdRun:
 
 
 def limited(run: CrowdRun) -> dict[str, tuple[float, float]]:
-    """Return the first and the last time, in s, at which each destination was limited."""
+    """Return, by destination, the first and the last time in s at which a limit applied."""
     names = {TARGET_ADDRESS: TARGET} | {other(number).address: other(number).name for number in range(OTHERS)}
     periods: dict[str, tuple[float, float]] = {}
     for decision in run.decisions:
@@ -64,7 +66,7 @@ def test_one_inside_another_is_limited_and_freed_without_it() -> None:
 
 @pytest.mark.parametrize("room", [None, 20])
 def test_five_that_begin_together_are_limited_each(room: int | None) -> None:
-    """Four crowds beside the target's; with `room`, the server of one of them is slow."""
+    """Four crowds begin together with the crowd at the target; with `room`, the server of one further crowd is slow."""
     sizes = (120.0, 80.0, 60.0, 50.0)
     further = [
         Further(number, size, ONSET_S, END_S, room if number == 1 else None) for number, size in enumerate(sizes)

@@ -1,1 +1,2 @@
-"""The demo (`python -m topo.demo`): three Apache servers, one loaded; equal split against R, and kernel DNAT."""
+"""The demo (`python -m topo.demo`): it compares an equal split, balancing by R and kernel DNAT with three Apache
+servers, one of them loaded."""

@@ -34,9 +34,9 @@ LOADED = "s3"
 PAPER_T_S, PAPER_M = 10.0, 20
 READERS = 6
 READER_BYTES_PER_S = 120_000.0
-"""Rate of a long download, so that it lasts 25 s and many weight changes."""
+"""Rate of a long download. At this rate a download lasts 25 s, during which the weights change many times."""
 LEAST_BUFFER_SHARE = 1 / 8
-"""Least share of a reader's receive buffer: the kernel needs room for some segments."""
+"""Smallest receive buffer of a reader, as a share of the usual buffer: the kernel needs room for some segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,14 @@ class Settings:
     equal_s: float = 45.0
     r_s: float = 70.0
     burst_s: float = 20.0
-    """The second half is judged: an overload near the threshold may end itself within some 15 s, or come and go."""
+    """Duration of a calibration burst, of which only the second half is evaluated. An overload near the threshold may
+    end within some 15 s, or recur."""
     period_s: float = 1.0
     intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
 
     def slower(self, times: float) -> Settings:
-        """Return the settings with all durations multiplied."""
+        """Return the settings with all durations multiplied by `times`."""
         return replace(
             self,
             equal_s=self.equal_s * times,
@@ -62,7 +63,7 @@ class Settings:
         )
 
     def balance(self, mode: str) -> Balance:
-        """Return the balancing of a phase."""
+        """Return the balancing options of a phase in a mode."""
         return Balance(mode, self.period_s, self.period_s * self.intervals)
 
 
@@ -108,7 +109,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         packets = after.since(counted_before)
         trace = lab.controller.trace.read_bytes()
         output.mkdir(parents=True, exist_ok=True)
-        (output / PICTURE).unlink(missing_ok=True)  # an earlier run's
+        (output / PICTURE).unlink(missing_ok=True)  # the picture of an earlier run
         if page is not None:
             save_picture(page, output / PICTURE, say)
     say(f"phase C: the kernel's DNAT in the switch's place, equal probabilities, {settings.equal_s:g} s")
@@ -120,7 +121,8 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
 
 
 def kernel_dnat(load: Load) -> ConnectTimes:
-    """Make the load on the same servers, one of them loaded, behind kernel DNAT, the baseline of Ohta & Andou."""
+    """Offer the load to the same servers, one of them loaded, behind kernel DNAT (the baseline of Ohta & Andou); return
+    the connect times."""
     with AlternativeLab("iptables", say=lambda _: None) as lab:
         handshakes = Handshakes()
         lab.capture(handshakes)
@@ -135,13 +137,13 @@ def kernel_dnat(load: Load) -> ConnectTimes:
 
 
 def _more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """Return the drops between two readings, by reason."""
+    """Return the packets dropped between two readings, by reason."""
     more = {reason: count - before.get(reason, 0) for reason, count in after.items()}
     return {reason: count for reason, count in more.items() if count > 0}
 
 
 def _write(results: Results, output: Path) -> None:
-    # matplotlib takes a second to import: not before it is needed.
+    # The import of matplotlib takes a second, so it is delayed until the picture is drawn.
     from topo.demo.plot import draw  # noqa: PLC0415
 
     (output / "summary.json").write_text(json.dumps(summary(results), indent=2) + "\n")

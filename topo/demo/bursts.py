@@ -1,4 +1,4 @@
-"""The short loads of the calibration."""
+"""The short loads by which the demo's calibration searches for a suitable request rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def _r(counts_from: Observation, counts_to: Observation, server: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Makes bursts of `seconds` and judges their second half: an overloaded server gives way only after a while."""
+    """Offers bursts of `seconds` and evaluates their second half, because a server becomes overloaded only after some
+    seconds."""
 
     lab: Lab
     handshakes: Handshakes
@@ -31,7 +32,7 @@ class Bursts:
     say: Callable[[str], None]
 
     def equal_split(self, rate_per_s: float) -> Burst:
-        """Make a burst at the ratios in force; print and return what it showed."""
+        """Offer a burst at the ratios in force; print and return its result."""
         phase = run_phase(self.lab, "calibrate", Load(rate_per_s, self.seconds), self.handshakes)
         half, end = phase.started + self.seconds / 2, phase.started + self.seconds
         middle = min(
@@ -50,7 +51,7 @@ class Bursts:
         return burst
 
     def mean_without_loaded_ms(self, rate_per_s: float) -> float:
-        """Make a burst without the loaded server and return the mean connect time."""
+        """Offer a burst while the loaded server is drained; return the mean connect time in milliseconds."""
         self.lab.controller.drain(self.loaded, drain=True)
         phase = run_phase(self.lab, "calibrate", Load(rate_per_s, self.seconds / 2), self.handshakes)
         self.lab.controller.drain(self.loaded, drain=False)

@@ -1,4 +1,5 @@
-"""Find the request rate at which an equal split hurts and a good one would not.  Pure: the caller makes the bursts."""
+"""Find a request rate that overloads the loaded server under an equal split and that the other servers can serve. The
+functions are pure; the caller offers the bursts."""
 
 from __future__ import annotations
 
@@ -9,16 +10,17 @@ from topo.testbed.errors import SetupError
 from topo.testbed.nodes import ProcessSwitch
 
 RATES_PER_S = (120.0, 160.0, 210.0, 280.0)
-"""Connections per second that are tried in turn.  Not lower: in ten demos the loaded server answered 29 to 91 pages a
-second under an equal split, and changed within tens of seconds. Bursts of 60/s hurt in two of their searches, and then
-1.5 times that did not."""
+"""Connections per second that are tried in turn. Lower rates are not steady enough: in ten demos, the loaded server
+answered between 29 and 91 pages/s under an equal split, and this rate changed within tens of seconds. In two of the
+demos bursts of 60/s overloaded the server, but the load of 90/s that followed did not."""
 
 EQUAL_MEAN_MS = 250.0
-"""Least mean connect time of an equal split that hurts: well above the 100 ms that the demo promises."""
+"""Least mean connect time, in milliseconds, of an equal split that overloads a server. It is well above the 100 ms that
+the demo's check requires."""
 
 LOADED_R = 1.0
-"""Least R of the loaded server: it receives twice the SYNs that it answers.  A higher rate need not raise R: a run had
-1.08, 1.07 and 1.05 at 130, 180 and 250/s, another 2.22 at 130/s."""
+"""Least R of the loaded server; at R = 1 it receives twice the SYNs that it answers. A higher rate does not always
+raise R: one run measured 1.08, 1.07 and 1.05 at 130, 180 and 250/s, another run 2.22 at 130/s."""
 
 HEALTHY_R = 0.02
 """Largest R of a healthy server."""
@@ -30,7 +32,7 @@ class Burst:
 
     rate_per_s: float
     mean_ms: float
-    """Mean connect time."""
+    """Mean connect time in milliseconds."""
     loaded_r: float
     """R of the loaded server."""
     healthy_r: float
@@ -42,7 +44,8 @@ class Burst:
 
 
 MARGIN = 1.5
-"""Factor from the first rate that hurts to the rate chosen: an overload at the threshold is not steady."""
+"""Factor by which the selected rate exceeds the first rate that overloads the loaded server, because an overload at the
+threshold is not steady."""
 
 
 def calibrate(
@@ -51,7 +54,8 @@ def calibrate(
     rates: Iterable[float] = RATES_PER_S,
     spared_mean_ms: float = ProcessSwitch.spared_mean_ms,
 ) -> float:
-    """Return the rate to use; raise SetupError if none hurts, or if the other servers cannot take it.
+    """Return the rate for the demo. Raise SetupError if no rate overloads the loaded server, or if the other servers
+    cannot serve the rate.
 
     `spared_mean_ms`: mean connect time in milliseconds that must be possible at that rate without the loaded server.
     """

@@ -16,12 +16,12 @@ from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES
 
 SAMPLE_S = 2.0
-"""Seconds between two samples, and two lines on the screen."""
+"""Seconds between two samples, and between two lines of progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample; `connect` has the connections answered since the sample before."""
+    """A sample of the lab; `connect` contains the connections answered since the previous sample."""
 
     observation: Observation
     connect: ConnectTimes
@@ -29,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A finished phase; times in seconds on the clock of time.time()."""
+    """A finished phase; times in seconds, time.time()."""
 
     name: str
     load: Load
@@ -38,7 +38,7 @@ class Phase:
     httperf: HttperfResult
     connect: ConnectTimes
     samples: Sequence[Sample]
-    """The first is from before the load, the last from after it."""
+    """The first sample is taken before the load, the last sample after it."""
 
     @property
     def before(self) -> Observation:
@@ -47,7 +47,7 @@ class Phase:
 
     @property
     def at_end_of_load(self) -> Observation:
-        """The last observation while connections were offered; later ratios depend on no load."""
+        """The last observation while connections were offered; ratios after the load mean nothing."""
         end = self.started + self.load.seconds
         return [
             sample.observation for sample in self.samples if sample.observation.time <= end or sample is self.samples[0]
@@ -77,13 +77,13 @@ def run_phase(
     downloads: Downloads | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Phase:
-    """Make the load and sample the lab until its end; print nothing without `say`."""
+    """Offer the load, and sample the lab until the last connection has ended; without `say`, print nothing."""
     samples = [Sample(lab.observe(), handshakes.answered_between(0, 0))]
     started = last = time.time()
     httperf = lab.start_load(load, PAGE)
     due = time.monotonic() + SAMPLE_S
     while httperf.running():
-        # A sampling interval, cut short by the end of the load.
+        # Wait for the next sample, or for the end of the load if that is earlier.
         while httperf.running() and time.monotonic() < due:
             time.sleep(0.05)
         due += SAMPLE_S

@@ -1,4 +1,5 @@
-"""The demo's picture: ratios, R x t0 beside the measured connect time, requests per server, against time."""
+"""The demo's picture. Its three panels show, against time: ratios; R x t0 beside the measured connect time; requests
+per server."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from topo.measure.counts import pool_r
 from topo.plan.network import SERVER_NAMES
 
 SYN_TIMEOUT_MS = 1000.0
-"""t0: the first retransmission of a SYN on Linux (TCP_TIMEOUT_INIT, include/net/tcp.h; RFC 6298)."""
+"""t0: milliseconds until Linux first retransmits a SYN (TCP_TIMEOUT_INIT, include/net/tcp.h; RFC 6298)."""
 
 COLOURS = ("#1b6ca8", "#3a9d5d", "#c8553d")
 

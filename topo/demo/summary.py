@@ -1,4 +1,4 @@
-"""The demo's result: `summary.json`, its checks, and the table.  Pure."""
+"""The demo's result, computed by pure functions: content of `summary.json`, checks, and table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from topo.plan.network import SERVER_NAMES
 from topo.testbed.nodes import SWITCHES
 
 IMPROVEMENT = 4.0
-"""Least ratio of the equal split's mean connect time to that under R."""
+"""Least ratio of the mean connect time with the equal split to the mean connect time under R."""
 
 EQUAL_MEAN_MS = 100.0
-"""Least mean connect time of the equal split, in milliseconds; below it there is nothing to improve."""
+"""Least mean connect time with the equal split, in milliseconds; a smaller time leaves no room for improvement."""
 
 AGREEMENT_SHARE = 0.05
 AGREEMENT_MS = 5.0
-"""Largest difference of the capture's and httperf's mean connect times: a share or milliseconds, whichever is more."""
+"""Largest difference between the mean connect times of the capture and of httperf: the larger of a share of the mean
+and a number of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +33,17 @@ class Results:
     equal: Phase
     r: Phase
     kernel: ConnectTimes
-    """Connect times of the same load behind kernel DNAT in the switch's place."""
+    """Connect times of the same load behind kernel DNAT, without the switch."""
     loaded: str
     changes: Sequence[float]
     """Times of weight changes in the phase under R (seconds, time.time())."""
     downloads: Sequence[Download]
     packets: PacketCounts
     drops: Mapping[str, int]
-    """Drops by reason, since the first reading."""
+    """Packets that the switch dropped since the first reading, by reason."""
 
     def share_of(self, baseline: ConnectTimes) -> float:
-        """Return R's mean connect time as a share of a baseline's; NaN without answers."""
+        """Return the mean connect time under R divided by the mean of a baseline; NaN if no connection was answered."""
         return self.r.connect.mean_ms() / baseline.mean_ms()
 
     def broken(self) -> int:
@@ -52,7 +53,7 @@ class Results:
 
 
 def server_counts(phase: Phase) -> dict[str, Counts]:
-    """Return each server's segments in a phase."""
+    """Return the number of each server's handshake segments in a phase."""
     return {name: phase.after.counts[name].since(phase.before.counts[name]) for name in SERVER_NAMES}
 
 
@@ -90,7 +91,8 @@ def phase_summary(phase: Phase) -> dict[str, object]:
 
 
 def agrees(phase: Phase, client_wait_ms: float = 0.0) -> bool:
-    """Return whether the capture and httperf found the same mean connect time, httperf up to `client_wait_ms` more."""
+    """Return whether the capture and httperf measured the same mean connect time within the tolerance. httperf's mean
+    may be `client_wait_ms` higher, because some switches delay the client's packets."""
     mean = phase.connect.mean_ms()
     tolerance = max(AGREEMENT_MS, AGREEMENT_SHARE * mean)
     return -tolerance <= phase.httperf.connect_ms - mean <= tolerance + client_wait_ms

@@ -1,1 +1,1 @@
-"""Labs: networks with servers, load and a controller, each for one question."""
+"""Labs: networks with servers, load and a controller, each built for one experiment."""

@@ -1,4 +1,4 @@
-"""Today's alternatives in sluice's place: the same servers and client around iptables or a proxy."""
+"""Today's alternatives to sluice: the web lab's servers and client with iptables or a proxy in place of the switch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from topo.testbed.processes import run_in
 
 READY_TIMEOUT_S = 20.0
 HOP, HOP_TABLE = "hop0", "100"
-"""The device of a hop in user space, and the routing table that leads to it."""
+"""The device of the hop in user space, and the routing table that sends packets to the device."""
 PROGRAMS = {"haproxy": "/usr/sbin/haproxy", "nginx": "/usr/sbin/nginx"}
 
 
@@ -78,7 +78,7 @@ def dnat_rules(pool: PoolPlan = THREE) -> list[list[str]]:
 
 
 class Router(KernelRouter):
-    """The kernel as the router of every subnet; subclasses add the balancing."""
+    """The Linux kernel as the router of all subnets; subclasses add the balancing."""
 
     pool = THREE
 
@@ -92,7 +92,7 @@ class Router(KernelRouter):
         self.balance()
 
     def balance(self) -> None:
-        """Set up the balancing."""
+        """Set up the balancing; the base class only routes."""
 
     def proxy(self, name: str, arguments: list[str], configuration: str) -> None:
         """Start a proxy on the service's address and return once it listens."""
@@ -116,13 +116,14 @@ class Iptables(Router):
 
 
 class IptablesBehindHop(Iptables):
-    """DNAT with equal probabilities; as at a switch in user space, a process forwards every packet of the client.
+    """DNAT with equal probabilities, where a process in user space also forwards every packet of the client.
 
-    The process holds no packet back; conntrack has seen each of them before.
+    The process imitates the path through a switch in user space. The process forwards each packet without delay, after
+    conntrack has processed the packet.
     """
 
     def balance(self) -> None:
-        """Add the rules, start the process, and route through it."""
+        """Add the rules, start the process, and route the client's packets through it."""
         super().balance()
         hop = self.start_process("hop", command(Delay(HOP, {})), REPOSITORY)
         hop.await_output("ready", READY_TIMEOUT_S)
@@ -137,26 +138,26 @@ class IptablesBehindHop(Iptables):
 
 
 class HaproxyRoundRobin(Router):
-    """HAProxy, TCP, roundrobin."""
+    """HAProxy in TCP mode, with the algorithm roundrobin."""
 
     algorithm = "roundrobin"
 
     def balance(self) -> None:
-        """Start it."""
+        """Start HAProxy."""
         self.proxy("haproxy", ["-db", "-f"], haproxy_configuration(self.algorithm, self.pool))
 
 
 class HaproxyLeastConnections(HaproxyRoundRobin):
-    """HAProxy, TCP, leastconn."""
+    """HAProxy in TCP mode, with the algorithm leastconn."""
 
     algorithm = "leastconn"
 
 
 class NginxLeastConnections(Router):
-    """nginx stream, least_conn."""
+    """nginx's stream module (TCP), with the algorithm least_conn."""
 
     def balance(self) -> None:
-        """Start it."""
+        """Start nginx."""
         self.proxy("nginx", ["-c"], nginx_configuration(self.directory, self.pool))
 
 
@@ -170,13 +171,13 @@ ALTERNATIVES: Mapping[str, type[Router]] = {
 
 
 class AlternativeLab(Lab):
-    """The web lab with one of ALTERNATIVES in the switch's place, and no controller."""
+    """The web lab with one of ALTERNATIVES in place of the switch, without a controller."""
 
     def __init__(self, kind: str, *, say: Callable[[str], None], pool: PoolPlan = THREE) -> None:
         super().__init__(kind, Balance("fixed", 1.0, 10.0), say=say, pool=pool)
 
     def switch_class(self) -> type[ProcessSwitch]:
-        """Return the router."""
+        """Return the class of the router that replaces the switch."""
         return ALTERNATIVES[self.kind]
 
     def _before_start(self, net: Mininet) -> None:

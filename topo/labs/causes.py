@@ -2,11 +2,12 @@
 
 ```
  10.101.0.0/16 .. 10.104.0.0/16 --- 10.0.1.1 client --- 1 sluice 2 --- 10.0.11.1 s1     web = 10.0.0.100:80
-   hold what they send for the time that they are away           ..
+   delays its packets by the distance of their network           ..
  10.120.0.0/16: no hosts                    bottleneck           5 --- 10.0.14.1 s4
 ```
-The controller is as configured by default, in every run, but for the second look, as in the simulation: with it a slow
-server is asked for no more than it can do, loses no SYN, and is no label.
+In every run the controller has its default configuration, except that the second look is off, as in the simulation.
+With the second look a slow server would receive only as many connections as it can serve. It would lose no SYN, so the
+run would show no failure.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ from topo.testbed.network import SWITCH, NamespaceNetwork
 from topo.testbed.processes import Process
 
 ONSET_S, RAMP_S, END_S = 24.0, 5.0, 84.0
-"""Production mode judges after two windows of 4 s. A verdict is looked at for nearly as long as in the simulation:
-alarms came up to 28 s after the onset."""
+"""Time of the failure's onset, duration of the crowd's rise, and end of the run, in seconds. Production mode decides
+after two windows of 4 s. The time after the onset is nearly as long as in the simulation: alarms came up to 28 s after
+the onset."""
 LEAD_S = 1.5
-"""Seconds that the clients need to start and to read their logs."""
+"""Seconds that the clients need to start and to read their request logs."""
 WEB = f"{VIP}:{WEB_PORT}"
 POOLS = [f"10.{101 + number}.0.0/16" for number in range(4)]
 """Networks of the clients, nearest first."""
@@ -49,7 +51,7 @@ LINK = Settings(k=1.0, link_bit_per_s=causes.LINK_BIT_PER_S, queue_frames=int(ca
 
 
 class CausesLab(NamespaceNetwork):
-    """The lab for a run; the label selects the kind of its servers."""
+    """The lab for one labelled run; the label selects the behaviour of the servers."""
 
     def __init__(self, label: Label, *, onset_s: float = ONSET_S, end_s: float = END_S) -> None:
         super().__init__()
@@ -80,7 +82,7 @@ class CausesLab(NamespaceNetwork):
         self.await_neighbours()
 
     def _start_server(self, server: HostPlan) -> Process:
-        """Start a server; without a turn it answers at once."""
+        """Start a server; a server whose turns (blocks of an answer) cost no time answers at once."""
         turn_s, backlog = {
             Label.SERVERS: (causes.CROWDED_TURN_S, causes.BACKLOG),
             Label.SLOW: (causes.TURN_S, causes.BACKLOG),
@@ -98,7 +100,7 @@ class CausesLab(NamespaceNetwork):
     # -- a run
 
     def run(self, seed: int) -> Judged:
-        """Run the quiet time and then the failure; return what the controller decided.
+        """Run the quiet time and then the failure; return the comparison of the controller's decisions with the label.
 
         Raises SetupError if a program ends early.
         """
@@ -134,7 +136,7 @@ class CausesLab(NamespaceNetwork):
             self.start_program(clients, CLIENT.name)
 
     def _go_wrong(self, end: float, seed: int) -> None:
-        """Make the label's failure; a crowd is already in the request log."""
+        """Cause the failure that the label names; the request log already contains a crowd."""
         if self.label in causes.FLOODS:
             flood = Flood(WEB, NO_HOSTS, causes.SPOOFED_PER_S, end - time.time(), seed)
             self.start_program(flood, CLIENT.name)
@@ -147,7 +149,8 @@ class CausesLab(NamespaceNetwork):
             self._silence(causes.SICK_NAME)
 
     def _silence(self, server: str) -> None:
-        """Drop all packets that leave the server, so that its connections do not close, and then end it."""
+        """Drop all packets to and from the server, so that its connections do not close, and then end the server's
+        process."""
         for chain in ("INPUT", "OUTPUT"):
             self.call(server, "iptables", "-A", chain, "-j", "DROP")
         process = self.servers.pop(server)

@@ -2,7 +2,7 @@
 
 ```
  server 10.0.11.1 --- 2 sluice 1 --- 10.0.1.1 client, 10.101.0.1, 10.102.0.1, ...
-                                     holds what its users send for the time that they are away
+                                     delays its users' packets by the users' distances
 ```
 """
 
@@ -24,7 +24,7 @@ SERVER = HostPlan("server", 2, 11)
 NEIGHBOURS = {str(host.address): (host.port, host.mac) for host in (CLIENT, SERVER)}
 """Switch port and MAC address by IP address, for a switch without a controller."""
 DISTANCES = {"10.101.0.1": 0.005, "10.102.0.1": 0.01, "10.103.0.1": 0.02, "10.104.0.1": 0.04, "10.105.0.1": 0.08}
-"""Users' addresses, and their round trips in seconds: five distances, as in Azuma et al."""
+"""Round trip time in seconds by user's address: five distances, as in Azuma et al."""
 PAGE = b"a page\n" * 1000
 
 
@@ -32,19 +32,20 @@ class ClosingNetwork(NamespaceNetwork):
     """A network of client, switch and server."""
 
     def build(self) -> None:
-        """Lay the cables and start the switch."""
+        """Connect client and server to the switch, and start the switch."""
         self.hosts((CLIENT.name, SWITCH, SERVER.name))
         for host in (CLIENT, SERVER):
             self.attach(host)
         self.serve((CLIENT.port, SERVER.port))
 
     def connect(self, timeout_s: float, receive_buffer: int | None = None) -> socket.socket:
-        """Return a connection of a user next to the switch, with a receive buffer of so many bytes."""
+        """Return a connection of a user next to the switch, with a receive buffer of ``receive_buffer`` bytes."""
         return connect_in(self.pid(CLIENT.name), (str(VIP), WEB_PORT), timeout_s, receive_buffer=receive_buffer)
 
 
 class ClosingLab(ClosingNetwork):
-    """The lab: distant users, a web server, and a controller that closes idle connections if ``idle`` has options."""
+    """The lab: distant users, a web server, and a controller. If ``idle`` is given, the controller closes idle
+    connections with these options."""
 
     def __init__(self, server: WebServer, idle: Mapping[str, Any] | None = None) -> None:
         super().__init__()
@@ -69,23 +70,25 @@ class ClosingLab(ClosingNetwork):
         return self.start_program(ThinkingUsers(f"{VIP}:{WEB_PORT}", list(DISTANCES), **options), CLIENT.name)
 
     def idle(self) -> Mapping[str, Any]:
-        """Return the server's idle connections, as `sluice status` has them."""
+        """Return what `sluice status` reports of the server's idle connections."""
         (web,) = self.controller.ask(command="status")["services"]
         (server,) = web["servers"]
         return server["resources"]["idle"]
 
 
 def ended(pages: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of connections that had ended before a user's next request, by the user's address.
+    """Return the number of connections that the switch had closed before their user's next request, by the user's
+    address.
 
-    `pages`: what the users' program printed (`topo.load.client.Pages`).
+    `pages`: the output of the users' program (`topo.load.client.Pages`).
     """
     closed, raced = pages["found_closed"], pages["raced"]
     return {source: closed.get(source, 0) + raced.get(source, 0) for source in {*closed, *raced}}
 
 
 def expected_races(pages: Mapping[str, Any], think_s: float) -> float:
-    """Return the expected number of requests that cross a FIN: hazard times round trip, over all closed connections."""
+    """Return the expected number of requests that cross a FIN on the way. A closed connection contributes its round
+    trip divided by the mean thinking time."""
     connect_s = {source: pages["connect_s"][source] / count for source, count in pages["connected"].items()}
     return math.fsum(count * connect_s[source] / think_s for source, count in ended(pages).items())
 

@@ -49,7 +49,7 @@ Header always set X-Server {name}"""
         pool: ContentPool = POOL,
         backlog: int = BACKLOG,
     ) -> None:
-        """``content``: keys that replace those of the service's block ``content``."""
+        """``content``: keys that replace the keys of equal name in the service's block ``content``."""
         super().__init__(kind, balance, say=say, pool=pool, backlog=backlog)
         self.content = content
         self.agents: dict[str, Process] = {}
@@ -76,12 +76,13 @@ Header always set X-Server {name}"""
         process.await_output("control on", READY_S)
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration without the paths of its files."""
+        """Return the controller's configuration; the caller adds the paths of the controller's files."""
         return content_config(self.balance, controls=self.controls, thrift=self.switch.thrift, content=self.content)
 
     def _start_balancer(self) -> None:
         for agent in AGENTS:
-            # The agent has its address to itself: a kernel would reset connections that only the agent has.
+            # Remove the agent's address from the kernel, which would answer segments of the agent's connections by
+            # RSTs.
             self.call(agent.name, "ip", "address", "flush", "dev", f"{agent.name}-eth0")
             self.start_agent(agent)
         self._say(f"agents ready: {', '.join(self.agents)}")

@@ -1,7 +1,7 @@
 """An SMTP server of the lab: `python -m topo.labs.mailserver NAME ADDRESS CERTIFICATE`, with aiosmtpd.
 
-It takes every mail, and answers with its name and the mail's size.  A recipient `later@` is refused for now, a sender
-`nobody@` for good.
+The server accepts all other mails, and answers with its name and the mail's size. It refuses a recipient `later@` by a
+temporary error (451), and a sender `nobody@` by a permanent error (550).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from topo.plan.protocols import SMTP as PLAN
 
 
 class Receipts:
-    """A handler that prints the mails it receives."""
+    """The aiosmtpd handler that decides on senders, recipients and mails."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,14 +42,14 @@ class Receipts:
         return f"250 {self.name} recipient"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
-        """Accept a mail and print it."""
+        """Accept a mail; answer with the server's name and the mail's size."""
         del server, session
         assert isinstance(envelope.content, bytes)
         return f"250 {self.name} got {len(envelope.content)}"
 
 
 async def serve(name: str, address: str, certificate: str) -> None:
-    """Serve for as long as the process lives."""
+    """Serve mail until the process ends."""
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificate)
     handler = Receipts(name)

@@ -1,6 +1,7 @@
-"""The live page beside a lab: `sluice page` in our namespace, of the controller in the switch's; and a picture of it.
+"""The live page of a lab, and a picture of the page. `sluice page` runs in the main namespace, the controller in the
+switch's namespace.
 
-A lab does without where there is no NiceGUI, no address or no Chromium, and prints the reason.
+Without NiceGUI or a free address the lab has no page, and without Chromium no picture. The lab then prints the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def start_page(lab: Lab, say: Callable[[str], None]) -> str | None:
 def save_picture(url: str, path: Path, say: Callable[[str], None]) -> None:
     """Save a picture of the page in a browser, as PNG."""
     try:
-        # Selenium is for those who develop; a lab needs neither it nor the browser.
+        # Only development environments have Selenium. A lab also runs without Selenium and without a browser.
         from selenium.common import WebDriverException  # noqa: PLC0415
 
         from topo.testbed import browser  # noqa: PLC0415
@@ -55,7 +56,7 @@ def save_picture(url: str, path: Path, say: Callable[[str], None]) -> None:
             deadline = time.monotonic() + _SHOW_S
             while not driver.execute_script(_SHOWN) and time.monotonic() < deadline:
                 time.sleep(0.2)
-            time.sleep(1.0)  # for the charts to be drawn
+            time.sleep(1.0)  # until the browser has drawn the charts
             driver.save_screenshot(str(path))
     except WebDriverException as error:
         say(f"no picture of the live page: {error.msg}")

@@ -1,6 +1,7 @@
-"""The lab of protocols: TLS and mail switched by content, with Apache, aiosmtpd and Dovecot behind.
+"""The lab of protocols: TLS and mail are switched by content to Apache, aiosmtpd and Dovecot servers.
 
-Dovecot has IMAP and POP3, one password, and a mailbox for every user with one mail of the server's.
+Dovecot serves IMAP and POP3. All users have the same password, and a mailbox with one mail whose subject is the
+server's name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from topo.testbed.processes import Process, run_in
 
 DOVECOT = "/usr/sbin/dovecot"
 MAIL_SERVER = "topo.labs.mailserver"
-"""The mail server's program, in a module of its own because only it needs aiosmtpd."""
+"""The mail server's program. It is a separate module because nothing else needs aiosmtpd."""
 PASSWORD = "secret"
 USERS = (USER, "ann")
 OWNER = "www-data"
@@ -63,7 +64,7 @@ service pop3-login {{
 
 
 def write_mailboxes(directory: Path, name: str) -> None:
-    """Write a mail to each user whose subject is the server's name."""
+    """Write a mail into the mailbox of each user; its subject is the server's name."""
     for user in USERS:
         box = directory / user
         for part in ("cur", "new", "tmp"):
@@ -83,7 +84,7 @@ class ProtocolsLab(ContentLab):
         self.apache_directives = ""
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration without the paths of its files."""
+        """Return the controller's configuration; the caller adds the paths of the controller's files."""
         return protocols_config(self.balance, controls=self.controls, thrift=self.switch.thrift)
 
     def _start_servers(self) -> None:

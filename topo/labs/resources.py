@@ -1,4 +1,5 @@
-"""The lab of servers' TCP resources: the demo's network with one server, whose send buffers the controller shares."""
+"""The lab of servers' TCP resources: the demo's network with one server. The controller shares the server's send
+buffers among its connections."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from topo.plan.network import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVERS, Balance, Ho
 POOL = PoolPlan(SERVERS[:1], (0.5,))
 BALANCE = Balance("production", 2.0, 10.0)
 BUDGET = 256 << 10
-"""Bytes of the server's send buffers together."""
+"""Bytes of all send buffers of the server together."""
 PATHS = {LOAD_CLIENT: (8, 512), DOWNLOAD_CLIENT: (2, 24)}
-"""Mbit/s to each client, and KiB that queue before that bottleneck; without a bottleneck no buffer is scarce."""
+"""By client: rate of the path in Mbit/s, and room of the queue before this bottleneck in KiB. Without bottlenecks the
+connections would not compete for the send buffers."""
 
 HINT = """\
 The server s1 has 256 KiB to send from; c1 is at 8 Mbit/s, c2 at 2 Mbit/s with a short queue that loses. Try:
@@ -34,18 +36,19 @@ class ResourcesLab(Lab):
         say: Callable[[str], None] = print,
         resources: Mapping[str, object] | None = None,
     ) -> None:
-        """``resources``: the service's block of that name, in place of a budget."""
+        """``resources``: the block ``resources`` of the service's configuration; None: a block with a budget of BUDGET
+        bytes."""
         super().__init__(kind, BALANCE, say=say, pool=POOL)
         self._resources = resources or {"send": {"budget": BUDGET}}
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration without the paths of its files."""
+        """Return the controller's configuration; the caller adds the paths of the controller's files."""
         document = super().configuration()
         (service,) = cast(list[dict[str, object]], document["services"])
         return {**document, "services": [{**service, "resources": dict(self._resources)}]}
 
     def build(self) -> None:
-        """See Lab."""
+        """Build the lab, and add the bottlenecks towards the clients."""
         super().build()
         self._tc("qdisc", "add", "root", "handle", "1:", "htb")
         for client, (mbit_s, queue_kib) in PATHS.items():

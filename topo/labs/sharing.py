@@ -1,8 +1,9 @@
-"""The lab of shared buffers: that of measured transfers with a controller, and bottlenecks before the client.
+"""The lab of shared send buffers: the lab of measured transfers with a controller, and with bottlenecks between switch
+and client.
 
 ```
  server 10.0.2.1 --- 2 sluice 1 --- 10.0.1.1 router --- client, 10.101.0.1, 10.102.0.1, ...
-                                    a queue a way       loses segments; holds its own for the time that it is away
+                                    a queue per path    drops some arriving segments; delays its own by its distance
 ```
 """
 
@@ -19,19 +20,19 @@ from topo.plan.network import FAR
 from topo.testbed.network import SWITCH
 
 NEAR, AWAY = "10.0.9.1", "10.0.9.2"
-"""Addresses of router and client on the cable between them."""
+"""Addresses of router and client on the cable between router and client."""
 RATE = 1_000_000_000
 """Pacing rate of a connection in bytes per second, high enough to have no effect."""
 SETTLE_S = 5.0
 STARTING_S = 5.0
 CONGESTION = "reno"
 READ_S = 2.0
-"""Seconds before the end at which the controller's status is read."""
+"""Seconds before the end of the transfers at which the controller's status is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way(Distance):
-    """A distance with a bottleneck that its connections share, and with losses at the client."""
+    """A path to the client: a distance, a bottleneck that the path's connections share, and losses at the client."""
 
     mbit_s: float
     queue_kib: int
@@ -39,7 +40,7 @@ class Way(Distance):
 
 
 class SharingLab(TransfersLab):
-    """The lab as a context manager."""
+    """The lab of shared send buffers, as a context manager."""
 
     names = (SWITCH, "router", "client", "server")
 
@@ -50,7 +51,7 @@ class SharingLab(TransfersLab):
     # -- building
 
     def _far(self) -> None:
-        """Build the paths between the router and the client, too."""
+        """Build the paths between router and client, then the client's delays."""
         self.cable({"router": "far0", "client": "near0"})
         for host, name, address in (("router", "far0", NEAR), ("client", "near0", AWAY)):
             self.call(host, "ip", "address", "add", f"{address}/24", "dev", name)
@@ -78,9 +79,11 @@ class SharingLab(TransfersLab):
     # -- running
 
     def share(self, send: Mapping[str, object] | None, connections: Sequence[int], seconds: float) -> dict[str, Any]:
-        """Make ``connections`` transfers on each path; ``send``: the service's shared send buffers, None: plain Linux.
+        """Make transfers on all paths for ``seconds`` after a settling time.
 
-        Returns Mbit/s of each path after the settling time, the status of the server near the end, and timeouts.
+        ``connections``: number of transfers by path. ``send``: options of the service's shared send buffers; None: the
+        kernel's default. Returns the rate of each path in Mbit/s after the settling time, the server's status near the
+        end, and the number of TCP timeouts.
         """
         document = configuration()
         if send:

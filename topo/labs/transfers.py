@@ -2,9 +2,9 @@
 
 ```
  server 10.0.2.1 --- 2 sluice 1 --- 10.0.1.1 client, 10.101.0.1, 10.102.0.1, ...
-                                    drops some of the segments that arrive; delays its own by its distance
+                                    drops some arriving segments; delays its own by their distance
 ```
-The switch has no controller: programs in its namespace write its entries and read its cells.
+The switch has no controller: programs in the switch's namespace write table entries and read registers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ SERVER = HostPlan("server", 2, 2)
 KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPSackRecovery", "TCPRenoRecovery", "TCPDSACKRecv")
 GRACE_S = 30.0
 RATE = 600_000
-"""Bytes per second of a connection at most: the delay line is a program."""
+"""Largest rate of a connection in bytes per second. The rate is limited because the delay line is a program in user
+space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def configuration() -> dict[str, object]:
 
 
 def _config() -> Config:
-    """Return the configuration read; no process listens on its control socket."""
+    """Return the parsed configuration; no process listens on its control socket."""
     return parse(yaml.safe_dump({**configuration(), "control": str(Path(tempfile.gettempdir()) / "transfers.sock")}))
 
 
@@ -97,7 +98,7 @@ class MeasureTransfers:
 
 @dataclass(frozen=True)
 class ReadTransfers:
-    """The program that prints the columns of all slots that have a transfer, as JSON."""
+    """The program that prints the values of all slots that measure a transfer, as JSON."""
 
     def run(self) -> None:
         """Read the switch's registers."""
@@ -118,9 +119,9 @@ class TransfersLab(NamespaceNetwork):
     """A switch between a server and a client."""
 
     names: Sequence[str] = (SWITCH, CLIENT.name, SERVER.name)
-    """Hosts; the second is the switch's neighbour at the client's port."""
+    """Names of the hosts; the second host is the switch's neighbour at the client's port."""
     loses: tuple[str, str] = (CLIENT.name, "INPUT")
-    """Where the server's segments are dropped: host, and chain of its packet filter."""
+    """Host, and chain of the host's packet filter, that drops segments from the server."""
 
     def __init__(self, distances: Sequence[Distance]) -> None:
         super().__init__()
@@ -129,7 +130,7 @@ class TransfersLab(NamespaceNetwork):
     # -- building
 
     def build(self) -> None:
-        """Lay the cables, start delay line and switch, and program it."""
+        """Connect the hosts to the switch, start delay line and switch, and program the switch."""
         self.hosts(self.names)
         self.attach(CLIENT, inside=self.names[1], knows_gateway=True)
         self.attach(SERVER, knows_gateway=True)
@@ -155,7 +156,8 @@ class TransfersLab(NamespaceNetwork):
     # -- running
 
     def sent(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
-        """Return what the switch and the kernel measured of every connection, and the kernel's counts for all."""
+        """Make transfers. Return, for every connection, the measurements of the switch and of the sender's kernel, and
+        the kernel's counters for all connections."""
         before = self.kernel()
         host, chain = self.loses
         rule = f"-p tcp --sport {WEB_PORT} -m statistic --mode random --probability {loss} -j DROP".split()
@@ -174,7 +176,7 @@ class TransfersLab(NamespaceNetwork):
     def transfer(self, ends: ExitStack, connections: Mapping[str, int], **options: Any) -> Process:
         """Start sender and receiver, with a number of connections for each client address; return the sender.
 
-        Both end with ``ends``. ``options`` are those of `Sender`.
+        Sender and receiver end when ``ends`` is closed. ``options`` are those of `Sender`.
         """
         sender = self.start_program(Sender(WEB_PORT, sum(connections.values()), **options), SERVER.name)
         ends.callback(sender.stop)
@@ -184,7 +186,7 @@ class TransfersLab(NamespaceNetwork):
         return sender
 
     def seen(self) -> Sequence[Mapping[str, Any]]:
-        """Return the columns of the switch's slots that have a transfer, a mapping for each."""
+        """Return the values of all slots of the switch that measure a transfer, as a mapping per slot."""
         return json.loads(self._in_switch(ReadTransfers()).splitlines()[-1])
 
     def kernel(self) -> dict[str, int]:
@@ -194,7 +196,7 @@ class TransfersLab(NamespaceNetwork):
 
 
 def slot_of(columns: Sequence[Mapping[str, Any]], client: str, port: int) -> Mapping[str, Any] | None:
-    """Return what the switch has measured of a connection; None if another connection has its slot."""
+    """Return the switch's measurements of a connection; None if another connection occupies the slot."""
     place = Connection(from_text(client).packed, port, VIP.packed, WEB_PORT).place
     numbers = {flow_index(0, place.slot_1), flow_index(1, place.slot_2)}
     return next(

@@ -54,11 +54,11 @@ class Lab(MininetNetwork):
     """The pool's servers, the load's client and a plain host around the switch."""
 
     target = VIP
-    """The address of the load's target."""
+    """The IP address to which the load client sends its requests."""
     load_interface = f"{LOAD_CLIENT.name}-eth0"
-    """By which it goes there."""
+    """The load client's interface towards the switch."""
     apache_directives = "KeepAlive Off"
-    """Further directives of Apache, with ``{name}`` for the server's name."""
+    """Further directives in Apache's configuration; ``{name}`` stands for the server's name."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class Lab(MininetNetwork):
         return capture
 
     def start_load(self, load: Load, *paths: str) -> Httperf:
-        """Start httperf on the load client; the lab ends it if the caller does not.  Several paths are asked for in
-        turn, over and over."""
+        """Start httperf on the load client; the lab ends httperf if the caller does not. httperf requests several paths
+        in turn, repeatedly."""
         self._loads += 1
         httperf = Httperf(
             load,
@@ -132,8 +132,8 @@ class Lab(MininetNetwork):
     def start_downloads(
         self, readers: int, rate_bytes_per_s: float, receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
     ) -> Downloads:
-        """Start readers of the long file at the second client, and return when all of them download; they end with the
-        lab at the latest."""
+        """Start ``readers`` slow downloads of the long file at the second client, and return as soon as all downloads
+        have begun. They end with the lab at the latest."""
         downloads = Downloads(
             namespace_pid=self.pid(DOWNLOAD_CLIENT.name),
             address=str(VIP),
@@ -149,11 +149,12 @@ class Lab(MininetNetwork):
         return downloads
 
     def observe(self) -> Observation:
-        """Return the controller's observation; raise SetupError, naming the program, if a program has ended."""
+        """Return an observation from the controller's status. If a program of the lab has ended, raise SetupError with
+        the program's name."""
         try:
             return read_status(self.controller.ask(command="status"), time.time())
         except SetupError:
-            # A process that dies closes its connections a moment before it has ended.
+            # A dying process closes its connections shortly before its end is visible, so wait for the end.
             deadline = time.monotonic() + DYING_S
             while time.monotonic() < deadline:
                 self.require_running()
@@ -161,16 +162,17 @@ class Lab(MininetNetwork):
             raise
 
     def await_served(self) -> None:
-        """Return once every server has emptied its accept queue, by a request behind all others."""
+        """Send a last request to each server, and return once all are answered: the servers' accept queues are then
+        empty."""
         for server in (host for host in self.pool.servers if host.name in self._apaches):
             request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S, self.files / PAGE)
 
     def server_pids(self, name: str) -> list[int]:
-        """Return the processes of a server, its `stress` included."""
+        """Return the process ids of a server, including those of its `stress`."""
         return self._groups[name].pids()
 
     def request_cost_s(self, name: str, path: str, times: int) -> float:
-        """Return the mean seconds of CPU of a request to an idle server, over `times` requests."""
+        """Return the mean CPU time, in seconds, of a request to an idle server, over `times` requests."""
         address = next(str(server.address) for server in self.pool.servers if server.name == name)
         before = self._groups[name].used_s()
         for _ in range(times):
@@ -178,11 +180,11 @@ class Lab(MininetNetwork):
         return (self._groups[name].used_s() - before) / times
 
     def used_s(self) -> float:
-        """Return the seconds of CPU that all servers have used, their `stress` included."""
+        """Return the CPU time, in seconds, that all servers have used, including their `stress`."""
         return sum(group.used_s() for group in self._groups.values())
 
     def quiet_packet_counts(self) -> PacketCounts:
-        """Return the switch's counts once no packet is under way (two readings are equal)."""
+        """Return the switch's packet counters as soon as no packet is in transit (two readings are equal)."""
         return quiet_counts(self._packet_counts)
 
     def _packet_counts(self) -> PacketCounts:
@@ -192,7 +194,7 @@ class Lab(MininetNetwork):
         return packet_counts(interfaces, asdict(verdicts))
 
     def build(self) -> None:
-        """Start network, servers and controller; at the end the hosts have each other's MAC addresses."""
+        """Start network, servers and controller; on return the switch has the hosts' MAC addresses."""
         parted = self.switch_class().parted_from_servers
         self._cores = self.stack.enter_context(cgroups.parted() if parted else cgroups.together())
         write_files(self.files, self.switch_class().size_share)
@@ -203,7 +205,8 @@ class Lab(MininetNetwork):
         self._meet_everyone()
 
     def _before_start(self, net: Mininet) -> None:
-        """Add parts of a subclass's lab; hosts and switch exist, and no server runs yet."""
+        """Hook for subclasses that add parts to the lab, after hosts and switch are created and before any server
+        starts."""
 
     def _start_servers(self) -> None:
         cpus = [share * self.switch.server_share for share in self.pool.cpus]
@@ -234,17 +237,18 @@ class Lab(MininetNetwork):
         self._say("controller ready")
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration without the paths of its files."""
+        """Return the controller's configuration; the caller adds the paths of the controller's files."""
         return controller_config(self.balance, thrift=self.switch.thrift, pool=self.pool)
 
     def _meet_everyone(self) -> None:
-        """Return once the switch has every host's MAC address: each host has answered an echo request."""
+        """Send an echo request to each host; return once all have answered and the switch therefore has the hosts' MAC
+        addresses."""
         for host in self._hosts_to_meet():
             echo = ("ping", "-q", "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S), str(host.address))
             self.call(PLAIN_HOST.name, *echo)
 
     def _hosts_to_meet(self) -> list[HostPlan]:
-        """Return the hosts that answer echo requests."""
+        """Return the hosts to which echo requests are sent: all except the sender."""
         return [host for host in self.pool.hosts if host is not PLAIN_HOST]
 
 

@@ -1,6 +1,8 @@
-"""Web servers of the labs: Apache and nginx, by their workers and how they keep connections; and `stress` beside them.
+"""Web servers of the labs: Apache and nginx with their numbers of workers and keep-alive times, and `stress`, which
+loads a server.
 
-Apache's prefork has a process for each connection, however long it is silent; event and nginx keep silent ones aside.
+Apache's prefork module has a process for each connection, even if the connection is idle. Apache's event module and
+nginx need no worker for idle connections.
 """
 
 from __future__ import annotations
@@ -21,22 +23,25 @@ NGINX = "/usr/sbin/nginx"
 MODULES = "/usr/lib/apache2/modules"
 
 PAGE, PAGE_BYTES = "page", 100_000
-"""The page of Ohta & Andou (section 5)."""
+"""Name and size in bytes of the page that Ohta & Andou's clients download (section 5)."""
 LONG, LONG_BYTES = "long", 3_000_000
-"""A file whose download by a slow reader lasts many balancing periods."""
+"""Name and size in bytes of a file whose download by a slow reader lasts many balancing periods."""
 WORK, WORK_BYTES = "work", 36_000
 HEAVY, HEAVY_BYTES = "heavy", 21 * WORK_BYTES
-"""Files that Apache compresses anew for each request: CPU time, in proportion to their size, for few packets.
-zlib takes some 55 us for 1,000 bytes of hexadecimal digits, and makes half as many of them."""
+"""Names and sizes in bytes of files that Apache compresses anew for each request. A request costs CPU time in
+proportion to the size, but few packets. zlib needs some 55 us for 1,000 bytes of hexadecimal digits, and halves their
+size."""
 COMPRESSED = (WORK, HEAVY)
 
 SEND_BUFFER_BYTES = 1 << 17
-"""The page fits, so a worker writes it at once.  With a smaller buffer a worker is woken several times for a page; once
-it shares a CPU limit with `stress` each time costs it a turn, and what the server can do falls with the load itself."""
+"""Size of the send buffer in bytes. A complete page fits, so a worker writes the page at once. With a smaller buffer a
+worker is woken several times per page. Beside `stress` under the same CPU limit the worker would wait for the CPU each
+time, and the server's capacity would fall as the load rises."""
 WORKERS, BACKLOG, TIMEOUT_S = 10, 16, 5
-"""What makes the accept queue overflow: worker processes, connections the kernel queues for them, and seconds that a
-worker waits for a client to go on.  Each of the demo's long downloads may keep a worker; the others are for the load.
-Clients that gave up while the server was overloaded would otherwise keep workers busy long after."""
+"""The parameters that make the accept queue overflow: number of worker processes, number of connections that the kernel
+queues for the workers, and seconds that a worker waits for a silent client. Each of the demo's long downloads may
+occupy a worker; the other workers serve the load. The timeout is short because clients that gave up during an overload
+would otherwise occupy workers long after it."""
 COMPRESSING = f"""\
 SendBufferSize {SEND_BUFFER_BYTES}
 DeflateCompressionLevel 6
@@ -47,20 +52,20 @@ SetEnv force-gzip 1
 """
 """Further directives of the web lab's Apache."""
 DEFAULTS = {"backlog": 511, "timeout_s": 60}
-"""Apache's and nginx's defaults."""
+"""The default backlog and timeout of Apache and nginx."""
 KINDS = ("prefork", "event", "nginx")
 """Apache's multi-processing modules, and nginx."""
 STRESS = ("stress", "--cpu", str(HOGS))
-"""The command that loads a server, in the server's own cgroup, so that it takes from that server's CPU only.
+"""The command that loads a server. It runs in the server's own cgroup, so that it uses CPU time of that server only.
 
-Ohta & Andou load disk and I/O as well.  sync(2), which `stress --io` calls, would slow the whole machine whatever
-the cgroup, so only its CPU workers are used."""
+Ohta & Andou load disk and I/O as well. The lab uses only the CPU workers of `stress`, because `stress --io` calls
+sync(2), which slows the machine outside of the cgroup too."""
 
 
 def write_files(directory: Path, share: float = 1.0) -> None:
     """Write the files that all servers serve; their content is the same in every run.
 
-    `share`: of PAGE_BYTES and LONG_BYTES that PAGE and LONG have.
+    `share`: factor for the sizes PAGE_BYTES and LONG_BYTES of the files PAGE and LONG.
     """
     directory.mkdir()
     source = random.Random(1)
@@ -81,7 +86,7 @@ def apache_configuration(
     backlog: int = BACKLOG,
     timeout_s: int = TIMEOUT_S,
 ) -> str:
-    """Return Apache's configuration: all workers of its multi-processing module are there from the start."""
+    """Return Apache's configuration; all workers of the multi-processing module start together with the server."""
     processes = dict.fromkeys(("StartServers", "MinSpareServers", "MaxSpareServers", "ServerLimit"), workers)
     threads = dict.fromkeys(("ThreadsPerChild", "ThreadLimit", "MinSpareThreads", "MaxSpareThreads"), workers)
     event = {"StartServers": 1, "ServerLimit": 1, **threads, "AsyncRequestWorkerFactor": 20}
@@ -116,7 +121,8 @@ def apache_command(configuration: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class WebServer:
-    """A web server, its number of workers, and the seconds for which it keeps idle connections (0: none)."""
+    """A web server, its number of workers, and the seconds after which it closes idle connections (0: it closes each
+    connection after the answer)."""
 
     kind: str
     """One of KINDS."""
@@ -141,7 +147,7 @@ class WebServer:
         return [NGINX, "-e", "stderr", "-c", str(file)] if self.kind == "nginx" else apache_command(file)
 
     def _nginx(self, directory: Path, address: str) -> str:
-        """Return nginx's configuration: one process, with any number of connections."""
+        """Return nginx's configuration: a single process that serves all connections."""
         temporary = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         return f"""\
 daemon off;
@@ -168,7 +174,7 @@ def _lines(texts: Iterable[str]) -> str:
 def request_locally(namespace_pid: int, address: str, timeout_s: float, file: Path) -> None:
     """Fetch a file within a server's own namespace; raise SetupError if it does not arrive in time.
 
-    Of a file that is compressed a half and more comes.
+    A file that the server compresses must arrive with at least half of its size.
     """
     try:
         with connect_in(namespace_pid, (address, WEB_PORT), timeout_s) as connection:

@@ -1,4 +1,5 @@
-"""The programs of a load: `client` and `server`, `delay` (a delay line) and `flood` (SYNs without clients).
+"""The programs that make a lab's load: `client` and `server`, `delay` (a delay line) and `flood` (SYNs without
+clients).
 
-Each runs in a process of its own in the namespace of a host; those without numpy start fast.
+Each program runs in a separate process in the namespace of a host. Programs without numpy start fast.
 """

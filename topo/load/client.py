@@ -1,14 +1,14 @@
-"""The clients of a load: those of a request log, users who think between pages, and receivers of transfers.
+"""The clients of a load: clients of a request log, users who think between pages, and receivers of transfers.
 
-`ReplayClients` replays a request log from one host: a connection for every request, as many at once as it takes. Every
-client of the log has an address of its own in the pool, which is routed to this host. One thread, non-blocking sockets,
-epoll: a request costs some 150 us of CPU.
+`ReplayClients` replays a request log from one host, with a new connection for every request and without a limit on
+simultaneous connections. Every client of the log has its own address in the pool, a network that is routed to this
+host. The program has one thread with non-blocking sockets and epoll; a request costs some 150 us of CPU.
 
-`ThinkingUsers` fetch a page, think, and fetch the next on the same connection, as long as that is there. A page is
-several objects, one after another. After some pages a user leaves and comes back: its connection is closed, the next
-is new. Thinking is exponential, so that the hazard of a request is the same at every moment. As RFC 9110, section
-9.2.2, lets a client: a GET that was sent on a used connection is sent again on a new one if that ended without a byte
-of an answer. Anything else that goes wrong is a page lost.
+`ThinkingUsers` fetch a page, think, and fetch the next page on the same connection if it is still open. A page consists
+of several objects, fetched one after another. After a number of pages a user closes its connection, and later opens a
+new one. Thinking times are exponential, so that a request is equally likely at every moment. If a used connection ends
+before a byte of the answer, the user repeats the GET on a new connection, as RFC 9110, section 9.2.2, permits. Any
+other failure counts as a lost page.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ from topo.plan.outcomes import Ending, Outcome, write_outcomes
 from topo.plan.requests import Request, draw_wait, read_log
 
 IP_BIND_ADDRESS_NO_PORT = 24
-"""include/uapi/linux/in.h: choose the port when connecting, so that ports are scarce per destination only."""
+"""Socket option of Linux (include/uapi/linux/in.h): the kernel selects the port at connect() instead of bind(). The
+same port can then be used for several destinations."""
 TCP_INFO_TOTAL_RETRANS = struct.Struct("<100xI")
-"""tcpi_total_retrans in struct tcp_info (include/uapi/linux/tcp.h)."""
+"""The field tcpi_total_retrans in struct tcp_info (include/uapi/linux/tcp.h)."""
 SLOW_RECEIVE_BUFFER = 4096
-"""Bytes of a slow client's receive buffer, so that the kernel does not accept more than the client's link would."""
+"""Size of a slow client's receive buffer in bytes. It is small, so that the kernel does not accept data faster than the
+simulated link of the client."""
 SLOW_TICK_S = 0.02
 IDLE_S = 0.25
 FIRST_READ_BYTES = 512
-"""Bytes of the first read, which has the whole header."""
+"""Size of the first read in bytes, which must contain the complete HTTP header."""
 READ_BYTES = 1 << 16
 BULK_HEADER = "time_s,bytes,connections"
 SLOT_S = 0.1
@@ -53,19 +55,19 @@ TIMEOUT_S = 1.0
 
 @dataclass(frozen=True)
 class ReplayClients:
-    """The program that replays a log; `start` is the log's beginning on the clock of time.time()."""
+    """The program that replays a request log; `start` is the time.time() at which the log begins."""
 
     log: str
     pool: str
-    """Addresses of the clients, a network that is routed to this host."""
+    """Network of the clients' addresses, which is routed to this host."""
     servers: Mapping[str, str]
-    """ADDRESS:PORT by the name of the destination in the log."""
+    """ADDRESS:PORT of each destination, by the destination's name in the log."""
     start: float
     seconds: float
     output: str
-    """File of the outcomes."""
+    """Path of the file to which the outcomes are written."""
     patience_s: float = 0.0
-    """Mean wait before a client gives a request up; 0 is endless."""
+    """Mean seconds after which a client abandons a request; 0: clients never abandon requests."""
     seed: int = 1
 
     def run(self) -> None:
@@ -84,18 +86,18 @@ class Exchange:
     connect_s: float | None = None
     first_byte_s: float | None = None
     received: int = 0
-    """Bytes of header and answer together."""
+    """Received bytes of header and answer together."""
     header: int = 0
     retries: int = 0
 
     @property
     def pace(self) -> int:
-        """Bytes per second of the client's line; 0 is no limit."""
+        """Rate of the client's simulated link in bytes per second; 0: no limit."""
         return self.request.client_bytes_per_s
 
 
 class Replay:
-    """All exchanges of one host; times on the monotonic clock."""
+    """The replay of a log at one client host, with all its exchanges; times in seconds, time.monotonic()."""
 
     def __init__(self, plan: ReplayClients) -> None:
         self._plan = plan
@@ -111,7 +113,8 @@ class Replay:
         self._outcomes: list[Outcome] = []
 
     def run(self, requests: Sequence[Request]) -> list[Outcome]:
-        """Send every request when it is due; return the outcomes once all have ended or the time is up."""
+        """Send every request when it is due; return the outcomes once all requests have ended or the plan's time is
+        over."""
         number = 0
         while (number < len(requests) or self._live) and (now := time.monotonic()) < self._end:
             while number < len(requests) and self._start + requests[number].time_s <= now:
@@ -134,7 +137,7 @@ class Replay:
         connection.setsockopt(socket.SOL_IP, IP_BIND_ADDRESS_NO_PORT, 1)
         if request.client_bytes_per_s:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLOW_RECEIVE_BUFFER)
-        # The first and the last 16 addresses of the pool are the host's own.
+        # The first and the last 16 addresses of the pool are reserved for the host.
         place = 16 + request.client % (self._addresses.num_addresses - 32)
         exchange = Exchange(request, connection, due := self._start + request.time_s, now - due)
         connection.bind((str(self._addresses[place]), 0))
@@ -226,7 +229,7 @@ class Replay:
 
 
 def repeated(connection: socket.socket) -> int:
-    """Return how many segments the kernel has sent again on a connection."""
+    """Return the number of segments that the kernel has retransmitted on a connection."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_TOTAL_RETRANS.size)
     (count,) = TCP_INFO_TOTAL_RETRANS.unpack(info)
     return count
@@ -239,38 +242,38 @@ PATH = "/page"
 
 @dataclass(frozen=True)
 class ThinkingUsers:
-    """The program of users who think between pages; it prints `Pages` as JSON."""
+    """The program that simulates users who think between pages; it prints `Pages` as JSON."""
 
     to: str
     """ADDRESS:PORT of the service."""
     sources: Sequence[str]
-    """Addresses of users, in turn."""
+    """IP addresses that are assigned to the users in turn."""
     users: int = 20
     objects: int = 4
-    """Requests for a page, one after another."""
+    """Number of requests per page, sent one after another."""
     think: float = 3.0
-    """Mean time between pages, s."""
+    """Mean time between pages, in seconds."""
     session: float = 8.0
-    """Mean pages before a user closes its connection."""
+    """Mean number of pages before a user closes its connection."""
     settle: float = 0.0
-    """Time before the measurement, s."""
+    """Time before the measurement, in seconds."""
     seconds: float = 30.0
-    """Time of the measurement."""
+    """Duration of the measurement, in seconds."""
     body: str = "a page\n" * 1000
-    """Content of a page."""
+    """Expected content of each object of a page."""
     seed: int = 1
 
     def run(self) -> None:
-        """Fetch pages for the time of the measurement."""
+        """Fetch pages during settling time and measurement, and print the counts."""
         print(json.dumps(asdict(asyncio.run(fetch_pages(self)))))
 
 
 class Lost(Exception):
-    """A wrong answer, or no answer where the client may not repeat its request."""
+    """The answer is wrong, or it is missing although the client may not repeat the request."""
 
 
 class Ended(Exception):
-    """The connection ended before a byte of the answer."""
+    """The connection ended before a byte of the answer arrived."""
 
 
 @dataclass(slots=True)
@@ -278,26 +281,27 @@ class Pages:
     """Counts of all users' pages and connections."""
 
     pages: int = 0
-    """Complete pages since the measurement began."""
+    """Number of pages completed since the measurement began."""
     page_s: list[float] = field(default_factory=list[float])
-    """Seconds of each page; for unfinished pages, the seconds until the end."""
+    """Seconds that each page took; for unfinished pages, seconds until the end of the measurement."""
     unfinished: int = 0
     lost: list[str] = field(default_factory=list[str])
     connections: int = 0
     found_closed: dict[str, int] = field(default_factory=dict[str, int])
-    """Connections found closed before the next request, by the user's address."""
+    """Number of connections that a user found closed before its next request, by the user's address."""
     raced: dict[str, int] = field(default_factory=dict[str, int])
-    """Connections that ended while a request was under way."""
+    """Number of connections that ended between a request and its answer, by the user's address."""
     connect_s: dict[str, float] = field(default_factory=dict[str, float])
     """Sum of the connect times in seconds, by the user's address."""
     connected: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Prompt(asyncio.StreamReaderProtocol):
-    """Closes as soon as the server does, as browsers do, so that the server need not linger."""
+    """A protocol that closes a connection as soon as the server closes it, as browsers do. The server then does not
+    wait for the client's close."""
 
     def eof_received(self) -> bool:
-        """Let the transport close."""
+        """Return False, so that the transport closes the connection."""
         super().eof_received()
         return False
 
@@ -306,7 +310,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def connected(host: str, port: int, source: str) -> Streams:
-    """Connect from an address. Raises OSError."""
+    """Open a connection from the address `source`. Raises OSError."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
     transport, protocol = await loop.create_connection(
@@ -327,7 +331,7 @@ class User:
         self._began: float | None = None
 
     async def run(self, measured: float, end: float) -> None:
-        """Fetch pages until the end; pages that end before `measured` are not counted."""
+        """Fetch pages until `end`; pages that are complete before `measured` are not counted."""
         try:
             await asyncio.sleep(self._think())
             while True:
@@ -421,7 +425,7 @@ class User:
 
 
 async def fetch_pages(options: ThinkingUsers) -> Pages:
-    """Run all users for settling time and measurement, and return their counts."""
+    """Run all users during settling time and measurement, and return their counts."""
     outcome = Pages()
     began = time.monotonic()
     measured = began + options.settle
@@ -448,14 +452,15 @@ async def fetch_pages(options: ThinkingUsers) -> Pages:
 class BulkReceiver:
     """The program that receives a bulk transfer and connects again whenever the connection ends.
 
-    It writes `time_s,bytes,connections` for every tenth of a second: time since `start`, connections made by then.
+    It writes `time_s,bytes,connections` for every tenth of a second: seconds since `start`, bytes received, connections
+    opened so far.
     """
 
     address: str
     port: int
     source: str
     start: float
-    """Beginning of the run, on the clock of time.time()."""
+    """Beginning of the run, as time.time()."""
     seconds: float
     delay_s: float
     """Seconds from the beginning to the first connection."""
@@ -505,13 +510,13 @@ READ_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Receiver:
-    """The program that opens a number of connections from each address and reads them until they end."""
+    """The program that opens a number of connections from each address, and reads all connections until they end."""
 
     to: str
     connections: Mapping[str, int]
 
     def run(self) -> None:
-        """Read."""
+        """Open the connections, and read and discard their data until all have ended."""
         with selectors.DefaultSelector() as ready:
             for address, number in self.connections.items():
                 for _ in range(number):

@@ -1,8 +1,8 @@
-"""A delay line for kernels without netem: packets towards the servers wait for the delay of their client.
+"""A delay line for kernels without netem: it delays the packets from clients to servers.
 
-The router in front of the clients routes what comes from them into a TUN device.  This program reads it, waits and
-writes it back, and the kernel routes it on.  What comes from the servers goes straight through: a round trip is longer
-by the whole delay.  Order is kept within a network of clients.
+The router in front of the clients routes the clients' packets into a TUN device. This program reads the packets, waits
+and writes them back to the device, and the kernel forwards them. Packets from the servers are not delayed, so a round
+trip becomes longer by the delay of one direction. Packets of the same network of clients stay in order.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from topo.load.program import main
 TUNSETIFF = 0x400454CA
 IFF_TUN = 0x0001
 IFF_NO_PI = 0x1000
-"""include/uapi/linux/if_tun.h"""
+"""Constants of include/uapi/linux/if_tun.h."""
 READS_AT_ONCE = 64
 MTU_MAX = 2048
 
 
 class DelayLine:
-    """A queue for each /16 of sources with a delay in seconds; packets of other sources are not delayed."""
+    """Queues of packets, one for each /16 network of source addresses that has a delay in seconds. Packets of other
+    sources are not delayed."""
 
     def __init__(self, delays_s: Mapping[str, float]) -> None:
-        """Raises ValueError for a network that is no /16."""
+        """``delays_s``: delay in seconds by network. Raises ValueError for a network with another prefix length than
+        16."""
         self._delays = {_prefix(network): delay_s for network, delay_s in delays_s.items()}
         self._queues: dict[bytes, deque[tuple[float, bytes]]] = {prefix: deque() for prefix in self._delays}
 
@@ -65,18 +67,18 @@ def _prefix(network: str) -> bytes:
 
 
 def open_tun(name: str) -> int:
-    """Make the TUN device `name` and return its descriptor; it goes with this process."""
+    """Create the TUN device `name` and return its file descriptor; the device disappears when this process ends."""
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TUN | IFF_NO_PI))
     return tun
 
 
 def pass_on(tun: int, line: DelayLine) -> None:
-    """Delay and forward packets for ever."""
+    """Delay and forward packets, without end."""
     while True:
         wake = line.next()
         wait = None if wake is None else max(0.0, wake - time.monotonic())
-        # select(2) counts in microseconds, epoll_wait(2) in milliseconds.
+        # select(2) has a timeout in microseconds, epoll_wait(2) only in milliseconds.
         if select.select([tun], [], [], wait)[0]:
             for _ in range(READS_AT_ONCE):
                 try:
@@ -91,7 +93,8 @@ def pass_on(tun: int, line: DelayLine) -> None:
 
 @dataclass(frozen=True)
 class Delay:
-    """The program: a TUN device of this name, and seconds by network of sources (A.B.0.0/16)."""
+    """The program that runs a delay line on the TUN device `device`; `delays_s` maps networks of source addresses
+    (A.B.0.0/16) to seconds."""
 
     device: str
     delays_s: dict[str, float]

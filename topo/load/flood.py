@@ -1,4 +1,4 @@
-"""SYNs from addresses that never answer, at a steady rate, each of a connection of its own."""
+"""A SYN flood: SYNs at a steady rate from addresses that never answer, each SYN with another address or port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ TICK_S = 0.01
 
 @dataclass(frozen=True)
 class Flood:
-    """The program: `per_s` SYNs for `seconds`, to ADDRESS:PORT, from a network (A.B.C.D/N)."""
+    """The program that sends `per_s` SYNs per second for `seconds` to `to` (ADDRESS:PORT), with source addresses in the
+    network `sources` (A.B.C.D/N)."""
 
     to: str
     sources: str
@@ -30,7 +31,7 @@ class Flood:
     seed: int = 1
 
     def packets(self) -> list[bytes]:
-        """Return all IP packets, each a SYN with a drawn address and port."""
+        """Return all IP packets, each a SYN with a random source address and port."""
         drawn, count = random.Random(self.seed), round(self.per_s * self.seconds)
         network = ipaddress.IPv4Network(self.sources)
         address, port = address_port(self.to)
@@ -51,7 +52,7 @@ class Flood:
         return [bytes(row[ETHERNET_BYTES:]) for row in frames(NO_MACS, made)]
 
     def run(self) -> None:
-        """Send them."""
+        """Send all SYNs at the times at which they are due."""
         syns, (address, _) = self.packets(), address_port(self.to)
         began, sent = time.monotonic(), 0
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as out:

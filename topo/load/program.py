@@ -1,6 +1,7 @@
-"""Programs of a load: a dataclass each, whose fields are its options and go to a process of its own as JSON.
+"""Programs of a load. A program is a dataclass whose fields are its options; a separate process receives the options as
+JSON on its command line.
 
-`command` makes the command line; the module of the program ends with ``if __name__ == "__main__": main(globals())``.
+`command` returns the command line. A module with programs ends with ``if __name__ == "__main__": main(globals())``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any, ClassVar, Protocol
 
 
 class Program(Protocol):
-    """A dataclass whose fields are values of JSON."""
+    """A program: a dataclass whose fields can be written as JSON."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def run(self) -> None:
-        """Run the program to its end, in a process of its own."""
+        """Execute the program until it ends."""
         ...
 
 
@@ -30,7 +31,8 @@ def command(program: Program) -> list[str]:
 
 
 def main(module: Mapping[str, Any]) -> None:
-    """Run the program of a module that the command line names, with as many open files as the system allows."""
+    """Run the program that the command line names, from the globals of its module. The limit of open files is raised to
+    the system's maximum."""
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     kind, options = sys.argv[1:]
@@ -38,6 +40,6 @@ def main(module: Mapping[str, Any]) -> None:
 
 
 def address_port(place: str) -> tuple[str, int]:
-    """Read ADDRESS:PORT."""
+    """Parse ADDRESS:PORT into address and port."""
     address, _, port = place.rpartition(":")
     return address, int(port)

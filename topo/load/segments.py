@@ -1,4 +1,5 @@
-"""TCP segments as columns, and as frames. A segment has four bytes of payload or none."""
+"""TCP segments as NumPy columns, and their conversion from and to Ethernet frames. A segment has four bytes of payload,
+or no payload."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ Column = NDArray[np.uint32]
 
 @dataclass
 class Segments:
-    """Columns of segments, a row for each segment."""
+    """TCP segments as columns of header fields; a segment is a row."""
 
     src: Column
     src_port: Column
@@ -40,16 +41,17 @@ class Segments:
     acknowledgement: Column
     flags: Column
     word: Column
-    """The payload as a number."""
+    """The payload of four bytes as a number."""
     has_word: NDArray[np.bool_]
 
     def of(self, which: NDArray[np.bool_]) -> Self:
-        """Return the chosen segments."""
+        """Return the segments for which ``which`` is True."""
         return type(self)(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 def segments(size: int, *, word: int | NDArray[Any] | None = None, **columns: int | NDArray[Any]) -> Segments:
-    """Return so many segments; a number stands in every row. Without a word they have no payload."""
+    """Return ``size`` segments with the fields ``columns``; a scalar applies to all segments. Without ``word`` the
+    segments have no payload."""
 
     def column(name: str) -> Column:
         return np.broadcast_to(np.asarray(columns.get(name, 0)).astype(np.uint32), (size,))
@@ -61,7 +63,7 @@ def segments(size: int, *, word: int | NDArray[Any] | None = None, **columns: in
 
 
 def read(frames: NDArray[np.uint8]) -> Segments:
-    """Return the TCP segments without options among IPv4 frames."""
+    """Return the TCP segments in IPv4 frames; other frames, and frames with IP options, are ignored."""
     rows = np.ascontiguousarray(frames[:, : _WORDY.itemsize]).view(_WORDY)[:, 0]
     rows = rows[(rows["version"] == 0x45) & (rows["protocol"] == TCP)]
     names = ("src", "src_port", "dst", "dst_port", "sequence", "acknowledgement", "flags", "word")
@@ -70,7 +72,8 @@ def read(frames: NDArray[np.uint8]) -> Segments:
 
 
 def frames(macs: tuple[bytes, bytes], made: Segments) -> NDArray[np.uint8]:
-    """Return the frames of segments; either all or none have a payload. ``macs``: to, from."""
+    """Return the Ethernet frames of segments, of which either all or none have a payload. ``macs``: destination and
+    source MAC address."""
     wordy = bool(made.has_word.any())
     rows = np.zeros(made.src.size, _WORDY if wordy else _BARE)
     rows["eth_dst"], rows["eth_src"] = macs
@@ -89,7 +92,7 @@ def frames(macs: tuple[bytes, bytes], made: Segments) -> NDArray[np.uint8]:
 
 
 def _checksum(octets: NDArray[np.uint8], more: int = 0) -> NDArray[np.uint32]:
-    """Return the Internet checksum (RFC 1071) of each row."""
+    """Return the Internet checksum (RFC 1071) of each row; ``more`` is a number that is added to each sum."""
     words = np.ascontiguousarray(octets).view(">u2").astype(np.uint32)
     total = words.sum(axis=1, dtype=np.uint32) + np.uint32(more)
     for _ in range(2):

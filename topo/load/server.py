@@ -1,10 +1,11 @@
-"""The servers of a load: one answers `GET /N` with N bytes, one sends a bulk transfer, one measures its connections.
+"""The servers of a load: `SizedServer` answers `GET /N` with N bytes, `BulkServer` sends a bulk transfer, `Sender`
+measures its connections.
 
-Without a cost `SizedServer` sends an answer at once, as the in-kernel server of 2005 did. With a worker limit and a
-cost it is the slow target of Chen & Heidemann: workers take turns, one block of an answer each, and every turn costs
-CPU time. Many requests at once then make every answer slower, as on a server that swaps. An answer also holds memory
-from its beginning to its end. CPU and memory are limited from outside, by a cgroup; the server keeps below its memory
-limit, since the kernel would end it there. A request that finds no worker free, or no memory, waits in the kernel's
+Without a cost `SizedServer` sends an answer at once, like the in-kernel server of Chen & Heidemann. With a worker limit
+and a cost it imitates their slow target. Workers run in turn, each turn sends one block of an answer, and every turn
+costs CPU time. Many simultaneous requests then slow all answers, as on a server that swaps. An answer also occupies
+memory from its beginning to its end. A cgroup limits CPU and memory. The server uses less than its memory limit,
+because the kernel would kill it at the limit. A request that finds no free worker, or no memory, waits in the kernel's
 accept queue.
 """
 
@@ -30,7 +31,7 @@ from topo.load.program import main
 HEADER = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n"
 BAD_REQUEST = b"HTTP/1.0 400 Bad Request\r\n\r\n"
 BLOCK_BYTES = 2048
-"""Bytes that a worker sends in a turn."""
+"""Size in bytes of a block of an answer, which a worker sends in one turn."""
 SIZE_MAX = 1 << 24
 ACCEPTS_AT_ONCE = 64
 REQUEST_BYTES = 4096
@@ -39,7 +40,7 @@ POLLS_EVERY_TURNS = 8
 HELD = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
 STATM_BYTES = 128
 SPARE_BYTES = 2 << 20
-"""Bytes of the memory limit that are reserved for the kernel's buffers, which are charged to the server, too."""
+"""Bytes of the memory limit that are reserved for the kernel's buffers, because the cgroup's limit includes them."""
 PIECE = bytes(8192)
 """A piece of a bulk transfer (Chen & Heidemann, section 8.6)."""
 LATE_S = 1.0
@@ -47,23 +48,23 @@ LATE_S = 1.0
 
 @dataclass
 class SizedServer:
-    """The program that answers with as many bytes as a request asks for."""
+    """The program that answers each request with the requested number of bytes."""
 
     address: str
     port: int
     backlog: int = 4096
     workers: int = 100_000
-    """Requests that are answered at the same time."""
+    """Largest number of requests that are answered at the same time."""
     cost_us: float = 0.0
     """CPU time of a turn, in us; 0: an answer is sent at once."""
     turn_us: float = 0.0
-    """Elapsed time of a turn in us, in place of CPU time; 0: none."""
+    """Time that a turn sleeps, in us, in place of using CPU time; 0: a turn does not sleep."""
     slow_us: float = 0.0
-    """Elapsed time of a turn from SIGUSR1 on, in us; 0: unchanged."""
+    """Time that a turn sleeps after the signal SIGUSR1, in us."""
     memory_mb: float = 0.0
-    """Memory for everything, in MiB; 0: no limit."""
+    """Limit of the process's memory, in MiB; 0: no limit."""
     answer_kb: float = 0.0
-    """Memory that an answer holds, in KiB; 0: none."""
+    """Memory that an answer occupies until its end, in KiB; 0: none."""
 
     def run(self) -> None:
         """Serve until the process ends."""
@@ -80,20 +81,20 @@ class SizedServer:
 
 @dataclass(slots=True)
 class Answer:
-    """A connection and what remains to be sent on it."""
+    """A connection, and the part of its answer that remains to be sent."""
 
     connection: socket.socket
     memory: mmap.mmap | None
     header: bytes = b""
     left: int = -1
-    """Bytes of the body; negative until the request has come."""
+    """Remaining bytes of the body; negative before the request has arrived."""
 
 
 class Server:
     """The server of one listening socket, in one thread."""
 
     def __init__(self, options: SizedServer) -> None:
-        """Listen."""
+        """Open the listening socket."""
         self.turn_s = options.turn_us / 1e6
         self._workers = options.workers
         self._cost_s = options.cost_us / 1e6
@@ -117,16 +118,17 @@ class Server:
 
     @property
     def waiting(self) -> int:
-        """The number of answers that wait for a turn."""
+        """The number of answers of which a next block is to be sent."""
         return len(self._turns)
 
     def own_bytes(self) -> int:
-        """Return how much memory this process has in use, without what it shares with others (proc(5), statm)."""
+        """Return the resident memory of this process in bytes, without memory shared with other processes (proc(5),
+        statm)."""
         _, resident, shared, *_ = os.pread(self._statm, STATM_BYTES, 0).split()
         return (int(resident) - int(shared)) * mmap.PAGESIZE
 
     def step(self) -> None:
-        """Handle events and turns; wait for an event if no answer waits for a turn."""
+        """Handle the events of sockets, and the next turns; if no answer waits for a turn, wait for an event."""
         for descriptor, events in self._epoll.poll(0 if self._turns else None):
             if descriptor == self._listener.fileno():
                 self._accept()
@@ -149,7 +151,7 @@ class Server:
             except BlockingIOError:
                 return
             except OSError:
-                continue  # the client has gone already
+                continue  # the client has already closed the connection
             connection.setblocking(False)
             held = mmap.mmap(-1, self._answer_bytes, flags=HELD) if self._answer_bytes else None
             self._answers[connection.fileno()] = answer = Answer(connection, held)
@@ -157,7 +159,8 @@ class Server:
             self._ready(answer)
 
     def _is_full(self) -> bool:
-        """Return whether another answer would exceed a limit; the first answer never does."""
+        """Return whether a further answer would exceed the limit of workers or memory. A single answer is always
+        permitted."""
         if len(self._answers) >= self._workers:
             return True
         if not self._memory_bytes or not self._answers:
@@ -181,7 +184,8 @@ class Server:
             self._close(answer)
 
     def _turn(self, answer: Answer) -> None:
-        """Work on an answer for a turn, then send a block of it; nothing if the client has left."""
+        """Spend the cost of a turn, then send a block of the answer; do nothing if the client has closed the
+        connection."""
         if answer.connection.fileno() < 0:
             return
         if self.turn_s:
@@ -200,7 +204,7 @@ class Server:
             self._close(answer)
 
     def _send(self, answer: Answer, at_most: int) -> bool:
-        """Send the next part of an answer; return whether the answer is complete."""
+        """Send at most ``at_most`` bytes of an answer; return whether the answer is complete."""
         flags = 0
         if answer.header:
             flags = socket.MSG_MORE if answer.left else 0
@@ -225,7 +229,8 @@ class Server:
 
 
 def answer_to(request: bytes) -> tuple[bytes, int]:
-    """Return the header of the answer to `GET /N`, and how many bytes follow it; raise OSError if the client left."""
+    """Return the header of the answer to `GET /N`, and the number of bytes that follow it. Raises OSError if the client
+    has closed the connection."""
     if not request:
         raise ConnectionAbortedError("closed before the request")
     words = request.split(maxsplit=2)
@@ -236,16 +241,16 @@ def answer_to(request: bytes) -> tuple[bytes, int]:
 
 @dataclass(frozen=True)
 class BulkServer:
-    """The program that sends a bulk transfer limited by its application: pieces of 8 KB at a steady rate."""
+    """The program that sends an application-limited bulk transfer: pieces of 8 KiB at a steady rate."""
 
     address: str
     port: int
     bytes_per_s: float
 
     def run(self) -> None:
-        """Serve one receiver after the other until the process ends.
+        """Serve receivers, one after another, until the process ends.
 
-        A piece that the link holds up is sent late; none is left out unless it is more than LATE_S late.
+        A piece that the link delays is sent late; pieces that would be more than LATE_S late are skipped.
         """
         with socket.create_server((self.address, self.port)) as listener:
             while True:
@@ -261,12 +266,12 @@ class BulkServer:
 # -- transfers whose round trips are measured
 
 SO_MAX_PACING_RATE = 47
-"""include/uapi/asm-generic/socket.h"""
+"""Socket option of include/uapi/asm-generic/socket.h: the connection's highest rate in bytes per second."""
 INFO_BYTES = 160
 _RTT, _TOTAL_RETRANS, _MIN_RTT, _DATA_SEGS_OUT = 68, 100, 148, 156
-"""Offsets in struct tcp_info (include/uapi/linux/tcp.h), 32 bits each; times in microseconds."""
+"""Offsets of fields with 32 bits in struct tcp_info (include/uapi/linux/tcp.h); times are in microseconds."""
 _BYTES_ACKED = 120
-"""Offset in struct tcp_info, 64 bits."""
+"""Offset of a field with 64 bits in struct tcp_info."""
 SAMPLE_S = 0.05
 PATIENCE_S = 30.0
 CHUNK = bytes(65_536)
@@ -274,9 +279,9 @@ CHUNK = bytes(65_536)
 
 @dataclass(frozen=True)
 class Sender:
-    """The program that sends to clients as fast as TCP lets it, and prints the kernel's figures of each connection.
+    """The program that sends to clients as fast as TCP permits, and prints the kernel's statistics of each connection.
 
-    It prints `listening` first, and a line of JSON in the end.
+    It prints `listening` once it accepts connections, and a line of JSON at the end.
     """
 
     port: int
@@ -286,23 +291,23 @@ class Sender:
     """Highest rate of a connection, in bytes per second."""
     seconds: float
     settle: float = 0.0
-    """Seconds at the beginning whose bytes do not count."""
+    """Seconds at the beginning whose bytes do not count in the results."""
 
     def run(self) -> None:
-        """Wait for all connections, then send."""
+        """Wait for all connections, send on all of them, and print the results."""
         connections = accept(self.port, self.connections, self.congestion, self.rate)
         send(connections, self.seconds, self.settle)
         print(json.dumps([followed.report() for followed in connections]), flush=True)
         for (
             connection
-        ) in connections:  # what is in the buffers is not sent any more: the switch and the kernel end alike
+        ) in connections:  # a reset discards unsent data, so that the switch and the kernel count the same segments
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.socket.close()
 
 
 @dataclass
 class Followed:
-    """A connection, and the kernel's smoothed round trips of it."""
+    """A connection with samples of the kernel's smoothed round trip time."""
 
     socket: socket.socket
     address: str
@@ -313,7 +318,8 @@ class Followed:
     """Bytes acknowledged at the end of the settling time."""
 
     def info(self) -> tuple[int, int, int, int]:
-        """Return smoothed round trip, retransmissions, least round trip and segments with data."""
+        """Return the kernel's smoothed round trip time and number of retransmissions, then its least round trip time
+        and number of segments with data; times in microseconds."""
         raw = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
         rtt, again, least, segments = (
             struct.unpack_from("=I", raw, place)[0] for place in (_RTT, _TOTAL_RETRANS, _MIN_RTT, _DATA_SEGS_OUT)
@@ -321,12 +327,12 @@ class Followed:
         return rtt, again, least, segments
 
     def sample(self) -> None:
-        """Record the smoothed round trip."""
+        """Add a sample of the smoothed round trip time."""
         self.total_us += self.info()[0]
         self.samples += 1
 
     def acked(self) -> int:
-        """Return the bytes that the client has acknowledged."""
+        """Return the number of bytes that the client has acknowledged."""
         raw = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
         return struct.unpack_from("=Q", raw, _BYTES_ACKED)[0]
 
@@ -346,7 +352,7 @@ class Followed:
 
 
 def accept(port: int, number: int, congestion: str, rate: int) -> list[Followed]:
-    """Accept all connections."""
+    """Accept ``number`` connections, and set their congestion control and highest rate."""
     found: list[Followed] = []
     with socket.create_server(("", port), backlog=number) as listening:
         listening.settimeout(PATIENCE_S)
@@ -361,7 +367,8 @@ def accept(port: int, number: int, congestion: str, rate: int) -> list[Followed]
 
 
 def send(connections: Sequence[Followed], seconds: float, settle_s: float = 0.0) -> None:
-    """Keep every connection's buffer full, and sample; what is acknowledged counts once all has settled."""
+    """Keep every connection's send buffer full for ``seconds``, and sample the round trip times. Only bytes
+    acknowledged after ``settle_s`` count."""
     now = time.monotonic()
     end, due, settled = now + seconds, now + SAMPLE_S, now + settle_s
     with selectors.DefaultSelector() as ready:

@@ -1,1 +1,1 @@
-"""What labs measure by: captures, handshakes, counts of the switch, httperf, long downloads."""
+"""Measurements of the labs: captures, handshakes, the switch's counters, httperf, long downloads."""

@@ -1,7 +1,7 @@
-"""Captures by a packet socket with a kernel filter, read by a thread of its own.
+"""Captures by a packet socket with a kernel filter; each capture has a thread that reads the socket.
 
-`Capture` takes SYN, SYN-ACK, FIN and RST segments at a host; `Recorder` takes TCP headers at all of the switch's
-ports and writes the pcap file that `sluice replay` reads.
+`Capture` delivers SYN, SYN-ACK, FIN and RST segments at a host. `Recorder` writes the TCP headers at all ports of the
+switch into a pcap file, which `sluice replay` reads.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ SOL_PACKET = 263  # include/linux/socket.h
 PACKET_STATISTICS = 6  # include/uapi/linux/if_packet.h
 
 RECEIVE_BUFFER_BYTES = 32 << 20
-"""Some 30,000 small frames, the kernel's part with them: what arrives while the reader waits for a processor."""
+"""Size of the socket's receive buffer: room for some 30,000 small frames, including the kernel's overhead. The buffer
+stores the frames that arrive while the reading thread waits for a processor."""
 WAKE_UP_S = 0.2
-"""Seconds after which the reader checks whether it is to end."""
+"""Seconds after which the reading thread checks whether the capture ends."""
 
 
 class Tap(ABC):
-    """A capture of what passes an interface of a namespace, or all its interfaces, from construction on."""
+    """A capture of the frames at one interface of a namespace, or at all its interfaces; it begins with the
+    construction."""
 
     def __init__(
         self,
@@ -45,17 +47,19 @@ class Tap(ABC):
         snapped_bytes: int,
         interface: str | None,
     ) -> None:
-        """Begin to capture. ``kernel_filter`` is classic BPF: code, jumps if true and if false, operand."""
+        """Begin to capture. ``kernel_filter`` is a classic BPF program; an instruction is (code, jump if true, jump if
+        false, operand)."""
         self._snapped_bytes = snapped_bytes
         self._ending = threading.Event()
-        # A socket bound later sees nothing before its filter is there; one for all interfaces sees everything at once.
+        # A socket for one interface is bound after its filter is set, so it receives only filtered frames. A socket for
+        # all interfaces receives unfiltered frames until the filter is set.
         protocol = socket.htons(ETH_P_ALL) if interface is None else 0
         self._socket = socket_in(namespace_pid, socket.AF_PACKET, socket.SOCK_RAW, protocol)
         instructions = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in kernel_filter))
         program = struct.pack("HP", len(kernel_filter), ctypes.addressof(instructions))
         self._socket.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        # SO_RCVBUF ends at net.core.rmem_max.
+        # SO_RCVBUF would be limited by net.core.rmem_max.
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
         self._socket.settimeout(WAKE_UP_S)
         if interface is not None:
@@ -81,7 +85,8 @@ class Tap(ABC):
 
     @abstractmethod
     def take(self, frame: bytes, seconds: int, nanoseconds: int, interface: str) -> None:
-        """Process a frame, cut, with its time in seconds since 1970; the reading thread calls this."""
+        """Process a truncated frame with its time of arrival (seconds since 1970, and nanoseconds); called by the
+        reading thread."""
 
     def _read(self) -> None:
         while not self._ending.is_set():
@@ -105,8 +110,8 @@ FLAG_ACK = 0x10
 
 HANDSHAKE_BYTES = 128
 HANDSHAKE_FILTER = (
-    # What `tcpdump -dd 'ip and tcp[tcpflags] & (tcp-syn|tcp-fin|tcp-rst) != 0'` prints:
-    # code, jump if true, jump if false, operand.
+    # The output of `tcpdump -dd 'ip and tcp[tcpflags] & (tcp-syn|tcp-fin|tcp-rst) != 0'`: code, jump if true, jump if
+    # false, operand.
     (0x28, 0, 0, 12),
     (0x15, 0, 8, ETH_P_IP),
     (0x30, 0, 0, 23),
@@ -122,7 +127,7 @@ HANDSHAKE_FILTER = (
 
 
 def parse_segment(frame: bytes, time: float, service: Address, port: int) -> Segment | None:
-    """Read a captured frame (Ethernet, IPv4, TCP); None if it is not to or from the service."""
+    """Parse a captured frame (Ethernet, IPv4, TCP); return None if the frame is not to or from the service."""
     if len(frame) < 34:
         return None
     header_bytes = (frame[14] & 0x0F) * 4
@@ -150,7 +155,7 @@ def parse_segment(frame: bytes, time: float, service: Address, port: int) -> Seg
 
 
 class Capture(Tap):
-    """A running capture; every segment goes to `deliver`, in the capture's own thread."""
+    """A running capture of a service's segments; the reading thread passes each segment to `deliver`."""
 
     def __init__(
         self, namespace_pid: int, interface: str, service: Address, port: int, deliver: Callable[[Segment], None]
@@ -159,7 +164,7 @@ class Capture(Tap):
         super().__init__(namespace_pid, HANDSHAKE_FILTER, snapped_bytes=HANDSHAKE_BYTES, interface=interface)
 
     def take(self, frame: bytes, seconds: int, nanoseconds: int, interface: str) -> None:
-        """Deliver the frame if it is a segment of the service's."""
+        """Deliver the frame if it is a segment to or from the service."""
         segment = parse_segment(frame, seconds + nanoseconds / 1e9, self._service, self._port)
         if segment is not None:
             self._deliver(segment)
@@ -168,15 +173,17 @@ class Capture(Tap):
 # -- recordings
 
 RECORDED_BYTES = 96
-"""Ethernet, IPv4 and TCP headers with some options; lengths are in the headers."""
+"""Number of bytes recorded per frame: Ethernet, IPv4 and TCP headers with some options. The headers state the lengths
+of the full frames."""
 FILE_HEADER = captures.header(RECORDED_BYTES, nanoseconds=True)
 LOOPBACK_INDEX = 1
-"""Of every namespace's first interface."""
+"""Interface index of the loopback device, the first interface of every namespace."""
 TCP_FILTER = (
-    # Not P4Runtime, whose segments fill the socket's buffer: `ld ifidx`.
+    # Load the interface index (`ld ifidx`), and exclude the loopback device: its P4Runtime segments would fill the
+    # buffer.
     (0x20, 0, 0, 0xFFFFF008),
     (0x15, 5, 0, LOOPBACK_INDEX),
-    # What `tcpdump -s 96 -dd 'ip and tcp'` prints.
+    # The output of `tcpdump -s 96 -dd 'ip and tcp'`.
     (0x28, 0, 0, 12),
     (0x15, 0, 3, 0x0800),
     (0x30, 0, 0, 23),
@@ -187,15 +194,16 @@ TCP_FILTER = (
 
 
 def record(frame: bytes, seconds: int, nanoseconds: int) -> bytes:
-    """Return the record of a cut frame for a capture file.
+    """Return the record of a truncated frame for a capture file.
 
-    The frame's length follows from its IP header, so padding and the part of a SYN behind its reset do not count.
+    The original length is computed from the IP header, so the padding of short frames does not count.
     """
     return captures.record(frame, seconds, nanoseconds, max(14 + int.from_bytes(frame[16:18], "big"), len(frame)))
 
 
 class Recorder(Tap):
-    """A running capture in the switch's namespace. Costs some 10 us of CPU for a packet: for quiet loads."""
+    """A running capture in the switch's namespace. It costs some 10 us of CPU per packet, so it is only suitable for
+    low packet rates."""
 
     def __init__(self, namespace_pid: int, file: Path) -> None:
         """Begin to record. Raises SetupError, and OSError for a file that cannot be written."""
@@ -211,5 +219,5 @@ class Recorder(Tap):
     def take(self, frame: bytes, seconds: int, nanoseconds: int, interface: str) -> None:
         """Write the frame into the file."""
         if interface == "lo" or frame[12:14] != b"\x08\x00":
-            return  # P4Runtime, and what came before the filter was there
+            return  # P4Runtime, and frames that arrived before the filter was set
         self._file.write(record(frame, seconds, nanoseconds))

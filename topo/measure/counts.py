@@ -1,8 +1,9 @@
-"""Counts of the switch: segments of each server, as the controller reports them, and packets of the switch.
+"""Counters of the switch: segments of each server, as the controller reports them, and packets of all ports.
 
-By conservation of packets it follows whether the switch lost any for lack of capacity. The kernel counts at the
-switch's interfaces what came in and went out; the pipeline counts a verdict for every packet that it took. What came in
-and has no verdict was lost before the pipeline; what was forwarded and did not go out was lost after it.
+The conservation of packets shows whether the switch lost packets for lack of capacity. The kernel counts the packets
+received and sent at the switch's interfaces; the pipeline counts a verdict for every packet that it processed. A
+received packet without a verdict was lost before the pipeline; a packet that was forwarded but not sent was lost after
+the pipeline.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from topo.testbed.errors import SetupError
 from topo.testbed.processes import await_true
 
 COUNTER_SPACE = 1 << 32
-"""The switch's ledger counts in 32 bits and wraps."""
+"""Number of values of a counter in the switch's ledger, which has 32 bits and wraps."""
 QUIET_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Segments of one server since the switch started, or between two moments."""
+    """Numbers of a server's segments since the switch started, or between two readings."""
 
     syn: int
     synack: int
@@ -33,7 +34,7 @@ class Counts:
     reset: int
 
     def since(self, earlier: Counts) -> Counts:
-        """Return what was counted since an earlier moment (right across one wrap)."""
+        """Return the difference to an earlier reading; the result is correct across one wrap of a counter."""
         names = (field.name for field in fields(Counts))
         return Counts(*((getattr(self, name) - getattr(earlier, name)) % COUNTER_SPACE for name in names))
 
@@ -50,7 +51,7 @@ def pool_r(counts: Mapping[str, Counts]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One reading of the controller's status; time in seconds on the clock of time.time()."""
+    """One reading of the controller's status; `time` in seconds, time.time()."""
 
     time: float
     ratios: Mapping[str, float]
@@ -64,7 +65,7 @@ class Observation:
 
 
 def read_status(status: Mapping[str, Any], now: float) -> Observation:
-    """Read the answer to `status`; raise SetupError while the controller does not lead the switch."""
+    """Convert the controller's answer to `status`; raise SetupError if the controller is not the switch's primary."""
     if "services" not in status:
         raise SetupError(f"the controller has lost the switch: it is {status['role']}")
     (service,) = (entry for entry in status["services"] if entry["name"] == SERVICE)
@@ -86,30 +87,30 @@ class PacketCounts:
     """Packets since the switch started, read while no packet passes."""
 
     received: int
-    """By the interfaces of all ports."""
+    """Packets that the interfaces of all ports have received."""
     sent: int
-    """By the interfaces of all ports."""
+    """Packets that the interfaces of all ports have sent."""
     forwarded: int
     """Packets with the verdict: forward to a port."""
     dropped: int
     """Packets with the verdict: drop, for any reason."""
     punted: int
-    """Packets sent to the controller only.  Their verdict is to forward; a packet dropped and sent to the
+    """Packets sent to the controller only, which count as forwarded; a packet that is dropped and also sent to the
     controller counts as dropped."""
     injected: int = 0
-    """Packets from the controller: they have a verdict, and no interface received them."""
+    """Packets from the controller; these packets have a verdict, but no interface received them."""
 
     def since(self, earlier: PacketCounts) -> PacketCounts:
-        """Return what was counted since an earlier moment."""
+        """Return the difference to an earlier reading."""
         names = (field.name for field in fields(PacketCounts))
         return PacketCounts(*(getattr(self, name) - getattr(earlier, name) for name in names))
 
     def lost_before(self) -> int:
-        """Return how many packets came in and have no verdict."""
+        """Return the number of packets that were received (or injected) and have no verdict."""
         return self.received + self.injected - self.forwarded - self.dropped
 
     def lost_after(self) -> int:
-        """Return how many packets were forwarded and did not go out."""
+        """Return the number of packets that were forwarded to a port and not sent."""
         return self.forwarded - self.punted - self.sent
 
     def conserved(self) -> bool:
@@ -118,9 +119,10 @@ class PacketCounts:
 
 
 def packet_counts(interfaces: Mapping[str, tuple[int, int, int]], packets: Mapping[str, Any]) -> PacketCounts:
-    """Return what the switch's interfaces have counted (name -> received, sent, dropped), with the pipeline's verdicts.
+    """Return the packet counts of the switch from the counters of its interfaces and the pipeline's verdicts.
 
-    `packets` is the block of that name of the controller's status.
+    `interfaces` maps a name to packets received, sent and dropped; `packets` is the block `packets` of the controller's
+    status.
     """
     ports = [counted for name, counted in interfaces.items() if name != "lo"]
     return PacketCounts(
@@ -134,7 +136,8 @@ def packet_counts(interfaces: Mapping[str, tuple[int, int, int]], packets: Mappi
 
 
 def quiet_counts(read: Callable[[], PacketCounts]) -> PacketCounts:
-    """Return a reading once two readings in a row are equal; raise SetupError if they never are."""
+    """Read the counters until two successive readings are equal, and return the last one; raise SetupError after
+    QUIET_TIMEOUT_S."""
     readings = [read(), read()]
 
     def quiet() -> bool:

@@ -1,7 +1,7 @@
-"""Long downloads by slow readers: connections that live across weight changes, every byte compared.
+"""Long downloads by slow readers: connections that last across weight changes, and whose content is compared.
 
-Each of several readers fetches the long file again and again at a steady rate through a small receive window.
-A download that is reset, times out, ends early or differs from the original is a broken connection.
+Each of several readers fetches the long file repeatedly, at a steady rate and through a small receive window. A
+download that is reset, times out, ends early or differs from the original is a broken connection.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from topo.testbed.namespaces import socket_in
 RECEIVE_BUFFER_BYTES = 32 << 10
 CHUNK_BYTES = 8 << 10
 TIMEOUT_S = 45.0
-"""Without a byte for so long a download counts as broken; a SYN that an overloaded server drops comes back earlier."""
+"""Seconds without a received byte after which a download counts as broken. The timeout is longer than the time in which
+the kernel repeats a SYN that an overloaded server has dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One finished download; times in seconds on the clock of time.time()."""
+    """One finished download; times in seconds, time.time()."""
 
     established: float
     ended: float
     fault: str
-    """What was wrong; empty if the content is the original's."""
+    """Description of the download's fault; empty if the content equals the original file."""
 
 
 def read_response(connection: socket.socket, rate_bytes_per_s: float, hurry: threading.Event) -> tuple[int, str, str]:
-    """Read an HTTP response to its end, at the rate unless in a hurry.
+    """Read an HTTP response to its end: at the given rate, or at full speed once ``hurry`` is set.
 
     Return the size of the body, its SHA-256 and the status line.
     """
@@ -56,7 +57,7 @@ def read_response(connection: socket.socket, rate_bytes_per_s: float, hurry: thr
 
 
 class Downloads:
-    """Readers that download until stopped."""
+    """Readers that download the file repeatedly until they are stopped."""
 
     def __init__(
         self,
@@ -92,19 +93,19 @@ class Downloads:
             return tuple(self._finished)
 
     def established(self) -> Sequence[float]:
-        """Return when each of the downloads now running was established."""
+        """Return the time at which each running download's connection was established."""
         with self._lock:
             return tuple(self._running.values())
 
     def finish(self) -> Sequence[Download]:
-        """Let the running downloads end at full speed, and return all of them."""
+        """Let the running downloads end at full speed; return all finished downloads."""
         self._ending.set()
         for thread in self._threads:
             thread.join()
         return self.finished()
 
     def abort(self) -> None:
-        """End all downloads at once; running downloads are not counted."""
+        """End all downloads at once, without counting the running ones."""
         self._aborted = True
         self.finish()
 

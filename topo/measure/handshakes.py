@@ -1,4 +1,5 @@
-"""Times from a capture at the client, per connection: first SYN to first SYN-ACK, and to the end.  Pure."""
+"""Times of each connection, from a capture at the client: first SYN to first SYN-ACK, and first SYN to the server's
+FIN. The module does no I/O."""
 
 from __future__ import annotations
 
@@ -12,15 +13,16 @@ from topo.plan.statistics import percentile
 SEQUENCE_SPACE = 1 << 32
 
 Connection = tuple[str, int, int]
-"""A connection: client address, client port, initial sequence number (ports are used again within a run)."""
+"""A connection: client address, client port, initial sequence number. The sequence number distinguishes connections
+that use the same port within a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One SYN, SYN-ACK, FIN or RST as the client saw it."""
+    """A SYN, SYN-ACK, FIN or RST, as captured at the client."""
 
     time: float
-    """Seconds, on the clock of time.time()."""
+    """Time of the capture in seconds, time.time()."""
     client: str
     client_port: int
     to_server: bool
@@ -39,12 +41,12 @@ class Handshake:
     first_syn: float
     first_synack: float | None = None
     ended: float | None = None
-    """Time of the service's FIN, behind its last data."""
+    """Time of the service's FIN, which follows its last data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectTimes:
-    """Connect times of some connections."""
+    """Connect times of a set of connections; ``begun`` is the number of connections, answered or not."""
 
     begun: int
     seconds: Sequence[float]
@@ -59,20 +61,20 @@ class ConnectTimes:
         return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
 
     def percentile_ms(self, share: float) -> float:
-        """Return the smallest time in ms that at least `share` of the connect times do not exceed."""
+        """Return the percentile of the connect times for `share`, in milliseconds."""
         return 1000 * percentile(self.seconds, share)
 
 
 @dataclass(slots=True)
 class Handshakes:
-    """All handshakes so far; segments are added in the order of the capture."""
+    """All handshakes captured so far; segments must be added in the order of the capture."""
 
     by_connection: dict[Connection, Handshake] = field(default_factory=dict[Connection, Handshake])
     resets_by_service: int = 0
     _latest: dict[tuple[str, int], Handshake] = field(default_factory=dict[tuple[str, int], Handshake])
 
     def add(self, segment: Segment) -> None:
-        """Take one segment into account; segments of connections without a captured SYN are ignored."""
+        """Add a segment to its connection; segments of connections without a captured SYN are ignored."""
         if segment.rst:
             self.resets_by_service += not segment.to_server
         elif segment.syn and segment.to_server:

@@ -1,4 +1,4 @@
-"""Load by httperf: connections at exponential intervals, and what httperf reports of them."""
+"""Load by httperf: connections at exponential intervals, and httperf's report on the connections."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from topo.testbed.errors import SetupError
 from topo.testbed.processes import Process
 
 NICENESS = 5
-"""httperf never sleeps: it gives way to the switch and the servers where there are few cores. Whatever the lab's own
-niceness is, for against the servers' control groups a process counts by its own."""
+"""Niceness of httperf, which never sleeps: on machines with few cores, switch and servers have priority over it. The
+value is absolute, i.e. not added to the lab's own niceness."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttperfResult:
-    """What httperf counted; times in milliseconds and seconds."""
+    """httperf's counts; times in milliseconds or seconds, by the suffix of the field's name."""
 
     connections: int
     replies: int
@@ -30,13 +30,14 @@ class HttperfResult:
     resets: int
     refused: int
     unavailable: int
-    """Connections httperf itself could not make: no descriptor, no address, no table entry."""
+    """Connections that httperf could not open on its own host, for lack of a file descriptor, an address or a table
+    entry."""
 
 
 def httperf_command(load: Load, address: str, port: int, path: str | Path, share: int, *, processes: int) -> list[str]:
-    """Return the command line of one of `processes` equal httperf processes that together make `load`.
+    """Return the command line of one of `processes` equal httperf processes that together generate `load`.
 
-    `path`: what is asked for, or a file with what is asked for in turn (`write_paths`).
+    `path`: the requested path, or a file with the paths that httperf requests in turn (`write_paths`).
     """
     return [
         "nice",
@@ -55,13 +56,14 @@ def httperf_command(load: Load, address: str, port: int, path: str | Path, share
 
 
 def write_paths(file: Path, paths: Sequence[str]) -> Path:
-    """Write what httperf asks for in turn, each with a zero byte behind it, and return the file."""
+    """Write the paths that httperf requests in turn, each followed by a zero byte; return the file."""
     file.write_bytes(b"".join(f"/{path}".encode() + b"\0" for path in paths))
     return file
 
 
 def share_of(paths: Sequence[str], share: int, processes: int) -> Sequence[str]:
-    """Return what one of so many processes asks for; together they ask for each path as often as it is there."""
+    """Return the paths that process number `share` of `processes` requests. Together the processes request each path as
+    often as `paths` contains it."""
     return paths[share::processes] or paths
 
 
@@ -73,7 +75,7 @@ def _number(text: str, pattern: str) -> float:
 
 
 def parse_httperf(text: str) -> HttperfResult:
-    """Read httperf's report; raise SetupError naming the line that is missing."""
+    """Parse httperf's report; raise SetupError if a line is missing."""
     return HttperfResult(
         connections=int(_number(text, r"^Total: connections (\d+)")),
         replies=int(_number(text, r"^Total: .*replies (\d+)")),
@@ -90,7 +92,8 @@ def parse_httperf(text: str) -> HttperfResult:
 
 
 def combine(results: Sequence[HttperfResult]) -> HttperfResult:
-    """Add up the reports of processes that ran side by side; connections weight the mean connect time."""
+    """Combine the reports of processes that ran at the same time: counts are added, and mean connect times are weighted
+    by the number of connections."""
     connections = sum(result.connections for result in results)
     weighted = sum(result.connect_ms * result.connections for result in results)
     return HttperfResult(
@@ -119,7 +122,8 @@ class Httperf:
         directory: Path,
         name: str,
     ) -> None:
-        """Start them.  More than one path: they are dealt out to the processes, each asks for its own over and over."""
+        """Start the processes. Several paths are distributed over the processes; each process requests its paths
+        repeatedly."""
         count = load.processes(len(os.sched_getaffinity(0)))
         self._limit_s = load.seconds + load.timeout_s + 20.0
         self._processes: list[Process] = []

@@ -1,1 +1,1 @@
-"""What lab and simulation share: networks and loads as data, and the measures of their results."""
+"""Definitions that lab and simulation share: networks, loads, and the evaluation of results."""

@@ -1,7 +1,7 @@
-"""Labelled runs: a service with four servers and at most two failures, and the verdict that is right.
+"""Labelled runs: a service with four servers and at most two failures, and the correct verdict on the cause.
 
-What a run is labelled with is what its verdict has to be (`sluice.news.verdict`). `sim/causes.py` simulates these runs,
-`topo/causes.py` makes them.
+A run's label determines the verdict that the controller should return (`sluice.news.verdict`). `sim/causes.py`
+simulates these runs, `topo/labs/causes.py` makes them in the lab.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from topo.plan.synthesis import Crowd
 
 SERVICE, SERVERS = "web", 4
 QUIET_PER_S, CROWD_PER_S, SERVER_CROWD_PER_S = 40.0, 200.0, 120.0
-"""Requests per second; a crowd at the servers is too small to fill the link."""
+"""Requests per second without a crowd, of a crowd at the link, and of a crowd at the servers. A crowd at the servers is
+too small to fill the link."""
 SPOOFED_PER_S = 500.0
 LINK_BIT_PER_S, QUEUE_BYTES = 4e6, 50_000.0
-"""The link of Figure 10; it carries some 135 requests per second."""
+"""Rate and queue of the link in Chen & Heidemann's Figure 10, which carries the answers to some 135 requests per
+second."""
 ROUND_TRIP_S = 0.04, 0.2
 LOSS = 0.05
 """Share of the packets towards the clients that a lossy link drops."""
 HALF_OPEN = 256
-"""Half-open connections that a server without SYN cookies keeps."""
+"""Largest number of half-open connections at a server without SYN cookies."""
 TURN_S, SLOW_TURN_S = 8e-3, 80e-3
-"""Elapsed time of a server for a block of an answer, in seconds.  Four servers with equal shares answer up to 215
-requests per second; a slow server can answer a seventh of its requests."""
+"""Seconds that a server, and a slow server, needs for a block of an answer. Four servers with equal shares answer up to
+215 requests per second; a slow server can answer a seventh of its requests."""
 CROWDED_TURN_S = 30e-3
 WORKERS, BACKLOG = 16, 16
 SICK, SICK_NAME = 1, "s2"
@@ -36,7 +38,7 @@ SICK, SICK_NAME = 1, "s2"
 
 
 class Label(StrEnum):
-    """What fails in a run."""
+    """The failure in a run."""
 
     NONE = "none"
     NETWORK = "crowd at the network"
@@ -60,27 +62,28 @@ CAUSES = {
     Label.LOSSY: Cause.NORMAL,
     Label.BOTH: Cause.CROWD,
 }
-"""The verdict that is right for each label."""
+"""The correct verdict for each label."""
 CROWDS = frozenset({Label.NETWORK, Label.SERVERS, Label.BOTH})
 """Labels for which the controller may set a limit."""
 FLOODS = frozenset({Label.ANSWERED, Label.UNANSWERED})
 FAILING = frozenset({Label.SLOW, Label.KILLED, Label.BOTH})
-"""Labels with a failing server: the verdict has to name it, and weights may change."""
+"""Labels with a failing server: the verdict must name the server, and weights may change."""
 
 
 def rates(label: Label, *, onset_s: float, ramp_s: float, end_s: float) -> Crowd:
-    """Return the course of the request rate."""
+    """Return the request rate of a run over time."""
     crowd = {Label.NETWORK: CROWD_PER_S, Label.BOTH: CROWD_PER_S, Label.SERVERS: SERVER_CROWD_PER_S}
     return Crowd(QUIET_PER_S, crowd.get(label, QUIET_PER_S), onset_s, ramp_s, end_s)
 
 
 SETTLED_S = 10.0
-"""Seconds that a verdict may take: the window is 4 s, and R decides every 10 s."""
+"""Seconds after the onset within which a verdict may still be wrong: the window is 4 s long, and balancing by R decides
+every 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the controller decided once."""
+    """One decision of the controller."""
 
     time_s: float
     cause: str
@@ -91,12 +94,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the controller made of a run."""
+    """Summary of the controller's decisions in a run."""
 
     causes: Mapping[str, float]
-    """Part of the decisions from SETTLED_S after the onset that had each cause."""
+    """Share of the decisions with each cause, from SETTLED_S after the onset on."""
     named: frozenset[str]
-    """The servers that most of the decisions with the most frequent cause name."""
+    """The servers that are named by most of the decisions with the most frequent cause."""
     limited: bool
     """Whether the controller set a limit."""
     moved: bool

@@ -1,4 +1,4 @@
-"""The lab of content switching, as data: a content service with two agents, and three groups that share servers.
+"""Plan of the lab of content switching: a content service with two agents, and three groups that share servers.
 
 ```
  c1 10.0.1.1 --1|        |3-- s1 10.0.11.1        shop   = 10.0.0.110:80 by content
@@ -7,7 +7,7 @@
                  7      8                         fast   = s3
                  a1    a2  10.0.21.1, 10.0.22.1
 ```
-The rules are those of Chow, Wang & Prakash, section 5.1.
+The rules are taken from Chow, Wang & Prakash, section 5.1.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RULES: Sequence[Mapping[str, object]] = (
 
 @dataclass(frozen=True, slots=True)
 class ContentPool(PoolPlan):
-    """The pool of the demo with two agents."""
+    """The demo's pool of servers, with two agents in addition."""
 
     @property
     def hosts(self) -> Sequence[HostPlan]:
@@ -67,7 +67,8 @@ def group_address(name: str) -> Address:
 
 
 def agent_entries(agents: Mapping[HostPlan, str]) -> list[dict[str, str]]:
-    """Return the agents of a content service, each with the address where it listens for the controller."""
+    """Return the configuration's entries for the agents of a content service. ``agents`` maps each agent to the address
+    on which it listens for the controller."""
     return [{"name": agent.name, "address": str(agent.address), "control": at} for agent, at in agents.items()]
 
 
@@ -79,10 +80,10 @@ def content_service(
     /,
     **more: object,
 ) -> Mapping[str, object]:
-    """Return a service that is switched by content.
+    """Return the configuration of a service that is switched by content.
 
-    ``agents``: the address where each agent listens for the controller; ``more``: further keys of ``content``, or other
-    rules.
+    ``agents``: the address on which each agent listens for the controller; ``more``: keys of the block ``content`` that
+    are added or replaced.
     """
     content = {"protocol": "http", "agents": agent_entries(agents), "rules": list(rules), **more}
     return {"name": name, "address": str(address), "port": WEB_PORT, "content": content}
@@ -91,9 +92,10 @@ def content_service(
 def content_config(
     balance: Balance, *, controls: Mapping[str, str], thrift: bool, content: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    """Return the content of sluice.yaml for the lab; ``controls`` has where each agent listens for the controller.
+    """Return the content of sluice.yaml for the lab; ``controls``: by agent, the address on which the agent listens for
+    the controller.
 
-    ``content`` replaces keys of the service's block ``content``.
+    ``content``: keys that are added to the service's block ``content``, or replaced.
     """
     agents = {agent: controls[agent.name] for agent in AGENTS}
     keys = {"default": {"to": "all", "sticky": "none"}, **(content or {})}

@@ -1,4 +1,4 @@
-"""Load on a pool: connections offered at a rate, and busy processes beside a server's workers."""
+"""Load on a pool of servers: connections offered at a rate, and busy processes that compete with a server's workers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 
 FD_SETSIZE = 1024
-"""File descriptors that an httperf process can wait for, a few of them its own."""
+"""Number of file descriptors that an httperf process can wait for, including some that it needs for itself."""
 
 USABLE_DESCRIPTORS = FD_SETSIZE - 24
 
 PROCESSES = 2
-"""Least number of httperf processes where the load has as many processors.  A single spinning process occupies one of
-them, and the kernel moves it only every few seconds."""
+"""Least number of httperf processes if the machine has as many processors. httperf spins; a single process would occupy
+one processor, and the kernel would move it to another one only every few seconds."""
 
 HOGS = 24
 """Busy processes that share the server's CPU with Apache's workers."""
@@ -20,7 +20,8 @@ HOGS = 24
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Connections offered at a mean rate for a time; one is given up after `timeout_s` without progress."""
+    """Connections offered at a mean rate for a time. A client gives a connection up after `timeout_s` without
+    progress."""
 
     rate_per_s: float
     seconds: float
@@ -32,7 +33,7 @@ class Load:
         return max(1, round(self.rate_per_s * self.seconds))
 
     def processes(self, cores: int) -> int:
-        """Return the number of httperf processes on so many processors: enough even if every connection lasts until its
-        timeout."""
+        """Return the number of httperf processes on a machine with `cores` processors. The processes have enough file
+        descriptors even if every connection lasts until its timeout."""
         needed = math.ceil(self.rate_per_s * self.timeout_s / USABLE_DESCRIPTORS)
         return min(self.connections, max(min(PROCESSES, cores), needed))

@@ -1,4 +1,4 @@
-"""The lab's network, as data: hosts, addresses, ports, and the controller's configuration for it.
+"""Plan of the lab's network: hosts, addresses, ports, and the controller's configuration.
 
 ```
  c1 10.0.1.1 --1|        |3-- s1 10.0.11.1
@@ -6,9 +6,9 @@
  c2 10.0.2.1 --2|        |5-- s3 10.0.13.1
                 |        |6-- h1 10.0.3.1
 ```
-c1 makes the load that is measured, c2 the long downloads, h1 is a host that is no server.  The switch is the
-router of every subnet, with the address .254 of each.  Other pools (`pool_of`) have more servers, on the ports behind
-h1's.
+c1 generates the measured load, c2 the long downloads; h1 is a host that is neither client nor server. The switch is the
+router of every subnet and has the address .254 in each. Pools with more servers (`pool_of`) use the ports after the
+port of h1.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ WEB_PORT = 80
 CPU_PORT = names.CPU_PORT
 GRPC_PORT = 9559
 THRIFT_PORT = 9090
-"""TCP ports of P4Runtime and Thrift, on the loopback interface of the switch's own namespace."""
+"""TCP ports of P4Runtime and Thrift on the loopback interface of the switch's namespace."""
 ASKED_ONCE = {"refresh_s": 3600}
-"""The controller resolves neighbours at its start only, so a lab can account for every packet."""
+"""Option by which the controller resolves neighbours only at its start, so that a lab can account for every packet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +73,18 @@ SERVER_NAMES = tuple(server.name for server in SERVERS)
 
 CLIENT = HostPlan("client", 1, 1)
 FAR = "10.96.0.0/11"
-"""The client of networks with one client host; its users have addresses of other networks, a /16 for each distance."""
+"""The client host in networks with a single client host, and the network that contains the addresses of the host's
+users (a /16 for each distance)."""
 
 
 def servers_behind(count: int) -> list[HostPlan]:
-    """Return the servers of a network with one client host, by their number."""
+    """Return ``count`` servers for a network with a single client host."""
     return [HostPlan(f"s{number}", 1 + number, 10 + number) for number in range(1, count + 1)]
 
 
 SERVER_CPUS = 0.1
-"""CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
+"""Number of CPUs of each server. A healthy server needs 0.3 ms of CPU time per page; a server loaded by `stress`
+answers some 20 pages/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +106,11 @@ class PoolPlan:
 
 
 THREE = PoolPlan(SERVERS, (SERVER_CPUS,) * len(SERVERS))
-"""The pool of the demo."""
+"""The demo's pool of three servers."""
 
 
 def pool_of(cpus: Sequence[float]) -> PoolPlan:
-    """Return a pool with a server for each number of CPUs."""
+    """Return a pool with a server for each entry of ``cpus``, which is the server's number of CPUs."""
     more = range(len(SERVERS), len(cpus))
     added = [HostPlan(f"s{number + 1}", PLAIN_HOST.port + 1 + place, 11 + number) for place, number in enumerate(more)]
     return PoolPlan((*SERVERS, *added)[: len(cpus)], tuple(cpus))
@@ -116,14 +118,16 @@ def pool_of(cpus: Sequence[float]) -> PoolPlan:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Balancing of the service; times in seconds (Ohta & Andou: T = 10 s, mT = 200 s, Delta = 0.1)."""
+    """Balancing options of the service; times in seconds. Ohta & Andou use T (`period_s`) = 10 s, mT (`window_s`) = 200
+    s and Delta = 0.1."""
 
     mode: str
     period_s: float
     window_s: float
     delta: float = 0.1
     second_look: bool | None = None
-    """Whether new connections compare two servers; None: the mode's default."""
+    """Whether the switch compares the open connections of several servers for each new connection; None: the mode's
+    default."""
 
     def as_config(self) -> dict[str, object]:
         """Return the `balance` mapping of sluice.yaml."""
@@ -133,7 +137,8 @@ class Balance:
 def service(
     name: str, address: Address | str, servers: Iterable[HostPlan], port: int = WEB_PORT, /, **more: object
 ) -> dict[str, object]:
-    """Return a service of sluice.yaml on WEB_PORT, whose servers listen on ``port``; ``more``: its further keys."""
+    """Return a service of sluice.yaml on WEB_PORT, whose servers listen on ``port``; ``more``: further keys of the
+    service."""
     listed = [{"name": server.name, "address": str(server.address), "port": port} for server in servers]
     return {"name": name, "address": str(address), "port": WEB_PORT, **more, "servers": listed}
 
@@ -141,7 +146,7 @@ def service(
 def switch_config(
     hosts: Iterable[HostPlan], services: Iterable[Mapping[str, object]], *, thrift: bool = False, **more: object
 ) -> dict[str, object]:
-    """Return the content of sluice.yaml for a switch in a namespace of its own, with these hosts around it.
+    """Return the content of sluice.yaml for a switch in a separate namespace, with ``hosts`` as its neighbours.
 
     `more`: further keys of the document.
     """
@@ -155,6 +160,6 @@ def switch_config(
 
 
 def controller_config(balance: Balance, *, thrift: bool, pool: PoolPlan = THREE) -> dict[str, object]:
-    """Return the content of sluice.yaml for the lab, without the numbers of CPUs."""
+    """Return the content of sluice.yaml for a lab with this pool."""
     web = service(SERVICE, VIP, pool.servers, balance=balance.as_config(), second_look=balance.second_look)
     return switch_config(pool.hosts, [web], thrift=thrift, neighbours=ASKED_ONCE)

@@ -1,4 +1,4 @@
-"""The outcome of each request at its client."""
+"""The outcomes of requests, as their clients record them."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ class Ending(StrEnum):
     GAVE_UP = "gave_up"
     """The client gave up."""
     REFUSED = "refused"
-    """The connection request was answered by a reset."""
+    """The SYN was answered by a RST."""
     BROKEN = "broken"
     """The connection was reset, timed out in the kernel, or closed before every byte had arrived."""
     PENDING = "pending"
-    """The run ended before the request."""
+    """The run ended before the request had ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a request.  Times in seconds since it was due; None for what did not happen."""
+    """The outcome of a request. Times are in seconds since the request was due; None: the event did not occur."""
 
     due_s: float
-    """Seconds since the log's beginning."""
+    """Time at which the request was due, in seconds since the log begins."""
     client: int
     server: str
     size: int
     connect_s: float | None
     first_byte_s: float | None
     done_s: float | None
-    """The time of the end, whatever its kind."""
+    """The time at which the request ended, with any `ending`."""
     bytes: int
     """Bytes of the answer that arrived, without the header."""
     ending: Ending
     retries: int
-    """SYNs that the kernel sent again."""
+    """Number of SYNs that the kernel retransmitted."""
     late_s: float
-    """Delay of the first SYN behind its due time, caused by the load generator."""
+    """Seconds by which the load generator sent the first SYN too late."""
 
 
 def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
-    """Write the file; it gets its name once it is complete."""
+    """Write outcomes to a file; the file has a temporary name until it is complete."""
     partial = path.with_suffix(".partial")
     partial.write_text("".join(f"{text}\n" for text in (HEADER, *(rows.line(outcome, 6) for outcome in outcomes))))
     partial.rename(path)

@@ -1,6 +1,7 @@
-"""The lab of protocols, as data: TLS and mail by content, each with two groups of one server.
+"""Plan of the lab of protocols: TLS and mail switched by content; each protocol has two groups with one server each.
 
-The hosts are those of the lab of content switching.  s1 is every protocol's default, s2 is for what the rules name.
+The hosts are those of the lab of content switching. By default connections go to s1; connections that match a rule go
+to s2.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from topo.plan.content import AGENTS, POOL, S1, S2, agent_entries
 from topo.plan.network import ASKED_ONCE, Balance, HostPlan, service, switch_config
 
 NAMED = "b.example"
-"""The name that rules send to s2: a domain of recipients, a name of a TLS server."""
+"""The name by which rules select s2: domain of a mail's recipients, or name of a TLS server."""
 USER = "tim"
 """The user whose mailbox is on s2."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolPlan:
-    """The service of a protocol."""
+    """The content service of a protocol."""
 
     name: str
     address: Address
     port: int
     match: Mapping[str, object]
-    """The rule whose connections go to s2."""
+    """The match of the rule whose connections go to s2."""
     offer: Sequence[str] = ()
 
     def group(self, server: HostPlan) -> str:
@@ -45,7 +46,8 @@ PROTOCOLS = (TLS, SMTP, IMAP, POP3)
 
 
 def protocols_config(balance: Balance, *, controls: Mapping[str, str], thrift: bool) -> dict[str, object]:
-    """Return the content of sluice.yaml for the lab; ``controls`` has where each agent listens for the controller."""
+    """Return the content of sluice.yaml for the lab; ``controls``: by agent, the address on which the agent listens for
+    the controller."""
     agents = agent_entries({agent: controls[agent.name] for agent in AGENTS})
     services = [
         {

@@ -1,4 +1,5 @@
-"""A request log as the replay reads it: one line per request, in the order of time; and the patience of its clients."""
+"""The request log that lab and simulation replay (one line per request, in the order of time), and the patience of
+clients."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from topo.plan import rows
 
 
 class LogFormatError(ValueError):
-    """A request log that cannot be read; the message names the place."""
+    """A request log that cannot be read; the message contains file and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Request:
     """Rate of the client's own access link; 0: unlimited."""
 
     def compressed(self, factor: float) -> Request:
-        """Return the request with time compressed by `factor`: the rates of links are multiplied by it."""
+        """Return the request with its time divided by `factor` and its link's rate multiplied by `factor`."""
         return replace(self, time_s=self.time_s / factor, client_bytes_per_s=round(self.client_bytes_per_s * factor))
 
 
@@ -46,7 +47,8 @@ def write_log(path: Path, requests: Iterable[Request]) -> int:
 
 
 def read_log(path: Path) -> Iterator[Request]:
-    """Read a log; raise LogFormatError with the number of a line that is no request or goes back in time."""
+    """Read a log. Raises LogFormatError with the line's number for a line that is no request, or whose time is before
+    the previous line's time."""
     with path.open() as file:
         if file.readline().strip() != HEADER:
             raise LogFormatError(f"{path}: line 1 is not {HEADER!r}: this is no request log")
@@ -63,10 +65,10 @@ def read_log(path: Path) -> Iterator[Request]:
 
 
 def draw_wait(mean_s: float, source: random.Random) -> float:
-    """Draw the seconds after which a client gives a request up; infinite for a mean of 0 (endless patience).
+    """Return a random number of seconds after which a client abandons a request; infinite for a mean of 0.
 
-    A client waits an exponential time, 60 s in the mean, and then cancels or goes on waiting, with equal chances
-    (Chen & Heidemann, section 7.6.1).
+    A client waits for an exponential time with mean `mean_s`, then cancels or continues to wait, with equal
+    probability. Chen & Heidemann use a mean of 60 s (section 7.6.1).
     """
     if mean_s <= 0:
         return math.inf

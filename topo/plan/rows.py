@@ -1,4 +1,4 @@
-"""Dataclasses as rows of a CSV file, a column for each field."""
+"""Conversion between dataclass instances and rows of a CSV file with a column for each field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def header(kind: type[Any]) -> str:
 
 
 def line(row: Any, digits: int) -> str:
-    """Return a row; None is an empty column, and a float has so many digits behind the point."""
+    """Return an instance as a row. None becomes an empty column; a float has ``digits`` digits after the decimal
+    point."""
     values = (getattr(row, field.name) for field in fields(row))
     return ",".join(
         "" if value is None else f"{value:.{digits}f}" if isinstance(value, float) else str(value) for value in values
@@ -25,9 +26,9 @@ def line(row: Any, digits: int) -> str:
 
 
 def read(kind: type[Row], lines: Iterable[str]) -> Iterator[Row]:
-    """Read rows of numbers, texts and enums; columns may be missing at the end where the fields have defaults.
+    """Read rows of numbers, texts and enums. The last columns may be missing if their fields have defaults.
 
-    Raises ValueError, or TypeError, for a line that is no row.
+    Raises ValueError, or TypeError, for a line that is not such a row.
     """
     readers = _readers(kind)
     for text in lines:

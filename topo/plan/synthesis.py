@@ -1,8 +1,9 @@
 """Requests like those of the World Cup 98 logs, as Chen & Heidemann describe them, for machines without the logs.
 
-Sizes: half of the answers are under 1 KB, 90 % under 10 KB, and those carry half of the bytes (about 3.5 KB in the
-mean).  Rates: 20 per second until the onset, then 110 ("about 5 times in just several minutes", section 8.1; Fig. 18).
-Requests are a Poisson process; four of five come from a client that has asked before, as with pages and their pictures.
+Sizes: half of the answers are under 1 KB and 90 % are under 10 KB; the answers under 10 KB have half of all bytes. The
+mean is about 3.5 KB. Rates: 20 per second until the onset, then 110 ("about 5 times in just several minutes", section
+8.1; Fig. 18). Requests are a Poisson process. Four of five requests come from an earlier client, as with pages and
+their pictures.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ KB = 1000
 SMALL_SHARE, MIDDLE_SHARE = 0.5, 0.4
 SIZE_MIN, SIZE_MAX = 100, 150 * KB
 TAIL_EXPONENT = 2.25
-"""Of the Pareto distribution of the largest tenth, cut at SIZE_MAX: chosen so that it carries half of the bytes."""
+"""Exponent of the Pareto distribution of the largest tenth of the sizes, truncated at SIZE_MAX. With this exponent the
+largest tenth has half of all bytes."""
 AGAIN_SHARE = 0.8
 """Share of the requests that come from one of the latest RECENT_CLIENTS clients."""
 RECENT_CLIENTS = 500
@@ -31,16 +33,16 @@ RECENT_CLIENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """The course of the request rate; seconds and requests per second, before time is compressed."""
+    """The request rate over time; times in seconds, rates in requests per second, before time is compressed."""
 
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
     onset_s: float = 1000.0
     ramp_s: float = 60.0
-    """Seconds in which the rate rises linearly from the quiet to the crowd's."""
+    """Seconds in which the rate rises linearly from the quiet rate to the crowd's rate."""
     end_s: float = 2000.0
     over_s: float = math.inf
-    """Time from which on the rate is the quiet rate again."""
+    """Time at which the rate returns to the quiet rate."""
 
     def rate(self, time_s: float) -> float:
         """Return the rate at a time."""
@@ -73,7 +75,8 @@ def synthesise(crowd: Crowd, server: str, *, seed: int) -> Iterator[Request]:
     clients = 0
     now = 0.0
     while True:
-        # Thinning (Lewis and Shedler): a Poisson process of the peak rate, of which rate/peak is kept.
+        # Thinning (Lewis and Shedler): of a Poisson process with the peak rate, a share rate/peak of the events is
+        # kept.
         now += source.expovariate(peak)
         if now >= crowd.end_s:
             return

@@ -1,8 +1,9 @@
 """The access logs of the 1998 World Cup's web site: 20-byte records, big-endian.
 
-The logs are public (Internet Traffic Archive, "WorldCup98"), gzipped or not.  A record is: time (seconds since
-1970, GMT), client, object, size in bytes (all 32 bits), method, status, type, server (8 bits each; the upper three bits
-of `server` are the region).  Time is in whole seconds, so the requests of a second are spread evenly over it.
+The logs are public (Internet Traffic Archive, "WorldCup98"), gzipped or not.  A record has four fields of 32 bits: time
+(seconds since 1970, GMT), client, object, size in bytes. Four fields of 8 bits follow: method, status, type, server;
+the upper three bits of `server` are the region. The times have a resolution of 1 s, so the requests of a second are
+spread evenly over the second.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from topo.plan.requests import LogFormatError, Request
 RECORD = struct.Struct(">IIIIBBBB")
 REGION_SHIFT = 5
 SIZE_UNKNOWN = 0xFFFF_FFFF
-"""A size that the server did not log; read as an empty answer."""
+"""Code for a size that the server did not log; such a request becomes one with an empty answer."""
 RECORDS_AT_ONCE = 4096
 
 
@@ -37,7 +38,7 @@ class Record:
 
     @property
     def region(self) -> int:
-        """Number of the site of the server (Chen & Heidemann take one region only)."""
+        """Number of the server's region (Chen & Heidemann use one region only)."""
         return self.server >> REGION_SHIFT
 
     def pack(self) -> bytes:
@@ -69,8 +70,8 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 
 def as_requests(records: Iterable[Record], server: str, *, region: int | None = None) -> Iterator[Request]:
-    """Turn records (of one region, or of all) into requests to `server`, starting at 0; raise LogFormatError
-    if time goes back."""
+    """Convert records into requests to `server`, with times from 0 on; ``region``: only records of this region, None:
+    all records. Raises LogFormatError for a record that is earlier than its predecessor."""
     first: int | None = None
     second: list[Record] = []
     for record in records:

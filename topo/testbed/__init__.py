@@ -1,4 +1,4 @@
-"""What lab, packet tests, tools and experiments start and watch: networks, switches, processes, captures."""
+"""The environment of lab, packet tests, tools and experiments: networks, switches, processes, captures."""
 
 from pathlib import Path
 

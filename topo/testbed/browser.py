@@ -1,4 +1,4 @@
-"""A headless Chromium with a profile of its own, driven by Selenium; nothing is left of it behind."""
+"""A headless Chromium with a temporary profile, controlled by Selenium."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from selenium import webdriver
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 FLAGS = (
     "--headless",
-    "--no-sandbox",  # which root cannot have
+    "--no-sandbox",  # Chromium's sandbox does not work for root
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -25,15 +25,15 @@ FLAGS = (
 
 
 def installed() -> bool:
-    """Whether the browser and its driver are there."""
+    """Return whether Chromium and its driver are installed."""
     return CHROMIUM.exists() and DRIVER.exists()
 
 
 @contextmanager
 def browser(width: int = 1280, height: int = 1600, *, dark: bool = False) -> Generator[webdriver.Chrome]:
-    """A browser with a window of so many pixels; ``dark``: on a system with a dark theme.
+    """Yield a browser with a window of ``width`` by ``height`` pixels; ``dark``: as on a system with a dark theme.
 
-    Raises selenium's WebDriverException when it does not start. Chromium keeps a log of requests and of its console.
+    Raises Selenium's WebDriverException if Chromium does not start. Chromium logs its requests and its console.
     """
     with tempfile.TemporaryDirectory(prefix="sluice-browser-") as profile:
         options = webdriver.ChromeOptions()
@@ -51,13 +51,13 @@ def browser(width: int = 1280, height: int = 1600, *, dark: bool = False) -> Gen
 
 
 def prefer(driver: webdriver.Chrome, theme: str) -> None:
-    """Give the browser's system a theme, ``dark`` or ``light``."""
+    """Emulate a system with the colour theme ``dark`` or ``light``."""
     features = [{"name": "prefers-color-scheme", "value": theme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def shown_text(driver: webdriver.Chrome, name: str) -> str:
-    """The text of one of the live page's elements; empty when it is not there or not shown."""
+    """Return the visible text of an element of the live page; empty if the element does not exist or is not visible."""
     return str(driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", f".sluice-{name}"))
 
 
@@ -71,6 +71,6 @@ _TABLE = """
 
 
 def shown_table(driver: webdriver.Chrome, name: str) -> list[dict[str, str]]:
-    """A table of the live page as rows by column title."""
+    """Return the rows of a table on the live page, each as a mapping from column title to text."""
     head, rows = cast(tuple[list[str], list[list[str]]], driver.execute_script(_TABLE, f".sluice-{name}"))
     return [dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)]

@@ -1,11 +1,12 @@
-"""Limits of a lab's servers: CPU and memory by a cgroup each (version 1 or 2), and processors.
+"""Limits of a lab's servers: each server has a cgroup (version 1 or 2) that limits CPU and memory; and the assignment
+of processors.
 
-A group is named `sluice-lab-<pid of the lab>-<server>`; groups whose lab is no more are removed when the next
-one starts.
+A group is named `sluice-lab-<pid of the lab>-<server>`. A lab that starts removes the groups of labs that no longer
+run.
 
-A client that spins, a switch with real-time priority and a loaded server's workers compete for processors, which the
-kernel changes every few seconds: that decides whether the server answers ten pages a second or eighty. So servers have
-a processor to themselves, as machines of their own do.
+A client that spins, a switch with real-time priority and the workers of a loaded server compete for processors. The
+kernel moves them between processors only every few seconds, so a server would sometimes answer ten pages/s and
+sometimes eighty. The servers are therefore assigned a processor that only they use.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ PERIOD_US = 100_000
 """Microseconds over which the kernel grants the quota (its default)."""
 
 LEAST_QUOTA_US = 1000
-"""The kernel refuses less: below it, a share of a CPU is granted over a longer period."""
+"""The smallest quota that the kernel accepts, in microseconds. For a smaller share of a CPU the period is longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """The place where a cgroup controller is mounted."""
+    """A mounted cgroup file system: its root directory and its version."""
 
     root: Path
     version: int
@@ -38,19 +39,19 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchies:
-    """The places of the cgroup controllers; version 2 has one place for both."""
+    """The file systems of the controllers `cpu` and `memory`; in version 2 both have the same."""
 
     cpu: Hierarchy
     memory: Hierarchy | None
     """None if the memory controller is not mounted: only a group with a memory limit needs it."""
 
     def distinct(self) -> list[Hierarchy]:
-        """Return each place once."""
+        """Return the file systems without duplicates."""
         return list(dict.fromkeys(hierarchy for hierarchy in (self.cpu, self.memory) if hierarchy is not None))
 
 
 def find_hierarchies(mounts: str) -> Hierarchies:
-    """Find the controllers in the text of /proc/mounts; raise SetupError if there is none for the CPU."""
+    """Find the controllers in the text of /proc/mounts; raise SetupError if the CPU controller is not mounted."""
     unified: Hierarchy | None = None
     found: dict[str, Hierarchy] = {}
     for line in mounts.splitlines():
@@ -62,12 +63,12 @@ def find_hierarchies(mounts: str) -> Hierarchies:
     cpu = found.get("cpu", unified)
     if cpu is None:
         raise SetupError("no cgroup file system with the cpu controller is mounted: mount cgroup2 on /sys/fs/cgroup")
-    # A unified hierarchy beside version 1's is without its controllers.
+    # A unified (version 2) hierarchy does not have the controllers that version 1 has mounted.
     return Hierarchies(cpu, found.get("memory", unified if cpu == unified else None))
 
 
 class Group:
-    """A cgroup that grants its processes a share of one CPU, and memory up to a limit if there is one."""
+    """A cgroup that limits its processes to a share of one CPU and, optionally, to an amount of memory."""
 
     def __init__(
         self,
@@ -78,10 +79,11 @@ class Group:
         period_us: int = PERIOD_US,
         memory_bytes: int | None = None,
     ) -> None:
-        """Create the group; `cpus` is in CPUs (0.1 = a tenth of one), granted anew every `period_us` microseconds.
+        """Create the group; `cpus`: number of CPUs (0.1: a tenth of a CPU), granted anew every `period_us`
+        microseconds.
 
-        The kernel ends a process that exceeds `memory_bytes`, or swaps where the machine does.  Raises SetupError if
-        the group cannot be made.
+        If the processes exceed `memory_bytes`, the kernel swaps their memory, or kills a process on a machine without
+        swap. Raises SetupError if the group cannot be created.
         """
         cpu, memory = hierarchies.cpu, hierarchies.memory
         controllers = {cpu: ["cpu"]}
@@ -121,15 +123,15 @@ class Group:
         return tuple(place / "cgroup.procs" for place in self._places.values())
 
     def pids(self) -> list[int]:
-        """Return the processes now in the group."""
+        """Return the ids of the processes that are in the group."""
         return [int(pid) for pid in self.procs[0].read_text().split()]
 
     def used_s(self) -> float:
-        """Return the seconds of CPU that the processes now in the group have used since each was started."""
+        """Return the CPU time, in seconds, that the group's present processes have used since their start."""
         return sum(processor_s(pid) for pid in self.pids())
 
     def memory_bytes(self) -> int:
-        """Return the bytes that the kernel charges the group; the group must have a memory limit."""
+        """Return the group's memory in bytes, as the kernel accounts it; the group must have a memory limit."""
         assert self._memory is not None
         usage = "memory.usage_in_bytes" if self._memory.version == 1 else "memory.current"
         return int((self._places[self._memory] / usage).read_text())
@@ -171,7 +173,7 @@ def remove_stale(hierarchies: Hierarchies) -> None:
 
 
 def mounted() -> Hierarchies:
-    """Find the controllers of this machine."""
+    """Find the cgroup controllers of this machine."""
     return find_hierarchies(Path("/proc/mounts").read_text())
 
 
@@ -186,14 +188,15 @@ def remove_own(hierarchies: Hierarchies) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """The kernel's numbers of processors, by their use."""
+    """The processors assigned to servers and to everything else, by the kernel's numbers."""
 
     servers: frozenset[int]
     others: frozenset[int]
 
 
 def shared_out(allowed: Collection[int]) -> Cores:
-    """The last processor for the servers, the rest for everything else; a single processor is shared by all."""
+    """Assign the last processor to the servers, and the others to everything else; a single processor is assigned to
+    both."""
     everyone = frozenset(allowed)
     servers = everyone if len(everyone) == 1 else frozenset({max(everyone)})
     return Cores(servers, everyone - servers or everyone)
@@ -201,7 +204,8 @@ def shared_out(allowed: Collection[int]) -> Cores:
 
 @contextmanager
 def parted() -> Generator[Cores]:
-    """Keep the calling thread, and what it starts, off the servers' processor until the end."""
+    """Move the calling thread, and the processes that it starts, to processors other than the servers' until the
+    context ends."""
     allowed = os.sched_getaffinity(0)
     cores = shared_out(allowed)
     os.sched_setaffinity(0, cores.others)
@@ -213,6 +217,6 @@ def parted() -> Generator[Cores]:
 
 @contextmanager
 def together() -> Generator[Cores]:
-    """Do not pin anything to a processor."""
+    """Yield an assignment in which servers and everything else may use all processors."""
     everyone = frozenset(os.sched_getaffinity(0))
     yield Cores(everyone, everyone)

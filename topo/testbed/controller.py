@@ -1,4 +1,5 @@
-"""The lab's controller: `sluice run` in the switch's namespace, asked over its control socket."""
+"""The lab's controller: a process `sluice run` in the switch's namespace, which receives commands over its control
+socket."""
 
 from __future__ import annotations
 
@@ -19,14 +20,15 @@ from topo.testbed.processes import Process
 READY_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 30.0
 CONFIGURATION, TRACE = "sluice.yaml", "trace.jsonl"
-"""In the lab's directory; a trace is there where the configuration asks for it."""
+"""Names of files in the lab's directory: the controller's configuration, and its trace of decisions if the
+configuration enables the trace."""
 
 
 class SluiceRun:
-    """A running `sluice run`, with its configuration in the lab's directory."""
+    """A process `sluice run`, whose configuration is in the lab's directory."""
 
     def __init__(self, namespace_pid: int, directory: Path, patience_s: float | None = None) -> None:
-        """``patience_s``: seconds until it has answered a command."""
+        """``patience_s``: seconds within which the controller must answer a command."""
         self._patience_s = patience_s or ANSWER_TIMEOUT_S
         self._namespace_pid = namespace_pid
         self._directory = directory
@@ -37,22 +39,23 @@ class SluiceRun:
         self.process: Process | None = None
 
     def configure(self, content: Mapping[str, object]) -> None:
-        """Write its configuration, with its control socket."""
+        """Write the controller's configuration, to which the path of the control socket is added."""
         document = {**content, "control": str(self.control_socket)}
         self._configuration.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def reload(self, content: Mapping[str, object]) -> None:
-        """Replace its configuration while it runs; raise SetupError if it is refused."""
+        """Replace the configuration of the running controller; raise SetupError if the controller refuses the new
+        one."""
         self.configure(content)
         self.ask(command="reload")
 
     @property
     def configuration(self) -> Mapping[str, Any]:
-        """What it was last configured with."""
+        """The configuration written last."""
         return yaml.safe_load(self._configuration.read_text())
 
     def start(self) -> None:
-        """Start it and return once the pipeline is programmed."""
+        """Start the controller, and return once it has programmed the pipeline."""
         self.process = Process(
             "sluice run",
             [self._program, "run", "--config", str(self._configuration)],
@@ -62,12 +65,13 @@ class SluiceRun:
         self.process.await_output("sluice: ready", READY_TIMEOUT_S)
 
     def stop(self) -> None:
-        """End it; the switch goes on without."""
+        """End the controller; the switch continues with its table entries."""
         if self.process is not None:
             self.process.stop()
 
     def ask(self, **request: object) -> Any:
-        """Have the controller do one command and return its result; raise SetupError if it is refused."""
+        """Send a command to the controller and return its result; raise SetupError if the controller refuses the
+        command."""
         try:
             return ask(str(self.control_socket), request, self._patience_s)
         except Refused as error:
@@ -76,19 +80,19 @@ class SluiceRun:
             raise SetupError(f"the controller refuses {request}: {error}") from error
 
     def status_command(self) -> list[str]:
-        """Return the command line that shows the status."""
+        """Return the command line that prints the controller's status."""
         return [self._program, "status", "--config", str(self._configuration)]
 
     def drain(self, server: str, *, drain: bool) -> None:
-        """Give a server no new connections, or its share again."""
+        """Drain a server (it receives no new connections), or end the draining."""
         self.ask(command="drain" if drain else "undrain", server=server)
 
     def set_mode(self, mode: str) -> None:
-        """Have another algorithm decide the ratios from now on."""
+        """Select the mode of balancing, i.e. the algorithm that computes the ratios."""
         self.ask(command="mode", service=SERVICE, mode=mode)
 
     def weight_changes(self) -> list[float]:
-        """Return when the weights were changed (seconds, time.time()), from the controller's trace."""
+        """Return the times at which the weights changed (seconds, time.time()), from the controller's trace."""
         return weight_changes(self.trace.read_text().splitlines())
 
 

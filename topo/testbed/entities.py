@@ -1,4 +1,4 @@
-"""P4Runtime entities by the names of a P4Info: whole names, or their ends."""
+"""P4Runtime entities by names in a P4Info. A name may be complete, or the last part of a complete name."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from typing import Protocol, TypeVar
 from finsy.proto import p4i, p4r
 
 Value = int | tuple[int, int]
-"""A number; with a prefix length (LPM), a mask (ternary) or an upper bound (range) where the field takes one."""
+"""A match value: a number for exact fields, else a pair of a number and a prefix length (LPM), a mask (ternary) or an
+upper bound (range)."""
 
 
 def canonical(value: int) -> bytes:
-    """The shortest byte string of a value, as P4Runtime requires it (section 8.4)."""
+    """Return the shortest byte string of a value, as P4Runtime requires (section 8.4)."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
 class Entities:
-    """Makes entities of one program. Raises KeyError for a name that the program does not have."""
+    """Creates entities for a P4 program. Raises KeyError for a name that the program does not define."""
 
     def __init__(self, p4info: p4i.P4Info) -> None:
         self.p4info = p4info
         self._actions = {action.preamble.id: action for action in p4info.actions}
 
     def table(self, name: str) -> p4i.Table:
-        """A table."""
+        """Return the P4Info of a table."""
         return _named(self.p4info.tables, name)
 
     def entry(
         self, table: str, match: Mapping[str, Value], action: str, args: Mapping[str, int], priority: int = 0
     ) -> p4r.Entity:
-        """A table entry with an action of its own."""
+        """Return a table entry with a direct action."""
         made = self._key(table, match, priority)
         made.action.action.CopyFrom(self._action(table, action, args))
         return p4r.Entity(table_entry=made)
@@ -38,7 +39,8 @@ class Entities:
     def group_entry(
         self, table: str, match: Mapping[str, Value], action: str, members: Iterable[tuple[int, Mapping[str, int]]]
     ) -> p4r.Entity:
-        """A table entry with a one-shot group: a weight and arguments for each member."""
+        """Return a table entry with a one-shot group of actions; ``members`` contains a weight and the action's
+        arguments for each."""
         made = self._key(table, match, 0)
         for weight, args in members:
             made.action.action_profile_action_set.action_profile_actions.add(
@@ -47,19 +49,19 @@ class Entities:
         return p4r.Entity(table_entry=made)
 
     def default(self, table: str, action: str, args: Mapping[str, int]) -> p4r.Entity:
-        """A table's default action."""
+        """Return an entry that sets a table's default action."""
         made = p4r.TableEntry(table_id=self.table(table).preamble.id, is_default_action=True)
         made.action.action.CopyFrom(self._action(table, action, args))
         return p4r.Entity(table_entry=made)
 
     def digest(self, name: str) -> p4r.Entity:
-        """Configure a digest whose messages the switch sends at once."""
+        """Return the configuration of a digest by which the switch sends each message at once."""
         number = _named(self.p4info.digests, name).preamble.id
         config = p4r.DigestEntry.Config(max_list_size=1)
         return p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=number, config=config))
 
     def meter(self, name: str, index: int, config: p4r.MeterConfig) -> p4r.Entity:
-        """A meter's cell."""
+        """Return the configuration of a meter's cell."""
         meter = _named(self.p4info.meters, name)
         entry = p4r.MeterEntry(meter_id=meter.preamble.id, index=p4r.Index(index=index), config=config)
         return p4r.Entity(meter_entry=entry)

@@ -1,4 +1,4 @@
-"""What lab, packet tests and tools report when they cannot go on."""
+"""Errors by which lab, packet tests and tools end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 
 class SetupError(Exception):
-    """What a run needs cannot be started, or has ended: what, where, and the remedy."""
+    """A program or file that a run needs cannot be used, or has ended; the message states which one, where, and the
+    remedy."""
 
 
 def refusal(error: OSError, place: Path) -> str:
-    """Return, as a line for the user, what the system refused, in which file (or below `place`), and the remedy."""
+    """Return a line for the user: the file of the error (or `place`), the system's reason, and the remedy."""
     return f"{error.filename or place}: {error.strerror or error}: mend that and run it again"

@@ -1,4 +1,5 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command in order: the first unwinds the stack, later ones do not disturb that."""
+"""Orderly end of a command by Ctrl-C, SIGTERM or SIGHUP: the first signal raises an exception, and later signals are
+ignored while the command cleans up."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """The lab was asked to end.  Not an Exception, so that nothing swallows it."""
+    """Raised in the main thread by the first signal. The class is no Exception, so that no handler of Exception catches
+    it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -23,14 +25,14 @@ class Interrupted(BaseException):
 
 
 def ignore_signals() -> None:
-    """Let nothing disturb what follows (the cleaning up)."""
+    """Ignore all signals from now on, during the cleanup."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def undisturbed() -> Generator[None]:
-    """Within this (a cleaning up), signals are ignored; then all is as it was."""
+    """Ignore signals within the context (a cleanup); afterwards restore the earlier handlers."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     ignore_signals()
     try:
@@ -42,7 +44,8 @@ def undisturbed() -> Generator[None]:
 
 @contextmanager
 def held_back() -> Generator[None]:
-    """Within this, an interrupt waits: a process that is just being started has no handle yet to end it by."""
+    """Delay signals until the context ends. The context surrounds the start of a process, because the process cannot be
+    ended before its handle exists."""
     pending: list[int] = []
     handled = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
     for number in handled:
@@ -58,7 +61,8 @@ def held_back() -> Generator[None]:
 
 @contextmanager
 def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None]:
-    """Within this, the first of `signals` raises Interrupted in the main thread; then all is as it was."""
+    """Within the context, the first of `signals` raises Interrupted in the main thread; afterwards restore the earlier
+    handlers."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
@@ -76,10 +80,11 @@ def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None
 def run_command(
     name: str, work: Callable[[], int], place: Path, *, remaining: str = "", errors: tuple[type[Exception], ...] = ()
 ) -> int:
-    """Run a command of the lab and return its exit code; what ends it is one line on standard error.
+    """Run a command of the lab and return its exit code. An error that ends the command is printed as one line on
+    standard error.
 
-    `place` is where it writes; `remaining` states what stays there of a command that was ended. `errors` are further
-    types whose text is for the user, as SetupError's is.
+    `place`: directory to which the command writes; `remaining`: text on the files that an interrupted command leaves
+    there. `errors`: exception types besides SetupError whose text is printed for the user.
     """
     with interruptible():
         try:

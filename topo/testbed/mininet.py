@@ -1,7 +1,7 @@
-"""The one place that imports Mininet, and the types of what the lab uses of it.
+"""The only module that imports Mininet, and the types of the parts of Mininet that the lab uses.
 
-Debian ships Mininet for the system's Python.  Its folder goes to the END of sys.path, so that everything in the
-virtual environment comes before what Debian has.
+Debian ships Mininet for the system's Python. The folder of the system's packages is appended at the END of sys.path, so
+that packages of the virtual environment precede Debian's packages.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     class Intf:
-        """mininet.link.Intf"""
+        """The type of mininet.link.Intf."""
 
         name: str
         mac: str | None
 
     class Node:
-        """mininet.node.Node"""
+        """The type of mininet.node.Node."""
 
         name: str
         pid: int
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
         def terminate(self) -> None: ...
 
     class Switch(Node):
-        """mininet.node.Switch"""
+        """The type of mininet.node.Switch."""
 
         def start(self, controllers: list[Node]) -> None: ...
         def stop(self, deleteIntfs: bool = True) -> None: ...
 
     class Mininet:
-        """mininet.net.Mininet"""
+        """The type of mininet.net.Mininet."""
 
         inited: ClassVar[bool]
         hosts: list[Node]
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         def stop(self) -> None: ...
 
     class CLI(cmd.Cmd):
-        """mininet.cli.CLI"""
+        """The type of mininet.cli.CLI."""
 
         def __init__(self, mininet: Mininet) -> None: ...
 

@@ -1,4 +1,5 @@
-"""Network namespaces: a new one without a name, sockets in the namespace of another process, and its counters."""
+"""Network namespaces: creating an unnamed namespace, opening sockets in another process's namespace, and reading its
+counters."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from topo.testbed.errors import SetupError
 from topo.testbed.processes import run_in
 
 CLONE_NEWNET = 0x40000000
-"""setns(2), unshare(2): a network namespace (include/uapi/linux/sched.h)."""
+"""Flag of setns(2) and unshare(2) for a network namespace (include/uapi/linux/sched.h)."""
 OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "sg", "txvlan", "rxvlan")
-"""Offloads that are off on both ends: a frame must be on the wire as the test made it, with its checksums and tag."""
+"""Offloads that are disabled at both ends of a cable, so that frames arrive as the test sends them, with their
+checksums and VLAN tag."""
 PACKAGES = {"ip": "iproute2", "ethtool": "ethtool"}
 
 TCP_LISTEN = "0A"
@@ -29,7 +31,7 @@ UNIX_LISTEN = "00010000"
 
 @dataclass(frozen=True)
 class Cable:
-    """A veth pair: one end is the switch's, the other the test's."""
+    """A veth pair: the switch uses one end, the test the other end."""
 
     port: int
     switch_end: str
@@ -37,7 +39,8 @@ class Cable:
 
 
 def enter_new() -> None:
-    """Move this process and its later children into a new namespace, which ends with the last of them."""
+    """Move this process and its future children into a new network namespace, which exists until the last of these
+    processes ends."""
     for command, package in PACKAGES.items():
         if shutil.which(command) is None:
             raise SetupError(f"{command} is missing: apt-get install {package}")
@@ -47,15 +50,16 @@ def enter_new() -> None:
         raise SetupError(f"cannot make a network namespace: {error.strerror}; run as root (sudo)") from error
     for scope in ("all", "default"):
         setting = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
-        if setting.exists():  # a kernel without IPv6 sends no router solicitations either
+        if setting.exists():  # a kernel without IPv6 has no such setting and sends no router solicitations
             setting.write_text("1")
     run_in(None, ["ip", "link", "set", "lo", "up"])
 
 
 def lay(ports: Iterable[int], namespace_pid: int | None = None) -> list[Cable]:
-    """Lay a cable for each port number, up, with offloads off and without traffic of the kernel's own.
+    """Create a cable for each port number. The cables are up, have no offloads, and the kernel sends no packets of its
+    own on them.
 
-    Both ends are in the namespace of process ``namespace_pid``; None: in ours.
+    Both ends are in the namespace of process ``namespace_pid``; None: in the namespace of this process.
     """
     cables = [Cable(port, f"sw{port}", f"pt{port}") for port in ports]
     for cable in cables:
@@ -79,8 +83,8 @@ def _checked(function: str, *arguments: int) -> None:
 def socket_in(pid: int, family: int, kind: int, protocol: int = 0) -> socket.socket:
     """Open a socket in the network namespace of process `pid`.
 
-    A socket stays in the namespace it was opened in, so a thread that enters it, opens the socket and ends is
-    enough.  Raises SetupError if the namespace cannot be entered.
+    A temporary thread enters the namespace and opens the socket; the socket stays in that namespace. Raises SetupError
+    if the namespace cannot be entered.
     """
     opened: list[socket.socket] = []
     failures: list[OSError] = []
@@ -109,10 +113,10 @@ def connect_in(
     source: tuple[str, int] | None = None,
     receive_buffer: int | None = None,
 ) -> socket.socket:
-    """Return a TCP connection from the network namespace of process `pid`, whose operations take ``timeout_s`` at most.
+    """Return a TCP connection from the network namespace of process `pid`; ``timeout_s`` is the timeout of the socket's
+    operations.
 
-    ``source``: address and port of its own; ``receive_buffer``: bytes of SO_RCVBUF. Raises OSError if it cannot be
-    made.
+    ``source``: local address and port; ``receive_buffer``: bytes of SO_RCVBUF. Raises OSError if the connection fails.
     """
     made = socket_in(pid, socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -143,7 +147,8 @@ def listening(pid: int, where: int | str) -> bool:
 
 
 def _sockets(pid: int, table: str) -> list[list[str]]:
-    """Fields of a table's lines; none when the process has gone, or the kernel lacks the protocol."""
+    """Return the fields of each line of /proc/PID/net/TABLE; no lines if the process has ended or the kernel lacks the
+    protocol."""
     try:
         return [line.split() for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
     except OSError:
@@ -160,7 +165,7 @@ def tcp_counters(pid: int) -> dict[str, int]:
 def interface_packets(pid: int) -> dict[str, tuple[int, int, int]]:
     """Return interface -> (packets received, sent, dropped) in the namespace of process `pid`.
 
-    Drops are those of the interface itself, both directions (columns of /proc/net/dev).
+    The drops are the interface's drops of both directions together (columns of /proc/net/dev).
     """
     counts: dict[str, tuple[int, int, int]] = {}
     for line in Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]:
@@ -171,7 +176,8 @@ def interface_packets(pid: int) -> dict[str, tuple[int, int, int]]:
 
 
 def free_port(wanted: int = 0, host: str = "127.0.0.1") -> int:
-    """Return the wanted TCP port, or a free one where that is in use (0: any). Raises OSError if none is free."""
+    """Return the wanted TCP port if it is free, else any free port; 0: any free port. Raises OSError if no port is
+    free."""
     if wanted:
         try:
             with socket.create_server((host, wanted)):

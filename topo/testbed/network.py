@@ -1,4 +1,5 @@
-"""Networks of labs, built in order and taken down in reverse: with Mininet, or of bare namespaces around one switch."""
+"""Networks of labs, built in order and taken down in reverse order: networks with Mininet, and networks of namespaces
+around an embedded switch."""
 
 from __future__ import annotations
 
@@ -27,22 +28,25 @@ SWITCH = "sw1"
 """The switch's name among the hosts."""
 READY_S = 30.0
 DELAY_DEVICE, DELAY_TABLE, DELAY_QUEUE = "delay0", "100", "20000"
-"""A delay line's TUN device, the routing table that leads to it, and the packets that the device queues."""
+"""A delay line's TUN device, the routing table that sends packets to the device, and the device's queue length in
+packets."""
 
 
 class Network:
-    """A network as a context manager: a lab's `build` starts its parts in order, and the lab's end stops them."""
+    """A network as a context manager. On entry `build`, defined by a subclass, starts the lab's parts in order; on exit
+    the parts are stopped in reverse order."""
 
     def __init__(self) -> None:
         self.stack = ExitStack()
         self.controllers: list[SluiceRun] = []
-        """The controllers that were started, at most one."""
+        """The controllers that were started; a lab starts at most one."""
         self._pids: dict[str, int] = {}
         self._servers: list[Process] = []
         self._started = 0
 
     def build(self) -> None:
-        """Start everything; callbacks of the stack run at the lab's end, also if this method raises."""
+        """Start all parts of the lab. Callbacks registered by `at_end` run at the lab's end, and also if this method
+        raises."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -60,18 +64,18 @@ class Network:
     def _prepare(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}{os.getpid()}-"))
         self.at_end(lambda: shutil.rmtree(self.directory, ignore_errors=True))
-        self.directory.chmod(0o755)  # a web server's workers are not root
+        self.directory.chmod(0o755)  # web servers' workers, which do not run as root, read files there
 
     def _close(self) -> None:
         with undisturbed():
             self.stack.close()
 
     def at_end(self, callback: Callable[[], object]) -> None:
-        """Have `callback` called when the lab ends, before what was started earlier is stopped."""
+        """Call `callback` when the lab ends, before the parts that were started earlier are stopped."""
         self.stack.callback(callback)
 
     def pid(self, host: str) -> int:
-        """Return a process that lives in the namespaces of a host or of the switch."""
+        """Return the id of a process in the namespaces of a host or of the switch."""
         return self._pids[host]
 
     # -- programs
@@ -90,9 +94,10 @@ class Network:
         cores: Collection[int] = (),
         directory: Path = REPOSITORY,
     ) -> Process:
-        """Start a program in a host's namespaces (None: ours), in cgroups by their files ``procs``, on ``cores``.
+        """Start a program; it ends with the lab at the latest.
 
-        It ends with the lab at the latest.
+        ``host``: the host whose namespaces the program uses, None: those of this process. ``procs``: files
+        `cgroup.procs` of the cgroups that the program joins. ``cores``: processors on which it runs.
         """
         self._started += 1
         process = Process(
@@ -112,7 +117,7 @@ class Network:
         return self.start(f"{type(program).__name__} on {host}", command(program), host, **limits)
 
     def await_listening(self, process: Process, host: str, *ports: int) -> Process:
-        """Return a server's process once it listens on all ports."""
+        """Return ``process`` once a program on the host listens on all ports."""
         where = ", ".join(map(str, ports))
         process.await_true(
             f"listens on {where}", lambda: all(listening(self.pid(host), port) for port in ports), READY_S
@@ -120,7 +125,8 @@ class Network:
         return process
 
     def start_controller(self, configuration: Mapping[str, object], *, patience_s: float | None = None) -> None:
-        """Start the controller in the switch's namespace; ``patience_s``: seconds until it has answered a command."""
+        """Start the controller in the switch's namespace; ``patience_s``: seconds within which the controller must
+        answer a command."""
         self.controller = SluiceRun(self.pid(SWITCH), self.directory, patience_s)
         self.controllers.append(self.controller)
         self.controller.configure(configuration)
@@ -134,14 +140,15 @@ class Network:
                 process.require_running()
 
     def await_neighbours(self) -> None:
-        """Return once the controller has the MAC address of every neighbour of its configuration."""
+        """Return once the controller has the MAC address of every neighbour in its configuration."""
         missing = "neighbours_missing"
         await_true("neighbours have answered", lambda: not self.controller.ask(command="status")[missing], READY_S)
 
     def start_delay(self, host: str, delays_s: Mapping[str, float], *, realtime: bool = False) -> None:
-        """Start a delay line on a host, where packets wait by their sources: seconds by network (A.B.0.0/16).
+        """Start a delay line on a host; ``delays_s``: delay in seconds by network of source addresses (A.B.0.0/16).
 
-        Packets pass it that are looked up in the routing table DELAY_TABLE. With `realtime` it runs before all else.
+        The packets that the host routes by the table DELAY_TABLE pass the delay line. With `realtime` the delay line
+        has real-time priority.
         """
         line = command(Delay(DELAY_DEVICE, dict(delays_s)))
         self.start("delay line", before_all_else(line) if realtime else line, host).await_output("ready", READY_S)
@@ -150,15 +157,15 @@ class Network:
 
 
 class NamespaceNetwork(Network):
-    """A namespace for each host and one for the embedded switch; hosts cannot be looked up by name.
+    """A network of namespaces: one for each host, and one for the embedded switch. Host names cannot be resolved.
 
     ```
-     host --- port 1 sluice port 2 --- host, which holds what its users send for the time that they are away
+     host --- port 1 sluice port 2 --- host, which delays its users' packets by the users' distances
     ```
     """
 
     def hosts(self, names: Iterable[str]) -> None:
-        """Make a namespace for each host."""
+        """Create a namespace for each name."""
         ours = Path("/proc/self/ns/net").readlink()
         for name in names:
             self._pids[name] = self.start(name, ["unshare", "--net", "sleep", "7200"]).pid
@@ -168,7 +175,8 @@ class NamespaceNetwork(Network):
             self.call(name, "ip", "link", "set", "lo", "up")
 
     def cable(self, ends: Mapping[str, str]) -> None:
-        """Lay a cable between the interfaces of two hosts, by host; without offloads, so that a frame is a segment."""
+        """Connect two hosts by a cable; ``ends`` names the interface at each host. Offloads are off, so that every
+        frame carries a single segment."""
         (here, name), (there, peer) = ends.items()
         self.call(here, *f"ip link add {name} type veth peer name {peer} netns {self.pid(there)}".split())
         for host, end in ends.items():
@@ -177,10 +185,11 @@ class NamespaceNetwork(Network):
             self.call(host, "ip", "link", "set", end, "up")
 
     def attach(self, host: HostPlan, *, inside: str = "", address: str = "", knows_gateway: bool = False) -> None:
-        """Lay a cable from a host's `eth0` to its port of the switch, which is the host's default gateway.
+        """Connect a host's `eth0` to the host's port of the switch, which becomes the host's default gateway.
 
-        ``inside`` is a namespace of another name, ``address`` another one than the plan's. With ``knows_gateway`` the
-        host need not ask for the gateway's MAC address: a switch without a controller does not answer.
+        ``inside``: the namespace, if its name differs from the host's; ``address``: an address in place of the plan's.
+        With ``knows_gateway`` the host has a static entry for the gateway's MAC address, because a switch without a
+        controller does not answer ARP requests.
         """
         name, gateway = inside or host.name, str(host.gateway.ip)
         self.cable({name: "eth0", SWITCH: f"port{host.port}"})
@@ -198,9 +207,10 @@ class NamespaceNetwork(Network):
         EMBEDDED.await_serving(self.start("sluice-switch", before_all_else(switch), SWITCH), endpoints, READY_S)
 
     def delay(self, host: str, delays_s: Mapping[str, float]) -> None:
-        """Give a host users' addresses, or networks (A.B.0.0/16), each of a /16 of its own.
+        """Add the addresses of users, or networks (A.B.0.0/16), to a host, and delay their packets. Each is in a
+        different /16 network.
 
-        Packets from them are delayed by these seconds.
+        ``delays_s``: delay in seconds of the packets from each address or network.
         """
         networks = {f"{'.'.join(network.split('.')[:2])}.0.0/16": delay_s for network, delay_s in delays_s.items()}
         self.start_delay(host, networks, realtime=True)
@@ -213,7 +223,7 @@ class NamespaceNetwork(Network):
 
 
 class MininetNetwork(Network):
-    """Hosts around a switch of a kind, as Mininet nodes, and cgroups for servers."""
+    """A network of Mininet nodes: hosts around a switch of the kind `kind`, and cgroups for the servers."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -221,11 +231,11 @@ class MininetNetwork(Network):
         self.nodes: dict[str, Node] = {}
 
     def switch_class(self) -> type[ProcessSwitch]:
-        """Return the class of the switch, or of the router in its place."""
+        """Return the class of the switch, or of the router that replaces the switch."""
         return SWITCHES[self.kind]
 
     def pid(self, host: str) -> int:
-        """Return a process that lives in the namespaces of a host or of the switch."""
+        """Return the id of a process in the namespaces of a host or of the switch."""
         return self.nodes[host].pid
 
     def require_running(self) -> None:
@@ -237,7 +247,8 @@ class MininetNetwork(Network):
     def _prepare(self) -> None:
         require_prerequisites()
         setLogLevel("output")
-        # Mininet would raise limits of the whole machine (sysctls) for large networks; a lab needs none of it.
+        # Without this flag Mininet would raise limits of the machine (sysctls) for large networks, which a lab does not
+        # need.
         Mininet.inited = True
         self._hierarchies = cgroups.mounted()
         cgroups.remove_stale(self._hierarchies)
@@ -245,10 +256,11 @@ class MininetNetwork(Network):
         self.at_end(lambda: cgroups.remove_own(self._hierarchies))
 
     def _build_network(self, hosts: Iterable[HostPlan], more: Callable[[Mininet], None] | None = None) -> None:
-        """Put hosts around the switch, each on the port of its plan; `more` may add others before all starts.
+        """Create the switch and its hosts, each on the port of its plan; `more` may add further nodes before all nodes
+        start.
 
-        An interrupt waits meanwhile: Mininet talks to a node's shell, and refuses to take down a node whose answer it
-        did not read.
+        Signals are delayed meanwhile: Mininet sends commands to a node's shell, and cannot stop a node whose answer it
+        has not read.
         """
         switch_class = self.switch_class()
         with held_back():

@@ -1,8 +1,8 @@
 """Mininet nodes of the labs: hosts without offloads, switches of each kind, and the kernel as a router.
 
-Each switch runs in a network namespace of its own that holds the switch ends of the links, so no other process has
-P4Runtime's port on its loopback interface. It starts without a program; Tofino's model starts with the program that
-the controller will push.
+Each switch runs in a separate network namespace with the switch's ends of all links. The port of P4Runtime on the
+namespace's loopback interface is therefore always free. A switch starts without a P4 program, except for Tofino's
+model: it starts with the program that the controller will push.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from topo.testbed.switches.bmv2 import deepen_queues
 
 READY_TIMEOUT_S = 30.0
 KERNEL = "kernel"
-"""What a run names in place of the kind of the switch where the kernel routes."""
+"""The kind of switch that a run names if the kernel routes in place of a switch."""
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
-"""Offloads with which a sender leaves checksums and segmentation to a device; the switch has no such device."""
+"""Offloads by which the kernel delegates checksums and segmentation to a network device. They are disabled, because the
+switch's interfaces have no such device."""
 SYN_RETRIES, SYN_LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_retries", "net.ipv4.tcp_syn_linear_timeouts"
 
 
 def turn_offloads_off(pid: int, interface: str) -> None:
-    """Turn off, in the namespace of process `pid`, the offloads that put unfinished packets on the wire."""
+    """Disable an interface's offloads in the namespace of process `pid`, so that packets arrive with complete checksums
+    and segmentation."""
     run_in(pid, ["ethtool", "-K", interface, *(word for offload in OFFLOADS for word in (offload, "off"))])
 
 
@@ -39,18 +41,19 @@ def turn_offloads_off(pid: int, interface: str) -> None:
 
 
 def congestion_control() -> str:
-    """Return the TCP congestion control of the lab's hosts: CUBIC, or Reno where the kernel offers no CUBIC.
+    """Return the TCP congestion control of the lab's hosts: CUBIC, or Reno if the kernel offers no CUBIC.
 
-    A namespace may only choose among what the first namespace allows.
+    A namespace may only select among the algorithms that the initial namespace allows.
     """
     allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
     return "cubic" if "cubic" in allowed else "reno"
 
 
 def syn_sysctls(pid: int) -> tuple[int, int]:
-    """Return tcp_syn_retries and tcp_syn_linear_timeouts in the namespace of process `pid`: each has its own.
+    """Return tcp_syn_retries and tcp_syn_linear_timeouts in the namespace of process `pid`; the settings belong to the
+    namespace.
 
-    Kernels before 6.5 have no tcp_syn_linear_timeouts, which is as 0.
+    Kernels before 6.5 have no tcp_syn_linear_timeouts; the result is then 0.
     """
     text = run_in(pid, ["sysctl", "-e", SYN_RETRIES, SYN_LINEAR_TIMEOUTS])
     settings = dict(line.split(" = ") for line in text.splitlines())
@@ -58,19 +61,20 @@ def syn_sysctls(pid: int) -> tuple[int, int]:
 
 
 def syn_retransmission(pid: int) -> str:
-    """Describe when a host retransmits SYNs: that decides what a lost SYN costs.
+    """Return a description of the times at which a host retransmits SYNs, which determine the delay by a lost SYN.
 
-    Kernels from 6.5 on retransmit the first few at steady intervals (tcp_syn_linear_timeouts), older ones double each.
+    Kernels from 6.5 on send the first retransmissions at constant intervals (tcp_syn_linear_timeouts); earlier kernels
+    double every interval.
     """
     _, steady = syn_sysctls(pid)
     return f"SYNs retransmitted after 1 s, {f'{steady} times steadily, then doubling' if steady else 'doubling'}"
 
 
 class LabHost(Node):
-    """A host with one interface, whose offloads and IPv6 are off before its first connection."""
+    """A host with one interface; offloads and IPv6 are disabled before the host's first connection."""
 
     def config(self, **params: object) -> dict[str, object]:
-        """Configure address and route as Mininet does, after offloads and IPv6 are off."""
+        """Disable offloads and IPv6, then configure address and route by Mininet's method."""
         settings = {
             "net.ipv6.conf.all.disable_ipv6": "1",
             "net.ipv6.conf.default.disable_ipv6": "1",
@@ -86,44 +90,48 @@ class LabHost(Node):
 
 
 class ProcessSwitch(Switch):
-    """A Mininet switch that is one process; its subclass defines which."""
+    """A Mininet switch that consists of one process; the subclass defines the program."""
 
     program = ""
     thrift = False
-    """Whether the controller reaches registers over Thrift."""
+    """Whether the controller reads and writes the switch's registers over Thrift."""
     load_share = 1.0
     """Connections per second that labs offer through this switch, as a share of their usual rate."""
     server_share = 1.0
-    """CPUs of the servers behind this switch, as a share of their usual ones."""
+    """CPUs of the servers behind this switch, as a share of their usual number."""
     size_share = 1.0
     """Size of the files that clients request through this switch, as a share of the usual size."""
     spared_mean_ms = 10.0
-    """Mean connect time in milliseconds through this switch where no server is loaded."""
+    """Mean connect time through this switch, in milliseconds, that must be possible while the loaded server is
+    drained."""
     client_wait_ms = 0.0
-    """Mean time in milliseconds for which a client's process waits for a processor before it sees its connection."""
+    """Mean time, in milliseconds, for which a client's process waits for a processor before it notices that its
+    connection is established."""
     time_share = 1.0
-    """Length of the demo's phases and periods, as a multiple of the usual one."""
+    """Length of the demo's phases and periods, as a multiple of the usual length."""
     parted_from_servers = True
-    """Whether the processors that the servers do not use suffice (`topo/testbed/cgroups.py`)."""
+    """Whether switch and clients run only on processors that are not assigned to servers
+    (`topo/testbed/cgroups.py`)."""
 
     def __init__(self, name: str, *, directory: Path, realtime: bool = False, **params: object) -> None:
-        """Keep logs in `directory`; the namespace is the switch's own.  With `realtime` it runs before all else."""
+        """Create the switch in a new namespace; `directory` receives its logs. With `realtime` the switch has real-time
+        priority."""
         super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
         self.directory = directory
         self.realtime = realtime
         self.process: Process | None = None
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:
-        """Return the command line for ports given as number -> interface."""
+        """Return the command line that starts the switch; `ports` maps port numbers to interfaces."""
         raise NotImplementedError
 
     @classmethod
     def executable(cls) -> str:
-        """Return the path of the program; raise SetupError with the remedy if it is not there."""
+        """Return the path of the program; raise SetupError with the remedy if the file does not exist."""
         raise NotImplementedError
 
     def start(self, controllers: list[Node]) -> None:
-        """Start the process and return once P4Runtime is served."""
+        """Start the switch's process, and return once it serves P4Runtime."""
         del controllers
         ports = {number: interface.name for number, interface in self.intfs.items() if interface.name != "lo"}
         off = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
@@ -136,7 +144,8 @@ class ProcessSwitch(Switch):
         self.await_serving(self.start_process(self.program, self.command(self.executable(), ports)))
 
     def start_process(self, name: str, argv: list[str], directory: Path | None = None) -> Process:
-        """Start the one process, in the switch's namespace and in a directory; its log is named after it."""
+        """Start the switch's process in the switch's namespace, with the working directory `directory`. The log file
+        has the name of the process."""
         self.process = Process(
             name,
             before_all_else(argv) if self.realtime else argv,
@@ -147,10 +156,11 @@ class ProcessSwitch(Switch):
         return self.process
 
     def prepare(self, ports: dict[int, str]) -> None:
-        """Start the helpers that the process needs, with the ports given as number -> interface; most need none."""
+        """Start helper programs of the switch; `ports` maps port numbers to interfaces. Most switches need no
+        helpers."""
 
     def await_serving(self, process: Process) -> None:
-        """Return once P4Runtime is served."""
+        """Return once the process serves P4Runtime."""
         process.await_true("serving", lambda: listening(self.pid, GRPC_PORT), READY_TIMEOUT_S)
 
     def stop_process(self) -> None:
@@ -159,13 +169,13 @@ class ProcessSwitch(Switch):
             self.process.stop()
 
     def stop(self, deleteIntfs: bool = True) -> None:
-        """End the process, then do as Mininet does."""
+        """End the process, then stop the node by Mininet's method."""
         self.stop_process()
         super().stop(deleteIntfs)
 
 
 class _OfKind(ProcessSwitch):
-    """A switch of one of the kinds that packet tests and tools start, too."""
+    """A switch of a kind that packet tests and tools also start (`topo.testbed.switches`)."""
 
     kind: Kind
 
@@ -176,20 +186,20 @@ class _OfKind(ProcessSwitch):
 
     @classmethod
     def executable(cls) -> str:
-        """Return the path of the program; raise SetupError with the remedy if it is not there."""
+        """Return the path of the program; raise SetupError with the remedy if the file does not exist."""
         return str(cls.kind.find())
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:
-        """Return the command line of the kind."""
+        """Return the command line for a switch of this kind."""
         return self.kind.command(Path(executable), ports, self.endpoints)
 
     def prepare(self, ports: dict[int, str]) -> None:
-        """Start the helpers that the kind needs, in the switch's namespace."""
+        """Start the helper programs of this kind of switch in the switch's namespace."""
         pipeline = artefacts() / self.kind.folder
         self._beside.enter_context(self.kind.around(ports, self.endpoints, pipeline, self.pid))
 
     def await_serving(self, process: Process) -> None:
-        """Return once the kind serves P4Runtime and its helpers run."""
+        """Return once the switch serves P4Runtime and its helper programs run."""
         self.kind.await_serving(process, self.endpoints, READY_TIMEOUT_S)
 
     def stop_process(self) -> None:
@@ -209,11 +219,12 @@ class Bmv2Switch(_OfKind):
 
     kind, program, thrift = BMV2, BMV2.program, BMV2.thrift
     load_share = server_share = 0.5
-    """BMv2 takes some 110 us of CPU for a packet (measured at 6,300 packets/s), and the lab's machine has two cores."""
+    """The load is halved because BMv2 needs some 110 us of CPU per packet (measured at 6,300 packets/s), and the lab's
+    machine has two cores."""
     parted_from_servers = False
 
     def start(self, controllers: list[Node]) -> None:
-        """Start the process and deepen its queues."""
+        """Start the process and enlarge its egress queues."""
         super().start(controllers)
         deepen_queues(self.pid, THRIFT_PORT)
 
@@ -223,15 +234,17 @@ class TofinoSwitch(_OfKind):
 
     kind, program = TOFINO, TOFINO.program
     load_share, size_share = 0.1, 0.01
-    """The model carries some 450 packets/s. A connection for a page of one segment has ten."""
+    """Load and file sizes are small because the model forwards only some 450 packets/s. A connection for a page of one
+    segment has ten packets."""
     server_share = 0.06
-    """A page of one segment takes the servers less CPU than the usual one of 100 KB."""
+    """The servers have few CPUs because a page of one segment needs less CPU time than the usual page of 100 KB."""
     spared_mean_ms = 50.0
-    """A packet takes the model 3 ms; handshakes of 15 to 33 ms were measured."""
+    """The value is high because the model needs 3 ms per packet; handshakes of 15 to 33 ms were measured."""
     client_wait_ms = 20.0
-    """Model and driver keep two processors busy: httperf noticed connections 15 ms after the capture."""
+    """Model and driver occupy two processors; measured: httperf noticed connections 15 ms after the capture."""
     time_share = 2.5
-    """A period has fewer connections, and reading registers takes the driver a fraction of a second."""
+    """Phases are longer because a period has fewer connections, and because the driver needs a fraction of a second to
+    read registers."""
     parted_from_servers = False
 
 
@@ -239,7 +252,7 @@ SWITCHES: dict[str, type[ProcessSwitch]] = {"embedded": SluiceSwitch, "bmv2": Bm
 
 
 def switch_kind() -> str:
-    """Return which switch $SWITCH asks for; raise SetupError for an unknown one."""
+    """Return the kind of switch that $SWITCH names; raise SetupError for an unknown kind."""
     kind = os.environ.get("SWITCH", "embedded")
     if kind not in SWITCHES:
         raise SetupError(f"SWITCH={kind} is not known; known are {', '.join(SWITCHES)}")
@@ -250,7 +263,7 @@ def switch_kind() -> str:
 
 
 class KernelRouter(ProcessSwitch):
-    """The kernel as a router with every subnet's gateway address; there is no switch process."""
+    """The kernel as a router that has the gateway address of every subnet; it needs no switch process."""
 
     program = "the kernel"
 
@@ -259,7 +272,7 @@ class KernelRouter(ProcessSwitch):
         raise NotImplementedError
 
     def start(self, controllers: list[Node]) -> None:
-        """Give every interface its subnet's gateway addresses, and enable forwarding."""
+        """Assign each interface the gateway address of its subnet, and enable forwarding."""
         del controllers
         for setting in ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"):
             run_in(self.pid, ["sysctl", "-q", "-w", setting])

@@ -1,6 +1,7 @@
-"""A synchronous P4Runtime session: raw messages. Tools use it as it is, packet tests with names of the pipeline.
+"""A synchronous P4Runtime session that sends and receives raw messages. Packet tests add a layer that uses the
+pipeline's names.
 
-Independent of the controller; only finsy's messages are shared with it.
+The module does not use the controller's code; both use the message classes of the library finsy.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from finsy import GRPCStatusCode
 from finsy.proto import U128, p4i, p4r, p4r_grpc, rpc_code, rpc_status
 
 RPC_S = 60.0
-"""Longest that a request may take: a switch may be slow under load, but not dead."""
+"""Seconds within which the switch must answer a request; a switch under load may be slow."""
 
 MESSAGE_BYTES = 1 << 30
-"""Largest answer: BMv2 sends one ReadResponse however large; gRPC's own limit is 4 MB."""
+"""Largest size of a message in bytes. gRPC's default limit of 4 MB is too small, because BMv2 sends the whole answer to
+a read in one ReadResponse."""
 
 
 class Refused(Exception):
-    """The switch refused a request; the text has its own words, `codes` the code of each update or of the call."""
+    """The switch refused a request; the text contains the switch's message, `codes` the status code of each update or
+    of the call."""
 
     def __init__(self, text: str, codes: tuple[int, ...] = ()) -> None:
         super().__init__(text)
@@ -30,11 +33,11 @@ class Refused(Exception):
 
 
 class NotPrimary(Refused):
-    """Another controller is the primary one."""
+    """Another controller is primary."""
 
 
 def _refused(error: grpc.RpcError, doing: str) -> Refused:
-    """The error of a failed call, with the errors of updates (P4Runtime, section 12.3) spelled out."""
+    """Return the exception for a failed call; its text includes the errors of all updates (P4Runtime, section 12.3)."""
     call = cast(Any, error)
     text, codes = f"{doing}: {call.code().name}: {call.details()}", (call.code().value[0],)
     for key, value in call.trailing_metadata() or ():
@@ -61,7 +64,7 @@ def _updates(details: bytes) -> list[p4r.Error]:
 
 
 class Client:
-    """One open stream with an election id. Raises Refused wherever the switch refuses."""
+    """A session: an open stream with an election id. Its methods raise Refused if the switch refuses a request."""
 
     def __init__(self, address: str, device_id: int = 0, election_id: int = 1) -> None:
         self.device_id = device_id
@@ -70,7 +73,8 @@ class Client:
         options = [
             ("grpc.max_receive_message_length", MESSAGE_BYTES),
             ("grpc.max_send_message_length", MESSAGE_BYTES),
-            # gRPC would send the path of a Unix socket as authority, which HTTP/2 servers in Rust take for malformed
+            # By default gRPC sends the path of a Unix socket as authority, which HTTP/2 servers in Rust reject as
+            # malformed
             ("grpc.default_authority", "localhost"),
         ]
         self._channel = grpc.insecure_channel(address, options=options)
@@ -91,7 +95,7 @@ class Client:
 
     @classmethod
     def primary(cls, address: str) -> Self:
-        """A session of the only controller. Raises NotPrimary when there is another one."""
+        """Return a session that is primary; raise NotPrimary if another controller is primary."""
         client = cls(address)
         if not client.is_primary:
             client.close()
@@ -99,7 +103,7 @@ class Client:
         return client
 
     def close(self) -> None:
-        """End the session; the switch keeps what it has."""
+        """End the session; program and entries stay in the switch."""
         self._requests.put(None)
         self._stream.cancel()
         self._reader.join()
@@ -125,16 +129,16 @@ class Client:
             self._arbitrations.put(_refused(error, "stream"))
 
     def bid(self, election_id: int) -> None:
-        """Ask to be the primary controller with this election id, and return the answer."""
+        """Request to be primary with this election id, and wait for the switch's answer."""
         self.election_id = election_id
         bid = p4r.MasterArbitrationUpdate(device_id=self.device_id, election_id=U128.encode(election_id))
         self._requests.put(p4r.StreamMessageRequest(arbitration=bid))
         self.await_arbitration()
 
     def await_arbitration(self) -> bool:
-        """Wait for the switch's next report of the primary controller; True when that is this session, by its last bid.
-        A report that an earlier bid has won may still be under way, and the switch takes writes with the last bid's
-        election id only after it has read that bid."""
+        """Wait for the switch's next arbitration message; return whether this session is primary by its last bid. A
+        message about an earlier bid of this session does not count: the switch accepts writes with the last election id
+        only after it has received the last bid."""
         try:
             answer = self._arbitrations.get(timeout=RPC_S)
         except queue.Empty:
@@ -146,31 +150,32 @@ class Client:
         return self.is_primary
 
     def take_over(self, election_id: int) -> None:
-        """Become the primary controller after another one has gone; what the switch reports of that one is skipped."""
+        """Become primary after another controller has ended; the switch's messages about the other controller are
+        skipped."""
         self.bid(election_id)
         while not self.is_primary:
             self.await_arbitration()
 
     def packets(self) -> list[p4r.PacketIn]:
-        """The packets that the switch has sent since the last call."""
+        """Return the packets that the switch has sent to the controller since the last call."""
         return [self._packets.get_nowait().packet for _ in range(self._packets.qsize())]
 
     def digests(self) -> list[p4r.DigestList]:
-        """The digests that the switch has sent since the last call."""
+        """Return the digests that the switch has sent since the last call."""
         return [self._digests.get_nowait().digest for _ in range(self._digests.qsize())]
 
     def stream_errors(self) -> list[str]:
-        """Return what the switch reported of messages on the stream since the last call."""
+        """Return the errors that the switch has reported for messages on the stream since the last call."""
         return [self._errors.get_nowait().message for _ in range(self._errors.qsize())]
 
     def packet_out(self, packet: p4r.PacketOut) -> None:
-        """Give the switch a packet."""
+        """Send the switch a packet to process."""
         self._requests.put(p4r.StreamMessageRequest(packet=packet))
 
     # -- requests
 
     def push(self, p4info: p4i.P4Info, program: bytes, cookie: int = 0) -> None:
-        """Load a program: the switch forgets everything else. VERIFY_AND_COMMIT is what every target takes."""
+        """Load a program; the switch deletes all entries. Every target supports the action VERIFY_AND_COMMIT."""
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,
             election_id=U128.encode(self.election_id),
@@ -184,20 +189,20 @@ class Client:
         self._call("SetForwardingPipelineConfig", request)
 
     def pipeline_cookie(self) -> int:
-        """The cookie of the program that the switch runs."""
+        """Return the cookie of the program that the switch runs."""
         request = p4r.GetForwardingPipelineConfigRequest(
             device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
         )
         return self._call("GetForwardingPipelineConfig", request).config.cookie.cookie
 
     def write(self, updates: Iterable[p4r.Update]) -> None:
-        """Write updates in one request; those that are refused do not stop the others."""
+        """Write updates in one request; a refused update does not prevent the others."""
         request = p4r.WriteRequest(device_id=self.device_id, election_id=U128.encode(self.election_id), updates=updates)
         if request.updates:
             self._call("Write", request)
 
     def read(self, entities: Iterable[p4r.Entity]) -> list[p4r.Entity]:
-        """Everything that the patterns ask for, in the switch's order."""
+        """Return all entities that match the patterns, in the switch's order."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=entities)
         try:
             return [entity for answer in self._stub.Read(request, timeout=RPC_S) for entity in answer.entities]

@@ -1,4 +1,4 @@
-"""What the lab needs on the machine, and how to get what is missing."""
+"""The programs and rights that the lab needs, and the remedy if something is missing."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PACKAGE_OF = {
     "chrt": "util-linux",
     "taskset": "util-linux",
 }
-"""Program -> Debian package."""
+"""Debian package that contains each program that the lab needs."""
 
 
 def require_prerequisites() -> None:
-    """Raise SetupError, one line, if the lab cannot run here."""
+    """Raise SetupError with a one-line message if the lab cannot run on this machine."""
     if os.geteuid() != 0:
         raise SetupError("the lab makes network namespaces and needs root: run it with sudo")
     missing = sorted(
@@ -38,7 +38,7 @@ def require_prerequisites() -> None:
     if missing:
         raise SetupError(f"not installed: {', '.join(missing)}; get them by: apt-get install {' '.join(missing)}")
 
-    # Mininet waits for ever for a host whose namespace could not be made.
+    # Test whether a namespace can be created, because Mininet would wait without end for a host without namespace.
     trial = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
     if trial.returncode != 0:
         raise SetupError(

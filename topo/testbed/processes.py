@@ -1,8 +1,8 @@
 """Processes: started in a namespace and a cgroup, awaited, stopped by pid.
 
-Every process is the leader of its own session, so a Ctrl-C at the terminal reaches only its parent, which then stops
-its processes in order.  Should the parent be killed, they end as well (`with_parent`).  Start processes from the main
-thread only: the kernel's signal follows the thread which started them.
+Every process is the leader of its own session, so a Ctrl-C at the terminal reaches only the parent, which then stops
+its processes in order. If the parent is killed, the kernel ends its processes by a signal (`with_parent`). Start
+processes from the main thread only, because the kernel sends the signal when the thread that started the process ends.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any
 from topo.testbed.errors import SetupError
 
 POLL_S = 0.02
-"""Seconds between two evaluations of a condition that is awaited."""
+"""Seconds between two evaluations of an awaited condition."""
 REALTIME_PRIORITY = 1
-"""The lowest of the real-time priorities: before every ordinary process, whatever its niceness."""
+"""The lowest real-time priority, which precedes every ordinary process of any niceness."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> None:
-    """Return once `condition` holds; raise SetupError naming `what` after `timeout_s` seconds."""
+    """Return once `condition` returns True; raise SetupError with the text `what` after `timeout_s` seconds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -38,10 +38,10 @@ def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> No
 
 
 def with_parent(signal_name: str = "KILL") -> list[str]:
-    """Return the prefix of a command line whose command ends with this process, however this process ends.
+    """Return the prefix of a command line whose command ends together with this process.
 
-    The kernel sends the signal, but not where the parent has gone before setpriv asked for it (prctl(2)).  A command
-    that finds another parent after asking has missed the signal; it ends.
+    setpriv requests the kernel to send the signal when the parent ends (prctl(2)). If the parent ends before the
+    request, the kernel sends no signal. The shell therefore exits if it finds another parent after the request.
     """
     check = '[ "$PPID" = "$0" ] || exit 1; exec "$@"'
     return ["setpriv", "--pdeathsig", signal_name, "sh", "-c", check, str(os.getpid())]
@@ -56,10 +56,11 @@ def _realtime_allowed() -> bool:
 
 
 def before_all_else(argv: Sequence[str]) -> list[str]:
-    """Return the command line that runs `argv`, and what it starts, with real-time priority, in turns (SCHED_RR).
+    """Return the command line that runs `argv`, and its child processes, with real-time priority (round robin,
+    SCHED_RR).
 
-    Switches forward packets so: a real switch has processors of its own. Where real-time priority is not allowed (a
-    container without CAP_SYS_NICE), the command line is `argv` itself.
+    Switches have this priority because a real switch does not share processors with servers. If real-time priority is
+    not permitted (a container without CAP_SYS_NICE), the result is `argv` itself.
     """
     return [*(_REALTIME if _realtime_allowed() else []), *argv]
 
@@ -73,8 +74,8 @@ def command_in(
 ) -> list[str]:
     """Return the command line that runs `argv` in the namespaces of a process, in a cgroup, and on certain processors.
 
-    The cgroup is joined first, by each of its files, while their file systems are certain to be visible.  Without
-    `cores` the command runs on the processors of the process that starts it.
+    The command joins the cgroup, by each of the files, before it enters the namespaces, in which the cgroup file
+    systems may be invisible. Without `cores` it runs on the processors of the process that starts it.
     """
     command = with_parent("TERM")
     if namespace_pid is not None:
@@ -86,7 +87,7 @@ def command_in(
 
 
 class Process:
-    """One running program; its standard output and error go to `log`, or where ours go."""
+    """A running program. Its standard output and error are written to the file `log`, or are those of this process."""
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Process id, also the id of its session and process group."""
+        """The process id, which is also the id of the process's session and process group."""
         return self._popen.pid
 
     def exit_code(self) -> int | None:
@@ -125,7 +126,7 @@ class Process:
         return self._popen.poll()
 
     def output(self) -> str:
-        """Return what the process has written so far."""
+        """Return the output that the process has written to its log so far."""
         return self.log.read_text(errors="replace")
 
     def require_running(self) -> None:
@@ -135,7 +136,8 @@ class Process:
             raise SetupError(f"{self.name} ended with exit code {code}; the end of its log {self.log}:\n{self.tail()}")
 
     def await_output(self, text: str, timeout_s: float) -> str:
-        """Return the first line that contains `text`; raise SetupError if the process ends or time is up."""
+        """Return the first line of output that contains `text`; raise SetupError if the process ends, or after
+        `timeout_s` seconds."""
         match = ""
 
         def is_printed() -> bool:
@@ -148,7 +150,7 @@ class Process:
         return match
 
     def await_true(self, what: str, condition: Callable[[], bool], timeout_s: float) -> None:
-        """Return once `condition` holds; raise SetupError if the process ends or time is up."""
+        """Return once `condition` returns True; raise SetupError if the process ends, or after `timeout_s` seconds."""
 
         def holds() -> bool:
             if condition():
@@ -171,7 +173,8 @@ class Process:
             raise SetupError(f"{self.name} has not ended after {timeout_s:g} s") from late
 
     def result(self, timeout_s: float) -> Any:
-        """Return the last line of output, read as JSON, once the process has ended; raise SetupError if it fails."""
+        """Wait until the process has ended, and return the last line of its output, parsed as JSON; raise SetupError if
+        the process fails."""
         if self.wait(timeout_s):
             self.require_running()
         return json.loads(self.output().splitlines()[-1])
@@ -184,7 +187,7 @@ class Process:
         deadline = time.monotonic() + timeout_s
         while not self._leader_ended() and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        # The leader is not reaped yet, so its group id cannot belong to anyone else.
+        # The leader is not reaped yet, so no other process group can have its id.
         self._signal(signal.SIGKILL)
         self._popen.wait()
 
@@ -196,12 +199,13 @@ class Process:
             os.killpg(self.pid, number)
 
     def tail(self) -> str:
-        """Return the end of the process's log."""
+        """Return the last lines of the process's log."""
         return "\n".join(self.output().splitlines()[-15:]) or "(empty)"
 
 
 def run_in(namespace_pid: int | None, argv: Sequence[str], *, timeout_s: float = 20.0) -> str:
-    """Run a short command in a namespace (None: ours) and return its output; raise SetupError if it fails."""
+    """Run a short command in the namespaces of a process (None: of this process) and return its output; raise
+    SetupError if the command fails."""
     try:
         done = subprocess.run(
             command_in(argv, namespace_pid=namespace_pid),
@@ -220,21 +224,23 @@ def run_in(namespace_pid: int | None, argv: Sequence[str], *, timeout_s: float =
 
 
 def processor_s(pid: int) -> float:
-    """Return the seconds a process's first thread has run, to the nanosecond (/proc/PID/schedstat)."""
+    """Return the CPU time of a process's first thread in seconds, with a resolution of 1 ns (/proc/PID/schedstat)."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def threads_s(pid: int) -> float:
-    """Return the seconds that the threads of a process have run, to the nanosecond; ended threads do not count."""
+    """Return the CPU time of a process's threads in seconds, with a resolution of 1 ns, without threads that have
+    ended."""
     seconds = 0.0
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended since the directory was read
             seconds += int((thread / "schedstat").read_text().split()[0]) / 1e9
     return seconds
 
 
 def process_usage(pid: int) -> tuple[float, int]:
-    """Return the seconds of CPU a process has used, all threads, and its resident bytes (proc(5))."""
+    """Return the CPU time, in seconds, that all threads of a process have used, and its resident memory in bytes
+    (proc(5))."""
     columns = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     ticks = int(columns[11]) + int(columns[12])
     return ticks / TICKS_PER_S, int(columns[21]) * PAGE_BYTES

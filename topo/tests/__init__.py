@@ -1,1 +1,1 @@
-"""Tests of the lab."""
+"""Tests of the lab and of its programs."""

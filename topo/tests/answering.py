@@ -1,4 +1,5 @@
-"""The lab of content switching with rules for tests, and with servers whose answers are computable byte by byte."""
+"""The lab of content switching with rules for tests, and with servers whose answers a client can compute and compare
+byte by byte."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class AnsweringLab(ContentLab):
         self.servers = {server.name: self.start_server(server) for server in self.pool.servers}
 
     def with_rule(self, first: Mapping[str, object]) -> Mapping[str, Any]:
-        """Return the controller's configuration with a rule before the others."""
+        """Return the controller's configuration with an additional first rule."""
         configuration = self.controller.configuration
         for service in configuration["services"]:
             if service["name"] == SHOP:
@@ -49,13 +50,14 @@ class AnsweringLab(ContentLab):
         return configuration
 
     def start_late_copies(self, server: HostPlan) -> Process:
-        """Start to copy the segments that a server sends."""
+        """Start the program that sends copies of a server's segments again later; return once it copies."""
         process = self.start_program(LateCopies(f"{server.name}-eth0"), server.name)
         process.await_output("copying", READY_S)
         return process
 
     def ask(self, *paths: str, host: HostPlan = LOAD_CLIENT, **options: Any) -> Process:
-        """Start a client with requests below paths and these options of `Requests`; `outcome_of` awaits its end."""
+        """Start a client that requests paths below ``paths``, with ``options`` of `Requests`; `outcome_of` waits for
+        its end."""
         return self.start_program(Requests(f"{self.target}:{WEB_PORT}", paths, **options), host.name)
 
 
@@ -63,18 +65,19 @@ FLOOD_SYNS, FLOOD_END_S = 20_000, 30.0
 
 
 def flood(lab: ContentLab) -> Process:
-    """Start a flood of SYNs to the content service, from addresses without a host in c2's subnet."""
+    """Start a flood of SYNs to the content service; the source addresses are in c2's subnet and belong to no host."""
     sources = f"10.0.{DOWNLOAD_CLIENT.subnet}.128/26"
     program = Flood(f"{lab.target}:{WEB_PORT}", sources, per_s=FLOOD_SYNS, seconds=1.0)
     return lab.start_program(program, DOWNLOAD_CLIENT.name)
 
 
 def outcome_of(client: Process, timeout_s: float = 120.0) -> Outcome:
-    """Await a client's end and return the outcome of its requests; raise SetupError if it fails."""
+    """Wait for a client's end, and return the outcome of its requests; raise SetupError if the client fails."""
     return Outcome(**client.result(timeout_s))
 
 
 def running() -> Iterator[AnsweringLab]:
-    """Yield a lab whose agents do not guess, for fixtures."""
+    """Yield a running lab, for fixtures. Guessing is off: no remembered client is connected to its last server before
+    its request has been read."""
     with AnsweringLab(switch_kind(), content={"guess": False}) as lab:
         yield lab

@@ -1,8 +1,9 @@
-"""The clients of the lab's tests for the servers of `topo.tests.server`; each prints the outcome of its connections.
+"""The client programs of the lab's tests, for the servers of `topo.tests.server`; each program prints the outcome of
+its connections.
 
-`Requests` makes many connections and compares every byte of every answer. `Transfers` are uploads and downloads of
-known bytes, each beside a twin that goes another way at the same time. `PortReuse` uses its ports again: connection
-after connection, ended in every way there is.
+`Requests` makes many connections and compares every byte of every answer. `Transfers` makes uploads and downloads of
+known bytes, each at the same time as an equal transfer (twin) to another address. `PortReuse` makes connection after
+connection on the same ports, and ends them in different ways.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from topo.load.program import address_port, main
 from topo.tests.server import LINGER_0, body
 
 PATIENCE_S = 60.0
-"""Seconds that a connection or an answer may take: a server may be silent for seconds."""
+"""Seconds that a connection or an answer may take. The value is large because a server may be silent for seconds."""
 REPORT_S = 0.1
 
 
@@ -33,10 +34,10 @@ REPORT_S = 0.1
 
 @dataclass
 class Outcome:
-    """The outcome of all connections' requests."""
+    """The outcome of the requests of all connections."""
 
     answered: int = 0
-    """Requests with the right answer."""
+    """Number of requests with the correct answer."""
     wrong: list[str] = field(default_factory=list[str])
     """Descriptions of answers with a wrong status or body."""
     broken: dict[str, int] = field(default_factory=dict[str, int])
@@ -49,9 +50,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Requests:
-    """The program: each worker makes connections in turn, with requests below random paths for answers of random size.
+    """The program whose workers make connections in turn; their requests are below random paths and demand answers of
+    random size.
 
-    It prints an `Outcome` as JSON every REPORT_S seconds and in the end, which SIGTERM brings about.
+    The program prints an `Outcome` as JSON every REPORT_S seconds and at the end. SIGTERM ends it.
     """
 
     to: str
@@ -63,20 +65,22 @@ class Requests:
     requests: int = 1
     """Requests of each connection."""
     pipelined: int = 1
-    """Requests that a client sends before it awaits their answers."""
+    """Number of requests that a client sends before it awaits their answers."""
     most_bytes: int = 10_000
     pause_s: float = 0.0
-    """Mean pause between two requests of a connection in seconds; uniform from 0 to twice the mean if `draws`."""
+    """Mean pause between two requests of a connection, in seconds. The pause is uniform between 0 and twice the mean if
+    `draws`, else constant."""
     draws: bool = False
     apart_s: float = 0.0
     """Seconds between a worker's connections."""
     ends: Sequence[str] = ("fin",)
-    """How connections end, in turn: by the client's `fin`, by the `server`'s, or by the client's `reset`."""
+    """How successive connections end: by the client's FIN (`fin`), by the server's FIN (`server`), or by the client's
+    RST (`reset`)."""
     seconds: float = 3600.0
     seed: int = 1
 
     def run(self) -> None:
-        """Make all connections, or as many as the time allows."""
+        """Make all connections, or as many as the time permits."""
         asyncio.run(self.ask())
 
     async def ask(self) -> None:
@@ -99,7 +103,7 @@ class Requests:
 
 
 class _Asker:
-    """The connections of the program."""
+    """Makes the program's connections, and counts their outcome."""
 
     def __init__(self, plan: Requests) -> None:
         self._plan, self._random = plan, random.Random(plan.seed)
@@ -107,7 +111,7 @@ class _Asker:
         self.is_ending = False
 
     def end(self) -> None:
-        """Begin no more requests."""
+        """Make the workers end without further requests."""
         self.is_ending = True
 
     async def connection(self, ends: str) -> None:
@@ -165,16 +169,16 @@ class _Asker:
 
 
 async def _read_head(reader: asyncio.StreamReader) -> tuple[str, dict[str, str]]:
-    """Return the status line and the fields of an answer."""
+    """Return the status line and the header fields of an answer."""
     first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
     return first, dict(line.split(": ", 1) for line in lines if line)
 
 
-# -- transfers beside their twins
+# -- transfers, each together with a twin
 
 PIECE = 1 << 14
 LEAST, MOST = 20_000, 200_000
-"""Least and most bytes of each direction."""
+"""Smallest and largest number of bytes per direction of a transfer."""
 TRANSFER_S = 120.0
 
 
@@ -195,7 +199,7 @@ class Transfer:
 
 
 async def transfer(to: str, seed: int, up: int, down: int) -> Transfer:
-    """Upload and download known bytes on a connection; return the outcome."""
+    """Upload `up` bytes and download `down` bytes, whose content follows from `seed`; return the outcome."""
     outcome, writer = Transfer(), None
     try:
         async with asyncio.timeout(TRANSFER_S):
@@ -226,10 +230,11 @@ async def transfer(to: str, seed: int, up: int, down: int) -> Transfer:
 
 @dataclass(frozen=True)
 class Transfers:
-    """The program: transfers with a twin each. It prints their outcome as JSON.
+    """The program that makes transfers, each together with a twin (an equal transfer to the address `twin`). It prints
+    the outcome as JSON.
 
-    Of stalls that is the longest of each kind, and by how much a transfer's is longer than its twin's, or shorter: the
-    latter is the machine's part in it.
+    The outcome includes the longest stall of transfers and of twins, and the largest difference between a transfer's
+    stall and its twin's, in both directions. Differences in favour of the transfer show the influence of the machine.
     """
 
     to: str
@@ -239,7 +244,7 @@ class Transfers:
     seed: int = 0
 
     def run(self) -> None:
-        """Make all transfers."""
+        """Make all transfers, and print their outcome."""
         pairs = asyncio.run(self.pairs())
         both = [result for pair in pairs for result in pair]
         report = {
@@ -272,35 +277,36 @@ class Transfers:
 # -- ports that are used again
 
 WAYS = {"client_fin": 1.25, "server_fin": 0.4, "client_reset": 0.4, "server_reset": 0.4, "forgotten": 1.25}
-"""Who ends a connection, and how -> seconds between two connections of a port.
+"""Ways in which connections end, with the seconds between two connections of a port.
 
-A forgotten one ends without a packet, as when the client's machine loses power.  A client that closes first cannot use
-its port for another second (tcp_tw_reuse); nor can one that forgets, whose first SYN the server takes for the old
-connection's.
+A forgotten connection ends without a packet, as when the client's machine loses power. A client that closes first
+cannot use its port for another second (tcp_tw_reuse). The same applies after a forgotten connection, because the server
+assigns the port's next SYN to the old connection.
 """
 FIRST_PORT = 10_000
 CONNECTION_S = 45.0
 TCP_REPAIR = 19
-"""include/uapi/linux/tcp.h: a socket in repair is closed without a packet."""
+"""Socket option of include/uapi/linux/tcp.h: closing a socket in repair mode sends no packet."""
 
 
 @dataclass(frozen=True)
 class PortReuse:
-    """The program: `ports` ports of each way, with connections spread evenly over the way's period, until SIGTERM.
+    """The program that uses `ports` ports for each of WAYS until SIGTERM; the ports of a way begin their connections
+    evenly spread over the way's period.
 
-    It prints a line of JSON for each connection: when it began (seconds, time.time()), its port, its way, the server's
-    name, and what went wrong, if anything did.
+    It prints a line of JSON for each connection: time of its begin (seconds, time.time()), port, way, the server's
+    name, and a description of the fault, if any.
     """
 
     to: str
     ports: int
 
     def run(self) -> None:
-        """Use all ports for ever."""
+        """Use all ports until SIGTERM ends the program."""
         asyncio.run(self.use_all())
 
     async def use_all(self) -> None:
-        """Use all ports for ever."""
+        """Use all ports until SIGTERM ends the program."""
         port, now = itertools.count(FIRST_PORT), time.monotonic()
         async with asyncio.TaskGroup() as group:
             for way, period_s in WAYS.items():
@@ -308,7 +314,7 @@ class PortReuse:
                     group.create_task(self.use(next(port), way, now + period_s * place / self.ports))
 
     async def use(self, port: int, way: str, first_s: float) -> None:
-        """Use a port again and again; `first_s`: time of the first connection on time.monotonic()."""
+        """Make one connection after another on a port; `first_s`: time.monotonic() of the first connection."""
         due = first_s
         while True:
             await asyncio.sleep(due - time.monotonic())
@@ -318,7 +324,7 @@ class PortReuse:
                 async with asyncio.timeout(CONNECTION_S):
                     name = await connect_once(address_port(self.to), port, way)
             except OSError as error:
-                if error.errno == errno.EADDRNOTAVAIL:  # our own kernel's TIME-WAIT
+                if error.errno == errno.EADDRNOTAVAIL:  # the port is in TIME-WAIT in the client's kernel
                     continue
                 fault = repr(error)
             print(json.dumps([began, port, way, name, fault]), flush=True)
@@ -326,7 +332,8 @@ class PortReuse:
 
 
 async def connect_once(address: tuple[str, int], port: int, way: str) -> str:
-    """Make a connection from a port and return the server's name; raise OSError if it fails."""
+    """Make a connection from a local port, end it in the given way, and return the server's name; raise OSError if the
+    connection fails."""
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -355,7 +362,7 @@ async def connect_once(address: tuple[str, int], port: int, way: str) -> str:
                 else:
                     raise ConnectionError("the server has not reset the connection")
             case _:
-                # What has come is acknowledged first: else the server would send it again, and be answered by a RST.
+                # Acknowledge the received data first: otherwise the server would retransmit it, and receive a RST.
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
                 connection.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
     return name.decode().strip()

@@ -1,4 +1,5 @@
-"""A controller that closes connections on demand, and its configuration of the switch of topo.labs.closing."""
+"""A controller that closes idle connections on a test's demand, and its configuration for the switch of
+topo.labs.closing."""
 
 from __future__ import annotations
 
@@ -37,9 +38,10 @@ def configured(
     change: Callable[[dict[str, Any]], None] = lambda document: None,
     neighbours: Mapping[str, tuple[int, str]] = NEIGHBOURS,
 ) -> Generator[Config]:
-    """Yield the configuration of a network's switch, with one service and one server; P4Runtime is reachable from here.
+    """Yield the configuration of a network's switch, with one service and one server, while P4Runtime is reachable from
+    this process.
 
-    ``change`` changes that configuration; ``neighbours`` are ports and MAC addresses by address.
+    ``change``: a function that changes the configuration; ``neighbours``: port and MAC address by IP address.
     """
     with reached(net.pid(SWITCH), GRPC_PORT) as address:
         document: dict[str, Any] = {**configuration(), "routes": [], "switch": {"address": address}}
@@ -51,7 +53,7 @@ def configured(
 
 
 class Closer:
-    """A controller that closes the connections of its caller's choice."""
+    """A controller that closes idle connections when a test calls it."""
 
     def __init__(self, config: Config, session: Session, closing: Closing, load: Callable[[], Awaitable[int]]) -> None:
         self.session = session
@@ -60,7 +62,7 @@ class Closer:
         ((self.server, self.service),) = services_of(make_plan(config)).items()
 
     async def idle(self, number: int) -> list[int]:
-        """Return the flows of ``number`` idle connections once there are as many."""
+        """Wait until the switch has ``number`` idle connections, and return their flow numbers."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
@@ -72,13 +74,13 @@ class Closer:
         raise AssertionError(f"{number} idle connections are not found")
 
     async def close(self, number: int) -> None:
-        """Close all idle connections, ``number`` of them."""
+        """Wait for ``number`` idle connections, and close them."""
         for flow in await self.idle(number):
             await self.closing.tickle(flow, self.service, 0.0)
 
 
 def closing(config: Config, act: Callable[[Closer], Awaitable[None]]) -> None:
-    """Run a test while the server's idle connections may be closed."""
+    """Run a test with a controller that may close the server's idle connections."""
 
     async def run() -> None:
         at = config.switch

@@ -1,4 +1,5 @@
-"""Labs side by side: a worker of pytest-xdist has a network namespace of its own, as labs name interfaces alike."""
+"""pytest hooks that let labs run in parallel: each worker of pytest-xdist has its own network namespace, because all
+labs use the same interface names."""
 
 import pytest
 
@@ -6,11 +7,12 @@ from topo.testbed.namespaces import enter_new
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a worker of pytest-xdist a namespace; without workers the tests stay in the current one."""
+    """Move a worker of pytest-xdist into a new network namespace; without workers the tests run in the current
+    namespace."""
     if hasattr(config, "workerinput"):
         enter_new()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the slowest files first, each file in one piece; keep the order otherwise."""
+    """Run the slowest test files (mark `long`) first; the order is otherwise unchanged."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

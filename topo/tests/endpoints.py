@@ -1,7 +1,9 @@
-"""Clients and a server without kernels: TCP segment by segment over raw sockets, for thousands of connections.
+"""Clients and a server that do not use the kernel's TCP: they create each segment and send it over raw sockets, for
+thousands of connections.
 
-A client fetches a page, acknowledges it, and then acts on the test's calls.  Clients and server answer segments out of
-sequence with their own numbers (RFC 9293, section 3.10.7.4), and accept a RST only with the expected number (RFC 5961).
+A client fetches a page, acknowledges it, and then acts when the test calls. Clients and server answer an
+out-of-sequence segment by an ACK with their present numbers (RFC 9293, section 3.10.7.4). They accept a RST only with
+the expected sequence number (RFC 5961).
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ from topo.testbed.namespaces import socket_in
 
 ETH_P_IP = 0x0800
 SO_RCVBUFFORCE = 33
-"""include/uapi/asm-generic/socket.h"""
+"""Socket option of include/uapi/asm-generic/socket.h."""
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 WRAP = 1 << 32
 GET = b"GET / HTTP/1.1\r\n\r\n"
-PAGE = b"HTTP/1.1 200 OK\r\n\r\na whole page"  # not of 25 bytes, as "100 Continue" is
+PAGE = b"HTTP/1.1 200 OK\r\n\r\na whole page"  # must not have 25 bytes, the length of "100 Continue"
 BUFFER = 16 << 20
 QUIET_S = 0.2
-"""Seconds without a segment after which all segments have arrived."""
+"""Seconds without a segment after which the exchange is considered complete."""
 
 Key = tuple[Packed, int]
 """A client's address and port."""
@@ -51,7 +53,7 @@ class Segment:
 
     @property
     def behind(self) -> int:
-        """The sequence number behind the segment."""
+        """The sequence number that follows the segment."""
         return (self.sequence + len(self.payload) + bool(self.flags & FIN) + bool(self.flags & SYN)) % WRAP
 
     def frame(self, macs: bytes) -> bytes:
@@ -80,7 +82,7 @@ def checksum(data: bytes) -> int:
 
 
 def parsed(frame: bytes) -> Segment | None:
-    """Read a TCP segment over IPv4, without padding; None for other frames."""
+    """Parse a frame with a TCP segment over IPv4, ignoring padding; return None for other frames."""
     if frame[12:14] != b"\x08\x00" or frame[23] != socket.IPPROTO_TCP:
         return None
     datagram = frame[14 : 14 + int.from_bytes(frame[16:18], "big")]
@@ -94,7 +96,7 @@ def parsed(frame: bytes) -> Segment | None:
 
 @dataclass(slots=True)
 class End:
-    """An end of a connection: the next sequence number it sends, and the number it expects."""
+    """An end of a connection: its next sequence number, and the sequence number that it expects from its peer."""
 
     next: int
     expected: int = 0
@@ -102,12 +104,12 @@ class End:
 
 @dataclass(slots=True)
 class Fetching(End):
-    """A client's end."""
+    """The client's end of a connection."""
 
     pages: int = 0
     asked: int = 0
     races: bool = False
-    """Whether the next request leaves before the FIN arrives."""
+    """Whether the client sends its next request before it receives the FIN, so that request and FIN cross."""
     saw_fin: bool = False
     was_reset: bool = False
 
@@ -122,11 +124,12 @@ class Endpoints:
     clients: dict[Key, Fetching] = field(default_factory=dict[Key, Fetching])
     served: dict[Key, End] = field(default_factory=dict[Key, End])
     tickles: dict[Key, Segment] = field(default_factory=dict[Key, Segment])
-    """Answers to tickles that are slower than a client's next request, not sent yet."""
+    """Answers of the server to tickles (the controller's probes of idle connections) that are delayed until the
+    client's next request has passed."""
     overtaken: set[Key] = field(default_factory=set[Key])
-    """Connections whose client's next request is faster than the answer to the tickle."""
+    """Connections whose client sends its next request before the server's answer to the tickle."""
     seen: Counter[str] = field(default_factory=Counter[str])
-    """Counts of faults, and of resets of the server's connections."""
+    """Counts of faults, and of RSTs that ended the server's connections."""
 
     def __post_init__(self) -> None:
         hosts = (CLIENT, SERVER)
@@ -159,13 +162,13 @@ class Endpoints:
     # -- clients
 
     def opens(self, key: Key) -> None:
-        """Connect a client; it requests a page once it is connected."""
+        """Open a client's connection; the client requests a page once it is connected."""
         first = random.randrange(WRAP)
         self.clients[key] = Fetching((first + 1) % WRAP)
         self._from_client(key, SYN, sequence=first, acknowledgement=0)
 
     def asks(self, key: Key) -> None:
-        """Have a client request a page."""
+        """Send a client's request for a page."""
         client = self.clients[key]
         client.asked += 1
         self._asks_again(key)
@@ -175,12 +178,12 @@ class Endpoints:
         self._from_client(key, PSH | ACK, GET)
 
     def repeats(self, key: Key) -> None:
-        """Have a client repeat its request, as when its timer expires."""
+        """Repeat a client's request, as its kernel would after a timeout."""
         client = self.clients[key]
         self._from_client(key, PSH | ACK, GET, sequence=(client.next - len(GET)) % WRAP)
 
     def ends(self, key: Key) -> None:
-        """Have a client close."""
+        """Send a client's FIN."""
         self._from_client(key, FIN | ACK)
         self.clients[key].next = (self.clients[key].next + 1) % WRAP
 
@@ -204,7 +207,7 @@ class Endpoints:
             self.seen["out of order at a client"] += 1
         elif segment.payload or segment.flags & FIN:
             if client.races and segment.flags & FIN:
-                self.asks(key)  # with the numbers of before the FIN
+                self.asks(key)  # with the sequence numbers before the FIN
             client.expected = segment.behind
             client.pages += segment.payload == PAGE
             client.saw_fin |= bool(segment.flags & FIN)
@@ -220,7 +223,7 @@ class Endpoints:
     # -- the server
 
     def answers(self) -> None:
-        """Send the answers that requests have overtaken."""
+        """Send the delayed answers to tickles, which requests have overtaken."""
         for segment in self.tickles.values():
             self._send[1](segment)
         self.tickles.clear()
@@ -272,10 +275,11 @@ class Endpoints:
         self._send[1](self._from_server(key, PSH | ACK, PAGE))
         end.next = (end.next + len(PAGE)) % WRAP
 
-    # -- both
+    # -- clients and server
 
     def exchange(self, quiet_s: float = QUIET_S) -> None:
-        """Have clients and server answer segments until none has arrived for ``quiet_s`` seconds."""
+        """Pass arriving segments to clients and server, which answer them, until no segment has arrived for ``quiet_s``
+        seconds."""
         takers = dict(zip(self._sockets, (self._to_client, self._to_server), strict=True))
         while ready := select.select(self._sockets, [], [], quiet_s)[0]:
             for one in ready:

@@ -1,4 +1,4 @@
-"""Fixtures that open a lab."""
+"""A factory of pytest fixtures that open a lab."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Lab = TypeVar("Lab")
 def lab_fixture(
     make: Callable[[], AbstractContextManager[Lab]], scope: Literal["module", "function"] = "module"
 ) -> object:
-    """Return a fixture that opens what `make` returns, for all tests of a module or for each."""
+    """Return a fixture that opens the lab returned by `make`, once for all tests of a module, or for each test."""
 
     def running() -> Iterator[Lab]:
         with make() as lab:

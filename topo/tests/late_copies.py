@@ -1,7 +1,8 @@
-"""A program that sends delayed copies of the TCP segments which leave an interface, as a network may (without netem).
+"""A program that sends delayed copies of the TCP segments that leave an interface, like a network that duplicates
+packets. It does not need netem.
 
-The interface's segmentation offload has to be off, as hosts of the lab have it: a frame above the MTU cannot be sent
-again.
+Segmentation offload of the interface must be off, as on hosts of the lab, because the program cannot send a frame
+larger than the MTU.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from topo.load.program import main
 
 ETH_P_ALL = 0x0003
 PACKET_OUTGOING = 4
-"""include/uapi/linux/if_packet.h"""
+"""Type of packets that leave an interface (include/uapi/linux/if_packet.h)."""
 COPIES = 2
 LATEST_S = 0.004
 RECEIVE_BUFFER = 1 << 24
 
 
 def is_tcp(frame: bytes) -> bool:
-    """Whether a frame is IPv4 and TCP, without a VLAN tag."""
+    """Return whether a frame without VLAN tag contains a TCP segment over IPv4."""
     return frame[12:14] == b"\x08\x00" and frame[23] == socket.IPPROTO_TCP
 
 
 def copy(packets: socket.socket, sender: socket.socket, draws: random.Random) -> None:
-    """Copy the segments that leave an interface, for ever."""
+    """Send copies of the segments that leave an interface, without end."""
     waiting: list[tuple[float, bytes]] = []
     copies: Counter[bytes] = Counter()
     while True:
@@ -51,13 +52,14 @@ def copy(packets: socket.socket, sender: socket.socket, draws: random.Random) ->
 
 @dataclass(frozen=True)
 class LateCopies:
-    """The program for an interface; it prints a line once it copies."""
+    """The program that sends copies at the interface `interface`; it prints a line once it has begun."""
 
     interface: str
     seed: int = 1
 
     def run(self) -> None:
-        """Copy until the process ends. Copies leave the interface too: they are counted, and none is copied again."""
+        """Copy segments until the process ends. The copies also leave the interface; the program counts them, so that
+        it does not copy them again."""
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) as packets:
             packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
             packets.bind((self.interface, 0))

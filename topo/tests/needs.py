@@ -1,4 +1,4 @@
-"""Requirements of tests on the machine: marks that skip a module where a requirement is missing."""
+"""Requirements of tests on the machine: pytest marks that skip tests if a requirement is missing."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from topo.testbed.namespaces import socket_in
 
 @contextmanager
 def reached(pid: int, port: int) -> Generator[str]:
-    """Yield a local address that forwards to a port of another namespace's loopback interface."""
+    """Yield a local address whose connections are forwarded to a port on the loopback interface of process `pid`'s
+    namespace."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:

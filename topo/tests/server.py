@@ -1,22 +1,23 @@
-"""The server of the lab's tests: it answers HTTP so that clients can compare every byte, and single lines.
+"""The server of the lab's tests. It answers HTTP requests such that clients can compare every byte, and commands of a
+line each.
 
-`GET /...?seed=S&bytes=N` is answered with the N bytes of `body`, a request with a body with that body's SHA-256 in
-`X-Digest`, and as the answer's body where no `bytes` are asked for. `CONNECT` and `Upgrade` are answered with an echo
-of what follows. `wait=SECONDS` delays the answer, `pace=SECONDS` the reading of each 64 KiB of the request, and
-`pause=SECONDS` the second half of an answer, which ends with its connection. `Expect: 100-continue` is answered at
-once, and a client that ends its side still gets the answer. Each answer names the server (`X-Server`), and its window
-scale (`X-Scale`).
+The answer to `GET /...?seed=S&bytes=N` contains the N bytes of `body`. The answer to a request with a body contains the
+SHA-256 of that body in `X-Digest`; without `bytes` the SHA-256 is also the body of the answer. After `CONNECT` and
+`Upgrade` the server returns all further bytes (echo). `wait=SECONDS` delays the answer, `pace=SECONDS` delays the
+reading of each 64 KiB of the request. `pause=SECONDS` delays the second half of an answer, after which the server
+closes. The server answers `Expect: 100-continue` at once, and also answers a client that has closed its side. Each
+answer contains the server's name (`X-Server`) and window scale (`X-Scale`).
 
-A line that is no request is a command:
+A line that is no HTTP request is a command:
 
     name                 the server answers with its name
-    keepalive            probes every second from now on; the server answers `ok`
-    fin, reset           the server closes first, by FIN or by RST
-    compute SECONDS SIZE once the client has closed its side, the server waits, sends its `content` and closes
-    listen               the server closes its side, reads the client's to its end, and prints `PORT DIGEST`: the
-                         client's port, and the SHA-256 of what came
+    keepalive            the server answers `ok`, and sends keepalive probes every second from now on
+    fin, reset           the server closes the connection by a FIN or by a RST
+    compute SECONDS SIZE after the client has closed its side, the server waits, sends its `content` and closes
+    listen               the server closes its side and reads until the client closes; then it prints `PORT DIGEST`:
+                         the client's port, and the SHA-256 of the received bytes
 
-Anything else that ends the client's side ends the server's.
+After any other line, and when the client closes its side, the server closes the connection.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ BACKLOG = 4096
 BLOCK_BYTES = 1 << 16
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LINGER_0 = struct.pack("ii", 1, 0)
-"""SO_LINGER with which a socket closes by a RST."""
+"""Value of SO_LINGER by which a socket closes with a RST."""
 
 
 def body(seed: int, size: int) -> bytes:
-    """Return the answer's body to `seed=...&bytes=...`."""
+    """Return the body of the answer to `seed=...&bytes=...`."""
     return random.Random(seed).randbytes(size)
 
 
@@ -52,7 +53,8 @@ def content(name: str, size: int) -> bytes:
 
 
 def keep_alive(connection: socket.socket, probes: int = 100) -> None:
-    """Send a keepalive probe every second of silence; give up after ``probes`` without an answer."""
+    """Enable keepalive probes after every second of silence; the kernel ends the connection after ``probes`` unanswered
+    probes."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, probes)):
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
@@ -60,7 +62,7 @@ def keep_alive(connection: socket.socket, probes: int = 100) -> None:
 
 @dataclass(frozen=True)
 class Server:
-    """The program."""
+    """The program that runs the server."""
 
     name: str
     address: str
@@ -71,7 +73,7 @@ class Server:
         asyncio.run(self.serve())
 
     async def serve(self) -> None:
-        """Serve for ever."""
+        """Serve connections until the process ends."""
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await Connection(self.name, reader, writer).serve()
@@ -120,7 +122,7 @@ class Connection:
                 self._writer.write_eof()
                 print(client_port, hashlib.sha256(await self._reader.read()).hexdigest(), flush=True)
             case _:
-                pass  # ["fin"]
+                pass  # `fin`: only close
         return False
 
     async def _request(self, method: str, target: str) -> bool:
@@ -148,7 +150,7 @@ class Connection:
         return fields.get("connection") != "close"
 
     def _head(self, status: str, *fields: str) -> None:
-        # struct tcp_info: a byte with both window scales, the own one in its upper half.
+        # This byte of struct tcp_info contains both window scales; the upper half is the server's own.
         scale = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[6] >> 4
         own = (f"X-Server: {self._name}", f"X-Scale: {scale}")
         self._writer.write("\r\n".join([f"HTTP/1.1 {status}", *own, *fields, "", ""]).encode())

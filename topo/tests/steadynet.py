@@ -1,4 +1,5 @@
-"""A network with a client under steady load, a switch and two servers: for tests that replace parts meanwhile."""
+"""A network of client, switch and two servers under steady load, for tests that replace controller or switch during the
+load."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ PAUSE_S = 0.1
 
 
 class SteadyNetwork(NamespaceNetwork):
-    """Client, switch and two servers, and controllers with programs of several sizes."""
+    """A network of client, switch and two servers, and controllers whose P4 programs may have tables of different
+    sizes."""
 
     def build(self) -> None:
-        """Lay the cables, start servers and switch."""
+        """Connect the hosts to the switch, and start servers and switch."""
         self.hosts((SWITCH, *(host.name for host in HOSTS)))
         for host in HOSTS:
             self.attach(host)
@@ -41,7 +43,8 @@ class SteadyNetwork(NamespaceNetwork):
         self.serve([host.port for host in HOSTS])
 
     def version(self, name: str, table: str = "", size: int = 0) -> Path:
-        """Return the file of a controller's configuration, whose program has a table of another size."""
+        """Write a controller's configuration, and return its file; with `table`, that table of the P4 program has the
+        size `size`."""
         folder = self.directory / name
         folder.mkdir()
         document: dict[str, Any] = switch_config(HOSTS, [service(SERVICE, VIP, SERVERS)])
@@ -54,13 +57,13 @@ class SteadyNetwork(NamespaceNetwork):
         return folder / "sluice.yaml"
 
     def start_version(self, config: Path, *options: str) -> Process:
-        """Start a controller, possibly as stand-by."""
+        """Start a controller with further command line options, for example as standby."""
         sluice = str(Path(sys.executable).with_name("sluice"))
         return self.start("controller", [sluice, "run", "--config", str(config), *options], SWITCH)
 
 
 def _resize(folder: Path, table: str, size: int) -> None:
-    """In both files of a compiled program."""
+    """Change the size of a table in both files of a compiled P4 program."""
     program = json.loads((folder / "sluice.json").read_text())
     (found,) = [row for pipe in program["pipelines"] for row in pipe["tables"] if row["name"] == table]
     before, found["max_size"] = found["max_size"], size
@@ -72,12 +75,12 @@ def _resize(folder: Path, table: str, size: int) -> None:
 
 
 class Progress(NamedTuple):
-    """The counts of a load's clients so far."""
+    """The counts that a load's clients have reported so far."""
 
     kept_answers: int
-    """Requests answered on long-lived connections."""
+    """Number of requests answered on long-lived connections."""
     new_answers: int
-    """Requests answered on connections of their own."""
+    """Number of requests answered on new connections with a single request."""
     faults: Sequence[object]
     """Descriptions of failures."""
 
@@ -94,7 +97,7 @@ class Load:
         self._processes = [net.start_program(clients, CLIENT.name) for clients in (lasting, fresh)]
 
     def progress(self) -> Progress:
-        """Return the counts in the last complete lines of the clients."""
+        """Return the counts in the last complete line of output of each client."""
         outcomes = [_last(process) for process in self._processes]
         faults = [
             fault
@@ -104,7 +107,8 @@ class Load:
         return Progress(outcomes[0].answered, outcomes[1].answered, faults)
 
     def goes_on(self) -> None:
-        """Return once servers have answered on long-lived and new connections again. AssertionError after a failure."""
+        """Return once servers have answered further requests on long-lived and on new connections. Raises
+        AssertionError after a fault."""
         before = self.progress()
 
         def more() -> bool:
@@ -116,7 +120,7 @@ class Load:
         assert self.progress().faults == []
 
     def stop(self) -> None:
-        """End the load, and await connections that are being made."""
+        """End the load; connections in progress are completed first."""
         for process in self._processes:
             process.stop()
 

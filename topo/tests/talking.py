@@ -1,4 +1,5 @@
-"""The web lab with line-based servers, connections to them, and other clients' SYNs for those connections' slots."""
+"""The web lab with line-based servers, connections to these servers, and SYNs of other clients that claim the
+connections' slots in the switch's table."""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ INTERFACE = f"{LOAD_CLIENT.name}-eth0"
 TIMEOUT_S = 20.0
 
 SHORT = {"pending_s": 1, "answered_s": 2, "idle_s": 4, "idle_least_s": 4, "half_closed_s": 6, "linger_s": 0.5}
-"""Ages of pins, short enough for a test.  Keepalive probes come every second."""
+"""Lifetimes of pins (entries in the connection table) in seconds, short enough for a test. Keepalive probes are sent
+every second."""
 STRANGERS = "20.0.0.0/8"
-"""Network of the clients of harness.slots.colliding."""
+"""Network of the other clients, as used by harness.slots.colliding."""
 PRESSES_PER_S = 4
 
 
@@ -40,7 +42,7 @@ class TalkingLab(Lab):
         self._ports = count(20_000)
 
     def port(self) -> int:
-        """Return a port of the load client's that no test has used."""
+        """Return a port of the load client that no test has used."""
         return next(self._ports)
 
     def _start_servers(self) -> None:
@@ -52,7 +54,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def configured(self, change: Callable[[dict[str, Any]], None]) -> Generator[None]:
-        """Change the controller's configuration for the block."""
+        """Change the controller's configuration while the context is active."""
         before = self.controller.configuration
         wanted = {**self.controller.configuration}
         change(wanted)
@@ -64,7 +66,8 @@ class TalkingLab(Lab):
 
     @contextmanager
     def pressed(self) -> Generator[None]:
-        """Shorten the ages of pins for the block, and add a route to the clients whose SYNs claim slots."""
+        """Shorten the lifetimes of pins while the context is active, and add a route to the clients whose SYNs claim
+        slots."""
 
         def change(wanted: dict[str, Any]) -> None:
             wanted["connections"] = SHORT
@@ -75,7 +78,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def draining(self, name: str) -> Generator[None]:
-        """Drain a server for the block."""
+        """Drain a server while the context is active."""
         self.controller.drain(name, drain=True)
         try:
             yield
@@ -84,7 +87,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def removed(self, name: str) -> Generator[None]:
-        """Remove a server from the configuration for the block."""
+        """Remove a server from the configuration while the context is active."""
 
         def change(wanted: dict[str, Any]) -> None:
             (service,) = wanted["services"]
@@ -96,14 +99,15 @@ class TalkingLab(Lab):
 
 @dataclass
 class Connection:
-    """An established connection of the load client's, and its first server."""
+    """An established connection of the load client, and the name of its first server."""
 
     port: int
     socket: socket.socket
     server: str = ""
 
     def says(self, line: str) -> str:
-        """Send a line and return the server's; the empty string if no server has the connection."""
+        """Send a line and return the server's answer; the empty string if the connection is reset or nothing
+        answers."""
         try:
             self.socket.sendall(f"{line}\n".encode())
             answer = b""
@@ -117,7 +121,7 @@ class Connection:
         return answer.decode().strip()
 
     def holds(self) -> bool:
-        """Return whether the first server still answers."""
+        """Return whether the connection's first server still answers."""
         return self.says("name") == self.server
 
     def read(self) -> bytes:
@@ -140,7 +144,7 @@ def connect(lab: TalkingLab, port: int) -> Connection:
 def connections(
     lab: TalkingLab, number: int, prepare: Callable[[Connection], object] = lambda _: None
 ) -> Generator[list[Connection]]:
-    """Yield established connections, each prepared as soon as it is open."""
+    """Yield ``number`` established connections; ``prepare`` is called for each as soon as it is open."""
     with ExitStack() as stack:
         made: list[Connection] = []
         for _ in range(number):
@@ -152,7 +156,8 @@ def connections(
 
 
 def press(lab: TalkingLab, pressed: Sequence[Connection], seconds: float) -> None:
-    """For some time, send SYNs that claim the connections' slots of both ways as soon as they are free."""
+    """For ``seconds``, send SYNs of other clients that claim the connections' slots, in both ways of the table, as soon
+    as the slots are free."""
     frames: list[bytes] = []
     for connection in pressed:
         key = Tuple5(str(LOAD_CLIENT.address), connection.port, str(VIP), WEB_PORT)

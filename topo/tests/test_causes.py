@@ -1,4 +1,4 @@
-"""The lab of labelled runs: a killed server, from its silence to the verdict that names it; and the flood's packets."""
+"""Tests of the lab of labelled runs: a verdict names a killed server, and the flood consists of correct SYNs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from topo.plan.causes import SICK_NAME, Label
 from topo.tests import needs
 
 ONSET_S, END_S = 3.0, 16.0
-"""A silent server is known without knowing what is usual."""
+"""Times of onset and end in seconds. They are short because the controller detects a silent server without
+baselines."""
 
 
 @needs.ROOT

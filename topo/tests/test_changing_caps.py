@@ -1,6 +1,7 @@
-"""Real transfers while their caps change all the time: every byte is right, and no transfer stalls because of a cap.
+"""Tests of real transfers while the caps on their windows change all the time: every byte is correct, and no transfer
+stalls because of a cap.
 
-`FULL=1` in the environment: 10,000 transfers, whose caps change every second, instead of 200.
+With `FULL=1` in the environment the test makes 10,000 transfers instead of 200, and their caps change every second.
 """
 
 from __future__ import annotations
@@ -42,29 +43,30 @@ TRANSFERS, AT_ONCE, CHANGE_S = (10_000, 100, 1.0) if FULL else (800, 40, 0.2)
 TIMEOUT_S = 600.0 if FULL else 60.0
 TWIN_PORT = 81
 LEAST, MOST = 6_000, 40_000
-"""Caps, in bytes."""
+"""Smallest and largest cap, in bytes."""
 SLACK = 1 << 14
 PROMISED = 1 << 16
-"""Of a SYN and a SYN-ACK, whose windows are not capped, at most."""
+"""Largest window, in bytes, in a SYN or SYN-ACK; the switch does not cap these windows."""
 RTO_S = 0.2
-"""Linux's least."""
+"""Linux's minimum retransmission timeout in seconds."""
 
 
 @dataclass
 class Seen:
-    """The outcome of the transfers, and the changes made to them."""
+    """The outcome of the transfers, and the changes of their caps."""
 
     transfers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     changes: int = 0
     capped: int = 0
-    """Caps of single transfers."""
+    """Number of caps that were set for single transfers."""
     windows: list[int] = field(default_factory=list[int])
-    """That clients believed the server to have, in bytes; and their twins."""
+    """The server's windows in bytes as seen by the clients, of capped transfers and (`twins_windows`) of transfers to
+    the service without caps."""
     twins_windows: list[int] = field(default_factory=list[int])
 
 
 def add_twin(document: dict[str, Any]) -> None:
-    """Add a second service without managed transfers."""
+    """Add a second service `twin`, whose transfers the controller does not cap."""
     (web,) = document["services"]
     servers = [{"name": "s2", "address": str(SERVER.address), "port": TWIN_PORT}]
     document["services"] = [web, {**web, "name": "twin", "port": TWIN_PORT, "servers": servers}]
@@ -79,7 +81,7 @@ def seen() -> Iterator[Seen]:
 
 
 async def changing(net: ClosingNetwork, config: Config) -> Seen:
-    """Change caps while transfers last."""
+    """Make transfers, and change their caps until they have ended; return the outcome."""
     found, random_caps = Seen(), random.Random(36)
     at = config.switch
     async with Session(at.address, at.device_id, await program_for(at), at.election_id) as session:
@@ -100,7 +102,7 @@ async def changing(net: ClosingNetwork, config: Config) -> Seen:
 
 
 async def manage(session: Session, config: Config, source: random.Random, how: P4UpdateType) -> None:
-    """Change the caps of all transfers of the first service without their own cap."""
+    """Set random caps that apply to all transfers of the first service that have no cap of their own."""
     (server,) = make_plan(config).services[0].servers
     sizes = {name: source.randint(LEAST, MOST) for name in ("send_cap", "receive_cap")}
     action = P4TableAction(Action.MANAGE, measured=1, sampling=0, closed=0, **sizes)
@@ -109,7 +111,8 @@ async def manage(session: Session, config: Config, source: random.Random, how: P
 
 
 async def cap_some(registers: Registers, source: random.Random) -> int:
-    """Give other caps to half of the measured transfers and none to the others; return the number of transfers."""
+    """Set random caps for about half of the measured transfers, and remove the caps of the others; return the number of
+    transfers."""
     columns = await transfers.read(registers)
     held = columns.flow != NONE
     flow, fingerprint = columns.flow[held], columns.fingerprint[held]
@@ -125,7 +128,8 @@ async def cap_some(registers: Registers, source: random.Random) -> int:
 
 
 def windows(net: ClosingNetwork, port: int) -> list[int]:
-    """Of a service's uploads, at the client; those that have used up what the handshake promised."""
+    """Return the server's window, as seen by the client, for each upload to a service that has sent more than the
+    handshake's window."""
     lines = net.call(CLIENT.name, "ss", "-HtinO", "dport", "=", f":{port}").splitlines()
     matches = [re.search(r"bytes_acked:(\d+) .*snd_wnd:(\d+)", line) for line in lines]
     return [int(match[2]) for match in matches if match and int(match[1]) > PROMISED]

@@ -1,4 +1,5 @@
-"""Closing with real TCP: Apache's prefork, kept-alive connections, and a switch that ends them for both sides."""
+"""Tests of closing idle connections with real TCP: Apache's prefork module, persistent connections, and a switch that
+ends these connections towards client and server."""
 
 from __future__ import annotations
 
@@ -24,14 +25,14 @@ pytestmark = needs.ROOT
 KEPT_S = 300
 """Apache's KeepAliveTimeout, so long that Apache closes no connection itself."""
 KEEPALIVES_S = 6
-"""Seconds for more than three unanswered keepalive probes, a second apart."""
+"""Seconds in which more than three keepalive probes, sent every second, remain unanswered."""
 GET = f"GET /page HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 LARGE = b"a large page\n" * 200_000
 GET_LARGE = GET.replace(b"/page", b"/large")
 
 
 class Net(ClosingNetwork):
-    """The network with Apache's prefork, and the switch's configuration."""
+    """The network with Apache's prefork module as the server; `config` is the switch's configuration."""
 
     config: Config
 
@@ -48,12 +49,12 @@ class Net(ClosingNetwork):
         self.await_listening(self.start("apache", apache_command(file), SERVER.name), SERVER.name, WEB_PORT)
 
     def sockets(self, host: str, port: int) -> list[str]:
-        """Return the states of a host's sockets for the connection with this client port."""
+        """Return the states of a host's TCP sockets for the connection with this client port."""
         lines = self.call(host, "ss", "-Htan").splitlines()
         return [line.split()[0] for line in lines if any(word.endswith(f":{port}") for word in line.split()[3:5])]
 
     def waits_for_window(self, port: int) -> bool:
-        """Return whether the server probes the zero window of the client with this port."""
+        """Return whether the server is probing a zero window of the client with this port."""
         lines = self.call(SERVER.name, "ss", "-Htno").splitlines()
         return any(f":{port} " in line and "persist" in line for line in lines)
 
@@ -65,7 +66,7 @@ def asks(connection: socket.socket) -> bytes:
 
 
 def answer(connection: socket.socket) -> bytes:
-    """Read the page that was requested."""
+    """Read the answer to a request, and return the page."""
     response = HTTPResponse(connection)
     response.begin()
     assert response.status == 200
@@ -79,12 +80,13 @@ def net() -> Iterator[Net]:
 
 
 async def becomes(what: str, condition: Callable[[], bool]) -> None:
-    """Return once the condition holds."""
+    """Return once the condition is true; raise SetupError with the text `what` after TIMEOUT_S seconds."""
     await asyncio.to_thread(await_true, what, condition, TIMEOUT_S)
 
 
 def test_an_idle_connection_is_closed_and_the_next_request_is_made_again(net: Net) -> None:
-    """The server's socket ends at once, without TIME_WAIT; a client's next request is reset, and repeated."""
+    """The server's socket ends at once, without TIME_WAIT. The client's next request is answered by a RST, and succeeds
+    on a new connection."""
 
     async def act(closer: Closer) -> None:
         with net.connect(TIMEOUT_S) as connection:
@@ -111,7 +113,8 @@ def test_an_idle_connection_is_closed_and_the_next_request_is_made_again(net: Ne
 
 
 def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None:
-    """Clients that receive the FIN close, so neither host keeps a socket. Connections whose client waits stay open."""
+    """Clients that receive the FIN close, so neither host has a socket left. A connection with an incomplete request
+    stays open."""
 
     async def act(closer: Closer) -> None:
         with ExitStack() as stack:
@@ -135,7 +138,8 @@ def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None
 
 
 def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
-    """All data is acknowledged and no packet follows, because the client's window is closed."""
+    """The paused download looks idle: all data is acknowledged, and no packet follows because the client's window is
+    closed. It must not be closed."""
 
     async def act(closer: Closer) -> None:
         with net.connect(TIMEOUT_S, receive_buffer=20_000) as paused, net.connect(TIMEOUT_S) as other:
@@ -152,7 +156,7 @@ def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
 
 @pytest.mark.parametrize("stamps", [True, False])
 def test_a_client_whose_fin_got_lost_gets_it_again(net: Net, stamps: bool) -> None:
-    """With its next keepalive, with TCP timestamps and without."""
+    """The client's next keepalive probe makes the switch send the FIN again, with TCP timestamps and without."""
     client = net.pid(CLIENT.name)
     lost = ["INPUT", "-p", "tcp", "--tcp-flags", "FIN", "FIN", "-j", "DROP"]
 
@@ -193,7 +197,7 @@ def test_a_client_that_does_not_close_does_not_take_its_peer_for_lost(net: Net) 
 
 
 def test_a_server_whose_reset_got_lost_gets_it_again(net: Net) -> None:
-    """With its next keepalive."""
+    """The server's next keepalive probe makes the switch send the RST again."""
     server = net.pid(SERVER.name)
     lost = ["INPUT", "-p", "tcp", "--tcp-flags", "RST", "RST", "-j", "DROP"]
 

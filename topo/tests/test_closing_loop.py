@@ -1,6 +1,7 @@
-"""The controller's loop closes idle connections of Apache's prefork, by its configuration alone; many of them, too.
+"""Tests that the controller's loop closes idle connections of Apache's prefork module as configured: single
+connections, and thousands.
 
-`FULL=1` in the environment: 10,000 connections are closed instead of 2,000.
+With `FULL=1` in the environment 10,000 connections are closed instead of 2,000.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ KEPT_S = 300
 TIMEOUT_S = 30.0
 WORKERS = 5
 ROOM = {"limit": WORKERS, "threshold": 0.8, "release": 0.75, "least_age_s": 0.1}
-"""Thresholds: above 4 connections idle ones are closed, down to 3."""
+"""Options for closing: above 4 connections (0.8 of 5) the controller closes idle connections until 3 are left."""
 APART_S = 0.3
-"""A connection is idle as of its client's acknowledgement, which may be delayed."""
+"""Seconds between two connections, so that their order by idle time is certain. The idle time begins with the client's
+acknowledgement, which may be delayed."""
 
 CLOSINGS = 10_000 if os.environ.get("FULL") else 2_000
 CROWD_WORKERS = 40
@@ -41,7 +43,7 @@ lab = lab_fixture(lambda: ClosingLab(WebServer("prefork", WORKERS, KEPT_S), ROOM
 
 
 def await_closed(lab: ClosingLab, closed: int) -> None:
-    """Return once the status says so."""
+    """Return once the controller's status reports ``closed`` closed connections."""
     await_true(f"{closed} are closed", lambda: lab.idle()["closed"] == closed, TIMEOUT_S)
 
 
@@ -73,7 +75,8 @@ def test_above_the_threshold_the_longest_idle_go_and_new_users_get_in(lab: Closi
 
 
 def test_of_thousands_that_are_closed_no_page_is_lost() -> None:
-    """Users at 5 to 80 ms repeat requests as HTTP permits; requests rarely cross their connection's end."""
+    """Users with round trips of 5 to 80 ms repeat requests as HTTP permits. No page is lost, and few requests cross the
+    end of their connection."""
     seen = {"pages": 0, "raced": 0, "expected": 0.0}
     with ClosingLab(WebServer("prefork", CROWD_WORKERS, KEPT_S), CROWD_IDLE) as lab:
         shown = lab.idle()

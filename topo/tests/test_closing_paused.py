@@ -1,4 +1,5 @@
-"""Responses that pause for seconds, while idle connections are closed: none is cut off before anything is learned."""
+"""Tests of responses that pause for seconds while the controller closes idle connections: no response is cut off, even
+before the controller has learned the length of pauses."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ EVERY = RESPONSES // 4
 IDLE = 30
 TIMEOUT_S = 40.0
 LIMIT = 25
-"""Connections that the server can have; those that are idle alone are more than the threshold."""
+"""Largest number of connections at the server. The idle connections alone exceed the threshold for closing."""
 
 
 BYTES = 6_000
@@ -35,10 +36,10 @@ WHOLE = body(0, BYTES)
 
 
 class PausingServer(WebServer):
-    """The server of the lab's tests, as a web server of the closing lab."""
+    """The server of the lab's tests (`topo.tests.server`), used as the web server of the closing lab."""
 
     def files(self, directory: Path, address: str) -> Mapping[str, str]:
-        """Return no files."""
+        """Return no files: the server needs no configuration."""
         del directory, address
         return {}
 
@@ -52,7 +53,7 @@ lab = lab_fixture(lambda: ClosingLab(PausingServer("pausing", 0, 0), {"limit": L
 
 
 def get(what: str, seconds: float) -> bytes:
-    """Return a request."""
+    """Return a request; ``what`` is the server's parameter by which its answer pauses for ``seconds``."""
     return f"GET /?{what}={seconds:.2f}&bytes={BYTES} HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 
 
@@ -64,14 +65,14 @@ def page(connection: socket.socket) -> bytes:
 
 
 def paused(lab: ClosingLab, seconds: float) -> bool:
-    """A page that pauses within itself, and ends with its connection, is whole."""
+    """Return whether a page arrives completely if the server pauses in the middle of the page, and then closes."""
     with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(get("pause", seconds))
         return page(connection) == WHOLE
 
 
 def pipelined(lab: ClosingLab, seconds: float) -> bool:
-    """Two requests in one segment are both answered, the second after a pause."""
+    """Return whether two requests in one segment are both answered, the second one after a pause."""
     with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(get("wait", 0) + get("wait", seconds))
         received = b""
@@ -81,7 +82,8 @@ def pipelined(lab: ClosingLab, seconds: float) -> bool:
 
 
 def continued(lab: ClosingLab, seconds: float) -> bool:
-    """A client that receives 100 Continue and pauses before its body is answered."""
+    """Return whether a client is answered that receives 100 Continue, pauses, and then sends the body of its
+    request."""
     with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(f"POST /?bytes={BYTES} HTTP/1.1\r\nHost: {VIP}\r\nExpect: 100-continue\r\n".encode())
         connection.sendall(b"Content-Length: 4\r\n\r\n")
@@ -92,14 +94,15 @@ def continued(lab: ClosingLab, seconds: float) -> bool:
 
 
 def worked(lab: ClosingLab, seconds: float) -> bool:
-    """A page that begins after a pause is complete."""
+    """Return whether a page arrives completely if the server pauses before the page."""
     with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(get("wait", seconds))
         return page(connection) == WHOLE
 
 
 def test_no_response_is_cut_off_that_pauses_and_what_is_idle_is_closed(lab: ClosingLab) -> None:
-    """Keep more connections open than the threshold, all the time."""
+    """Responses pause while idle connections exceed the threshold all the time: only the idle connections are
+    closed."""
     source = random.Random(5)
     with ExitStack() as stack:
         idle = [stack.enter_context(lab.connect(TIMEOUT_S)) for _ in range(IDLE)]

@@ -1,6 +1,7 @@
-"""Thousands of connections closed at every moment of a next request, packet by packet; each is accounted for.
+"""Tests that close thousands of connections while their clients' next requests arrive at random times. Clients and
+server are simulated packet by packet, and every connection's outcome is checked.
 
-`FULL=1` in the environment: 100,000 closings instead of 5,000.
+With `FULL=1` in the environment the test makes 100,000 closings instead of 5,000.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ CLOSINGS = 100_000 if os.environ.get("FULL") else 5_000
 BATCH = 500
 CLIENTS = [f"10.0.1.{number}" for number in range(20, 40)]
 SERVER = "10.0.11.2"
-"""Addresses that the hosts' kernels do not have."""
+"""Addresses of clients and server; the kernels of their hosts do not have these addresses."""
 THINK_S = 1.0
 ANSWER_S = 0.002
-"""From the tickle's passing the switch to the answer's."""
+"""Seconds from the time at which the tickle (the controller's probe) passes the switch until the server's answer passes
+it."""
 RACES = 1.5
 FIRST_PORT, LAST_PORT = 1024, 65_000
 
@@ -55,7 +57,7 @@ def net() -> Iterator[tuple[Endpoints, Config]]:
 
 
 def served_by(address: str) -> Callable[[dict[str, Any]], None]:
-    """Return what gives the service's server another address."""
+    """Return a function that sets the address of the service's server in a configuration."""
 
     def change(document: dict[str, Any]) -> None:
         document["services"][0]["servers"][0]["address"] = address
@@ -64,7 +66,7 @@ def served_by(address: str) -> Callable[[dict[str, Any]], None]:
 
 
 def keys() -> Iterator[Key]:
-    """Addresses and ports of clients; those of long ago come again."""
+    """Yield addresses and ports of clients, without end; after the last pair the first one is repeated."""
     packed: Sequence[Packed] = [from_text(client).packed for client in CLIENTS]
     while True:
         for port in range(FIRST_PORT, LAST_PORT):
@@ -73,13 +75,14 @@ def keys() -> Iterator[Key]:
 
 
 def flows_of(batch: Sequence[Key]) -> list[int]:
-    """Where the connection table may have them."""
+    """Return the numbers of the slots in which the connection table may store each connection."""
     places = (Connection(*key, VIP.packed, WEB_PORT).place for key in batch)
     return [flow for place in places for flow in (flow_index(0, place.slot_1), flow_index(1, place.slot_2))]
 
 
 class Round:
-    """A batch of connections, each closed while its client thinks: when that asks next is drawn."""
+    """A batch of connections. Each is closed while its client thinks; the time of the client's next request is
+    random."""
 
     def __init__(self, ends: Endpoints, closer: Closer, batch: list[Key], fresh: Iterator[Key]) -> None:
         self.ends, self.closer, self.batch, self._fresh = ends, closer, batch, fresh
@@ -91,14 +94,14 @@ class Round:
         for number, key in enumerate(batch):
             round_trip_s = distances[number % len(distances)]
             self.expected += round_trip_s / THINK_S
-            arrives_s = random.expovariate(1 / THINK_S)  # of the next request, at the switch, after the tickle's
+            arrives_s = random.expovariate(1 / THINK_S)  # arrival of the next request at the switch after the tickle
             if arrives_s < ANSWER_S:
                 self.taken_back.append(key)
             elif arrives_s < ANSWER_S + round_trip_s:
                 self.racing.append(key)
 
     async def run(self) -> None:
-        """Fetch, close, and see what became of everyone."""
+        """Fetch a page on each connection, close the connections, and check the outcome of each."""
         ends = self.ends
         self._fetch(self.batch)
         for key in self.racing:
@@ -113,7 +116,7 @@ class Round:
         for key in self.racing:
             assert ends.clients[key].saw_fin
             if not ends.clients[key].was_reset:
-                ends.repeats(key)  # by its timer, with the FIN acknowledged
+                ends.repeats(key)  # the client's retransmission acknowledges the FIN
         ends.exchange()
         self._check()
         repeated = list(islice(self._fresh, len(self.racing)))
@@ -125,7 +128,7 @@ class Round:
         ends.clients.clear()
 
     def _fetch(self, batch: Sequence[Key]) -> None:
-        """A page each, on connections of their own: of the users who race it is the one that they repeat."""
+        """Fetch a page on a new connection for each key. After a race the same function repeats the lost requests."""
         for key in batch:
             self.ends.opens(key)
         self.ends.exchange()
@@ -151,7 +154,8 @@ class Round:
             self.ends.exchange()
 
     def _check(self) -> None:
-        """Every one is what its next request made of it."""
+        """Check each connection's outcome, which depends on the time of its next request: kept open, reset, or
+        closed."""
         back, racing = set(self.taken_back), set(self.racing)
         for key in self.batch:
             client, is_served = self.ends.clients[key], key in self.ends.served

@@ -1,4 +1,5 @@
-"""Content switching with real curl, Apache and agents: each request reaches a server of its group, whole, in order."""
+"""Tests of content switching with real curl, Apache and agents: each request reaches a server of its group, completely
+and in order."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ lab = lab_fixture(lambda: ContentLab(switch_kind()))
 
 
 def posted(lab: ContentLab, total: int, path: str = "/xmlprocess.pl", name: str = "x") -> str:
-    """The server that gets a purchase."""
+    """Post a purchase of ``total``; return the name of the server that receives it."""
     body = f"<purchase><customerName>{name}</customerName><totalAmount>{total}</totalAmount></purchase>"
     return server_of(curl(lab, "-i", "-H", "Content-Type: text/xml", "--data-binary", body, URL + path))
 

@@ -1,7 +1,8 @@
-"""Cases that go wrong elsewhere, with real hosts, switch, controller and agents; every byte is compared.
+"""Tests of cases in which other content switches fail, with real hosts, switch, controller and agents; clients compare
+every byte.
 
-What a host cannot be made to send is tested segment by segment in `agent/tests/suite`. `FULL=1` in the
-environment: 10,000 requests on 100 connections, instead of 1,000 on 20.
+Segments that a host's kernel never sends are tested in `agent/tests/suite`. With `FULL=1` in the environment
+clients send 10,000 requests on 100 connections instead of 1,000 on 20.
 """
 
 from __future__ import annotations
@@ -35,28 +36,28 @@ IMAGES = {server.name for server in GROUPS["images"]}
 PATHS = ("/images", "/fast", "/page")
 PATIENCE_S = 10.0
 WAIT_S = 2.0
-"""Default seconds within which a request must arrive."""
+"""Default of the time in seconds within which a client's request must arrive."""
 KEPT_S = 4.5
-"""Four keepalives of every second; two that nobody answers end a connection."""
+"""Seconds in which four keepalive probes are sent, one per second; two unanswered probes end a connection."""
 UPLOAD = body(7, 10 << 20)
 XML = "Content-Type: text/xml\r\n"
 ORDER = b"<order>" + b" " * 20_000 + b"<total>6000</total></order>"
 
 
 class Client:
-    """A connection of c1's to the service."""
+    """A connection from the load client c1 to the service."""
 
     def __init__(self, lab: AnsweringLab) -> None:
         self.socket = connect_in(lab.pid(LOAD_CLIENT.name), (str(lab.target), WEB_PORT), PATIENCE_S)
         self._came = b""
 
     def say(self, *pieces: bytes) -> None:
-        """Send."""
+        """Send the pieces, one after another."""
         for piece in pieces:
             self.socket.sendall(piece)
 
     def hear(self, end: bytes) -> bytes:
-        """Receive up to this text, and return the bytes."""
+        """Receive up to and including ``end``, and return the bytes."""
         while end not in self._came:
             more = self.socket.recv(1 << 16)
             assert more, self._came
@@ -65,7 +66,7 @@ class Client:
         return heard
 
     def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Return status, fields and body of the next answer."""
+        """Receive the next answer; return its status, header fields and body."""
         first, *lines = self.hear(b"\r\n\r\n").decode().splitlines()
         fields = dict(line.split(": ", 1) for line in lines)
         while len(self._came) < (length := int(fields.get("Content-Length", 0))):
@@ -93,7 +94,7 @@ def refusals(lab: AnsweringLab) -> dict[str, int]:
 
 
 def held(lab: AnsweringLab) -> int:
-    """Return the number of connections that agents have."""
+    """Return the number of connections that the agents report."""
     (shop, *_) = lab.controller.ask(command="status")["services"]
     return sum(agent["connections"] for agent in shop["content"]["agents"])
 
@@ -105,12 +106,13 @@ def test_each_request_of_a_connection_has_its_own_group(lab: AnsweringLab, pipel
     assert (outcome.wrong, outcome.broken, outcome.answered) == ([], {}, CONNECTIONS * REQUESTS)
     assert set(outcome.servers["/images"]) <= IMAGES
     assert set(outcome.servers["/fast"]) == {S3.name}
-    # A connection that has ended stays with no agent.
+    # The agents have no connections left after the clients have ended.
     await_true("agents hold nothing", lambda: held(lab) == 0, 3.0)
 
 
 def test_late_copies_of_segments_take_no_connection_back(lab: AnsweringLab) -> None:
-    """The last segments of the agent's former server arrive behind the server's reset."""
+    """An agent changes servers, and copies of the former server's last segments arrive after that server's connection
+    was reset. All answers are correct."""
     copying = [lab.start_late_copies(server) for server in (S1, S2, S3)]
     for seed in range(1, 6):
         replies = outcome_of(lab.ask(*PATHS, connections=20, requests=50, pipelined=7, seed=seed))
@@ -150,7 +152,7 @@ def test_expect_100_continue(lab: AnsweringLab, where: str) -> None:
         assert client.hear(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
         client.say(ORDER)
         status, fields, digest = client.answer()
-        if where == "body" and status == 100:  # the server says it again
+        if where == "body" and status == 100:  # the server also sends 100 Continue
             status, fields, digest = client.answer()
     assert (status, fields["X-Server"], digest) == (200, S3.name, hashlib.sha256(ORDER).hexdigest().encode())
 
@@ -178,7 +180,7 @@ def test_connect_and_upgrade_are_opaque(lab: AnsweringLab, head: str) -> None:
     with connected(lab) as client:
         client.say((upgrade if head == "Upgrade" else head).encode())
         assert client.answer()[0] in (101, 200)
-        # What looks like a request for another group is none.
+        # After the upgrade, bytes that look like a request for another group are no request.
         client.say(get("/images"), UPLOAD[:200_000])
         client.hear(get("/images"))
         client.say(b"end.")
@@ -187,7 +189,7 @@ def test_connect_and_upgrade_are_opaque(lab: AnsweringLab, head: str) -> None:
 
 @pytest.fixture
 def guarding(lab: AnsweringLab) -> Iterator[AnsweringLab]:
-    """Yield the lab with a rule that refuses."""
+    """Yield the lab with an additional rule that refuses requests by status 403."""
     configuration = lab.controller.configuration
     lab.controller.reload(lab.with_rule({"name": "admin", "match": {"path": {"prefix": "/stay/admin"}}, "refuse": 403}))
     yield lab
@@ -199,7 +201,7 @@ def test_nothing_passes_unread_where_a_rule_refuses(guarding: AnsweringLab) -> N
         client.say(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         assert client.answer()[0] == 505
     with connected(guarding) as client:
-        # The decision holds for the connection; each request is read.
+        # All requests of the connection go to the server that was selected first, but the agent checks every request.
         servers: set[str] = set()
         for path in ("/stay/fast", "/stay/images", "/images"):
             client.say(get(path))
@@ -244,7 +246,7 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
         with connected(lab) as client:
             client.say(get("/fast"))
             assert client.answer()[0] == 503
-        # A client that resets its connection before the answer leaves no connection in an agent.
+        # After a client has reset its connection before the answer, the agents have no connection left.
         with connected(lab) as client:
             client.say(get("/fast"))
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -262,7 +264,8 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
 
 
 def behind_synproxy(lab: AnsweringLab, action: str) -> None:
-    """Have the kernel of S3 answer SYNs by cookies with a window of 0, and open it later (-A); or no more (-D)."""
+    """Add (action -A) or delete (-D) iptables rules by which the kernel of S3 answers SYNs by cookies with a window of
+    0, and opens the window later."""
     pid, to_server = lab.pid(S3.name), ["-p", "tcp", "--dport", str(WEB_PORT)]
     state = ["-m", "state", "--state"]
     run_in(pid, ["sysctl", "-q", "-w", "net.netfilter.nf_conntrack_tcp_loose=0"])
@@ -288,7 +291,8 @@ def test_a_server_behind_synproxy_closes_no_window_but_its_own(lab: AnsweringLab
 
 @pytest.mark.parametrize("path", ["/images", "/stay/images"])
 def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
-    """Where Mininet has set net.core.rmem_max to 16 MiB, the smaller scale is 9."""
+    """Servers with different window scales receive uploads completely. If Mininet has set net.core.rmem_max to 16 MiB,
+    the scales are 9 and 10."""
     sizes = {S1: 6 << 20, S2: 32 << 20}
     of_all = int(Path("/proc/sys/net/core/rmem_max").read_text())
     wanted = {str(max(size, of_all).bit_length() - 16) for size in sizes.values()}
@@ -319,7 +323,8 @@ def test_an_upload_to_a_slow_server_with_a_small_window(lab: AnsweringLab, path:
 
 
 def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
-    """Before the first request by the agent; between two by the agent's server; behind the splice by the server."""
+    """Keepalive probes are answered in every state: by the agent before the first request, by the agent's server
+    between two requests, and by the client's server after the splice."""
     moments = (None, "/fast?bytes=9&seed=1", "/stay/fast?bytes=9&seed=1")
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(lab)) for _ in moments]
@@ -335,14 +340,14 @@ def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
 
 
 NAMES = {S1: "a.example", S3: "b.example"}
-"""TLS servers, and their names."""
+"""The names (SNI) of the TLS servers."""
 SECURE = "10.0.0.111"
 MANY_PROTOCOLS = [f"protocol-{number}" for number in range(150)]
-"""In a ClientHello of more than one segment."""
+"""Names of ALPN protocols that make a ClientHello longer than one segment."""
 
 
 def secured(lab: AnsweringLab) -> Mapping[str, Any]:
-    """The lab's configuration with a service that is switched by the name in the ClientHello."""
+    """Return the lab's configuration with an additional service that is switched by the name in the ClientHello."""
     configuration = lab.controller.configuration
     content = {
         "protocol": "tls",

@@ -1,4 +1,5 @@
-"""Clients that come again, with real curl, Apache and agents: straight to their last server, moved if that is wrong."""
+"""Tests of guesses with real curl, Apache and agents: a remembered client is connected to its last server at once, and
+moved if the rules select another group."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ pytestmark = needs.AGENTS
 URL = f"http://{SHOP_ADDRESS}"
 IMAGES = {server.name for server in GROUPS["images"]}
 TOLD_S = 0.6
-"""Seconds after which both agents have reported: they do so twice a second."""
+"""Seconds after which both agents have reported to the controller; they report twice per second."""
 HEARD_S = 5.0
 TIMES = 20
 
@@ -34,25 +35,25 @@ TIMES = 20
 @pytest.fixture(scope="module")
 def lab() -> Iterator[ContentLab]:
     with ContentLab(switch_kind()) as running:
-        bought(running)  # from now on the client is known, and its last server is of the group `fast`
+        bought(running)  # the client is remembered from now on, with a server of the group `fast`
         yield running
 
 
 def bought(lab: ContentLab, total: int = 60_000, path: str = "/buy", *, padding: int = 0) -> str:
-    """The server that gets a purchase."""
+    """Post a purchase of ``total``; return the name of the server that receives it."""
     body = f"{' ' * padding}<purchase><totalAmount>{total}</totalAmount></purchase>"
     options = ["-H", "Content-Type: text/xml", "-H", "Expect:", "--data-binary", body]
     return server_of(curl(lab, "-i", *options, URL + path))
 
 
 def counts(lab: ContentLab) -> dict[str, int]:
-    """Return the counts of both agents."""
+    """Return the sums of the counts of both agents."""
     shop = lab.controller.ask(command="status")["services"][0]
     return dict(shop["content"]["counts"])
 
 
 class Guesses:
-    """Return right and wrong guesses since the beginning."""
+    """Counts right and wrong guesses since its creation."""
 
     def __init__(self, lab: ContentLab) -> None:
         self.lab = lab
@@ -69,7 +70,7 @@ class Guesses:
 
 
 def settled(lab: ContentLab) -> Guesses:
-    """Return the counts once both agents have reported all events."""
+    """Wait until both agents have reported all events; return a new count of guesses."""
     last = counts(lab)
 
     def quiet() -> bool:
@@ -137,7 +138,7 @@ def test_what_is_ambiguous_is_refused(lab: ContentLab) -> None:
 
 
 def packets(lab: ContentLab) -> int:
-    """To all agents."""
+    """Return the number of packets that all agents have received."""
     return sum(interface_packets(lab.pid(agent.name))[f"{agent.name}-eth0"][0] for agent in AGENTS)
 
 
@@ -146,7 +147,8 @@ def test_later_connections_of_a_sticky_client_pass_no_agent(lab: ContentLab) -> 
     before = packets(lab)
     found = {server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT)) for _ in range(TIMES)}
     assert found == {first}
-    # A connection that passes an agent costs it two packets at least. The router answers it now and then.
+    # An agent receives at least two packets of a connection that passes it. Other packets are occasional ARP answers of
+    # the switch.
     assert packets(lab) - before < TIMES
 
 

@@ -1,6 +1,7 @@
-"""What happens to connections while agents, controller, rules and weights come and go; every byte is compared.
+"""Tests of content-switched connections while agents, controller, rules and weights are replaced; clients compare every
+byte.
 
-`FULL=1` in the environment: 100,000 transfers under loss instead of 1,000.
+With `FULL=1` in the environment clients make 100,000 transfers under loss instead of 1,000.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ TRANSFERS = 100_000 if os.environ.get("FULL") else 1000
 IMAGES = {server.name for server in GROUPS["images"]}
 RECOVERED_S = 10.0
 TOLD_S = 5.0
-"""Seconds after which agents have reported: they do so twice a second."""
+"""Seconds after which all agents have reported to the controller; they report twice per second."""
 SPLICED = ("/stay/images", "/stay/fast")
-"""For one request a connection."""
+"""Paths whose connections are spliced, for clients with one request per connection."""
 LONG = ("/stay/images",)
 EACH = ("/images", "/fast")
 
 
 def shop(lab: AnsweringLab) -> Mapping[str, Any]:
-    """Return what `sluice status` reports of the service."""
+    """Return the report of `sluice status` on the content service."""
     return next(service for service in lab.controller.ask(command="status")["services"] if service["name"] == SHOP)
 
 
@@ -51,7 +52,7 @@ def syns(lab: AnsweringLab, agent: str) -> int:
 
 
 def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
-    """Return once the status has these states of agents."""
+    """Return once the controller's status reports, for each agent, whether it answers as in ``answering``."""
 
     def answer() -> bool:
         return {agent["name"]: agent["answers"] for agent in shop(lab)["content"]["agents"]} == answering
@@ -61,7 +62,7 @@ def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
 
 @contextmanager
 def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
-    """Have hosts drop some of the segments that arrive."""
+    """Make clients and servers drop arriving segments with a probability while the context is active."""
     rule = f"INPUT -p tcp -m statistic --mode random --probability {probability} -j DROP".split()
     hosts = (LOAD_CLIENT, *SERVERS)
     for host in hosts:
@@ -74,7 +75,7 @@ def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
 
 
 def assert_right(client: Process, timeout_s: float = 60.0) -> int:
-    """Check that every answer is right and no connection broke; return the number of answers."""
+    """Check that every answer is correct and no connection was broken; return the number of answers."""
     outcome = outcome_of(client, timeout_s)
     assert (outcome.wrong, outcome.broken) == ([], {})
     for path, servers in outcome.servers.items():
@@ -94,7 +95,8 @@ def test_a_drained_agent_gets_no_new_clients(lab: AnsweringLab) -> None:
 
 
 def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
-    """Nothing is refused, and each connection sees one set of rules: its requests for a path reach one server."""
+    """No request is refused, and the rules of a connection do not change: its requests for a path all reach one
+    server."""
     options: dict[str, Any] = {"seconds": 5, "at_once": 10, "requests": 10, "pause_s": 0.02}
     client, spliced = lab.ask("/swap", **options), lab.ask(*LONG, **options)
     targets = 0
@@ -111,8 +113,8 @@ def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
 
 
 def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
-    """Spliced connections continue. The other agent answers requests that were not acknowledged. Only connections whose
-    every request the agent decides are lost, and counted."""
+    """Spliced connections continue. The other agent answers requests that the killed agent had not acknowledged. The
+    only lost connections are those for which the agent decides on every request; the controller counts them."""
     spliced = lab.ask(*LONG, connections=10, at_once=10, requests=50, pause_s=0.1)
     short = lab.ask(*SPLICED, seconds=6, at_once=10)
     client = lab.ask(*EACH, seconds=4, at_once=20, requests=50, pause_s=0.1)
@@ -185,7 +187,8 @@ def test_a_flood_of_syns_takes_nothing(lab: AnsweringLab) -> None:
 
 
 def test_a_client_uses_a_port_again(lab: AnsweringLab) -> None:
-    """The server ends the first connection, so that the client's port is free at once."""
+    """A client makes two connections from the same port. The server ends the first one, so that the port is free at
+    once."""
     for _ in range(2):
         own = (str(LOAD_CLIENT.address), 4711)
         with connect_in(lab.pid(LOAD_CLIENT.name), (str(lab.target), WEB_PORT), TOLD_S, source=own) as client:
@@ -196,7 +199,7 @@ def test_a_client_uses_a_port_again(lab: AnsweringLab) -> None:
 
 
 def test_the_switch_begins_anew(lab: AnsweringLab) -> None:
-    """The controller programs it again, and clients are served as before."""
+    """After a restart of the switch the controller programs it again, and clients are served as before."""
     lab.switch.stop_process()
     lab.switch.start([])
 

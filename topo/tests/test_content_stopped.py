@@ -1,4 +1,5 @@
-"""Controller, switch and agent are stopped for seconds, each in turn, and go on: only a stopped agent is gone."""
+"""Tests in which controller, switch or agent is stopped for seconds and continues: only a stopped agent is reported as
+gone."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ STOPPED_S = 4.0
 
 @contextmanager
 def stopped(process: Process) -> Generator[None]:
-    """Stop the process (SIGSTOP) for the block."""
+    """Stop the process (SIGSTOP) while the context is active."""
     os.kill(process.pid, signal.SIGSTOP)
     try:
         yield
@@ -72,7 +73,7 @@ def test_a_stopped_agent_is_gone_and_comes_back_alone(lab: AnsweringLab) -> None
     await_agents(lab, {A1.name: True, A2.name: True})
     assert assert_right(lab.ask(*EACH, connections=60)) == 60
     changes = of_kinds(lab, since, "agent", "ejected")
-    # By the name of its socket: the folder's has random letters.
+    # Compare only the name of the agent's socket, because the folder's name is random.
     assert [text.rpartition("/")[2] for text in changes] == [f"{A1.name}.sock is gone", f"{A1.name}.sock is back"]
 
 

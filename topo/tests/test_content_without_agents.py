@@ -1,4 +1,5 @@
-"""All agents of a service end: it does what `without_agents` declares, and spliced connections go on all the while."""
+"""Tests in which all agents of a service end: the service acts as `without_agents` specifies, and spliced connections
+continue."""
 
 from __future__ import annotations
 
@@ -18,13 +19,14 @@ from topo.tests.test_content_life import A1, A2, EACH, LONG, RECOVERED_S, assert
 pytestmark = needs.AGENTS
 
 REFUSED = 7
-"""curl's exit status: the connection was refused."""
+"""curl's exit status for a refused connection."""
 HELD: dict[str, Any] = {"connections": 10, "at_once": 10, "requests": 150, "pause_s": 0.1}
 
 
 @contextmanager
 def without_agents(lab: AnsweringLab, does: str) -> Generator[None]:
-    """Kill all agents for the block, and start them again at its end."""
+    """Kill all agents, and start them again when the context ends; ``does``: the value of `without_agents` in the
+    status."""
     for agent in (A1, A2):
         os.kill(lab.agents[agent.name].pid, signal.SIGKILL)
         lab.agents[agent.name].wait(5.0)

@@ -1,4 +1,4 @@
-"""Whatever ends the demo, it leaves nothing behind: no process, namespace, interface, cgroup or file."""
+"""Tests that the demo removes all its processes, namespaces, interfaces, cgroups and files, whatever ends it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ from topo.tests import needs
 pytestmark = needs.ROOT
 
 SO_NETNS_COOKIE = 71
-"""Linux 5.14 (include/uapi/asm-generic/socket.h)."""
+"""Socket option since Linux 5.14 (include/uapi/asm-generic/socket.h)."""
 
 
 def parents() -> dict[int, int]:
-    """Process id -> parent's, of every process that has not ended (init may take a while to reap)."""
+    """Return the id of the parent by process id, for all processes that have not ended. Ended processes that init has
+    not reaped yet are omitted."""
     found: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -47,7 +48,8 @@ def parents() -> dict[int, int]:
 
 
 def network_namespace(pid: int) -> int:
-    """Return the cookie of a process's network namespace; 0 if the process has ended. Inode numbers would be reused."""
+    """Return the cookie of a process's network namespace; 0 if the process has ended. Unlike an inode number, a cookie
+    is never reused."""
     try:
         with socket_in(pid, socket.AF_UNIX, socket.SOCK_STREAM) as one:
             return int.from_bytes(one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder)
@@ -64,7 +66,7 @@ class Traces:
     namespaces: set[int] = field(default_factory=set[int])
 
     def look(self) -> None:
-        """Add the current processes and namespaces."""
+        """Add the demo's current processes and namespaces."""
         tree = parents()
         family = {self.pid}
         while grown := {pid for pid, parent in tree.items() if parent in family} - family:
@@ -74,7 +76,8 @@ class Traces:
         self.namespaces |= {network_namespace(pid) for pid in family} - {own, 0}
 
     def left(self) -> list[str]:
-        """Return the names of everything that still exists."""
+        """Return descriptions of all processes, namespaces, interfaces, cgroups and files of the demo that still
+        exist."""
         name = f"{PREFIX}{self.pid}-"
         pids = parents()
         return [
@@ -86,7 +89,8 @@ class Traces:
 
 
 def end_demo(tmp_path: Path, when: str, end: Callable[[int, Traces], None]) -> tuple[int, str, Traces]:
-    """Run the demo until a line of its output contains `when`, end it, and return exit code, output and traces."""
+    """Run the demo until a line of its output contains `when`, end the demo by `end`, and return its exit code, output
+    and traces."""
     demo = subprocess.Popen(
         [sys.executable, "-m", "topo.demo", "--output", str(tmp_path)],
         cwd=REPOSITORY,
@@ -123,7 +127,7 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, when: str, number: s
     before = interfaces()
 
     def interrupt(pid: int, traces: Traces) -> None:
-        time.sleep(1.0)  # somewhere in what follows that line
+        time.sleep(1.0)  # interrupt the demo at some point after that line
         traces.look()
         os.kill(pid, number)
 
@@ -136,10 +140,10 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, when: str, number: s
 
 
 class Network(MininetNetwork):
-    """A network of a switch with hosts, without servers and controller."""
+    """A network of switch and hosts, without server programs and controller."""
 
     def build(self) -> None:
-        """Put the lab's hosts around the switch."""
+        """Create the switch and the lab's hosts."""
         self._build_network(THREE.hosts)
 
 

@@ -1,4 +1,5 @@
-"""TCP Fast Open (RFC 7413): data in a client's SYN, at servers that take it without a cookie, passes no rules."""
+"""Tests of TCP Fast Open (RFC 7413): data in a client's SYN does not bypass the rules, even if servers accept the data
+without a cookie."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from topo.tests.answering import AnsweringLab
 pytestmark = needs.AGENTS
 
 SERVERS_SETTING, CLIENTS_SETTING = 0x603, 0x5
-"""Of net.ipv4.tcp_fastopen: every listener takes data, without a cookie too; a client sends it without one."""
+"""Values of net.ipv4.tcp_fastopen: all listening sockets of servers accept data in SYNs, even without a cookie; clients
+send data without a cookie."""
 IMAGES = {server.name for server in GROUPS["images"]}
 RULES = [{"name": group, "match": {"path": {"prefix": f"/{group}"}}, "to": group} for group in ("images", "fast")]
 PATIENCE_S = 10.0
@@ -31,7 +33,8 @@ class FastOpenLab(AnsweringLab):
     """A lab whose servers accept data in SYNs."""
 
     def start_server(self, server: HostPlan) -> Process:
-        """Start a server; its kernel decides at ``listen`` whether the socket accepts data in SYNs."""
+        """Set the sysctl, then start a server: the kernel decides at ``listen`` whether the socket accepts data in
+        SYNs."""
         self.call(server.name, "sysctl", "-q", "-w", f"net.ipv4.tcp_fastopen={SERVERS_SETTING}")
         return super().start_server(server)
 
@@ -45,7 +48,7 @@ def lab() -> Iterator[FastOpenLab]:
 
 
 def asked(lab: FastOpenLab, path: str, *, in_syn: bool) -> str:
-    """Return the name of the server that answers a request."""
+    """Send a request, with ``in_syn`` as data in the SYN; return the name of the server that answers."""
     request = f"GET {path}?bytes=10 HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n".encode()
     where = (str(SHOP_ADDRESS), WEB_PORT)
     with closing(socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)) as connection:

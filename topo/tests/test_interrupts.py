@@ -1,4 +1,4 @@
-"""An interrupt waits while a process is being started, and is not lost."""
+"""Test that an interrupt is delayed while a process is being started, and is not lost."""
 
 import signal
 

@@ -1,4 +1,5 @@
-"""The lab with real TCP: pages, long downloads across weight changes, hosts that are no servers, and no packet lost."""
+"""Tests of the lab with real TCP: pages, long downloads across weight changes, connections to hosts that are no
+servers; the switch loses no packet."""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ def test_a_compressed_file_arrives_complete_and_costs_cpu_by_its_size(lab: Lab) 
         assert output.read_bytes() == (lab.files / path).read_bytes()
 
     def least_cost_s(path: str, times: int) -> float:
-        # What else the machine does only adds CPU time: caches are cold, and Apache's parent looks after its workers.
+        # Take the minimum, because disturbances only add CPU time (cold caches, Apache's parent process).
         return min(lab.request_cost_s(SERVER_NAMES[0], path, 1) for _ in range(times))
 
     assert 10 < least_cost_s(HEAVY, 3) / least_cost_s(WORK, 15) < 40

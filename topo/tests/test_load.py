@@ -1,4 +1,4 @@
-"""Request logs, their sizes and rates, the replay against the server over real sockets."""
+"""Tests of request logs, of the sizes and rates in them, and of their replay against a server over real sockets."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_server_answers_with_the_size_asked_for(request_: bytes, header: byt
 
 @contextmanager
 def server(**limits: float) -> Generator[int]:
-    """A server process on a free port of the loopback interface."""
+    """Run a server process on a free port of the loopback interface, and yield the port."""
     port = free_port()
     process = subprocess.Popen(command(SizedServer("127.0.0.1", port, **limits)), cwd=REPOSITORY)  # type: ignore[arg-type]
     try:
@@ -150,7 +150,7 @@ def server(**limits: float) -> Generator[int]:
 
 
 def listening(**limits: Any) -> Server:
-    """A server in this process, on a port of its choice."""
+    """Return a server in this process that listens on a free port."""
     return Server(SizedServer("127.0.0.1", 0, backlog=64, workers=64, **limits))
 
 
@@ -176,7 +176,8 @@ def test_every_request_gets_its_bytes(limits: dict[str, float]) -> None:
 
 
 def test_a_client_that_leaves_gets_no_second_turn() -> None:
-    """epoll reports a reset connection even when nothing is asked of it."""
+    """Clients reset their connections while the server has unsent answers. The server sends these clients no further
+    block, although epoll reports reset connections repeatedly."""
     server = listening(cost_us=10.0)
     clients = [socket.create_connection(server.address) for _ in range(20)]
     for client in clients:

@@ -1,4 +1,5 @@
-"""Loss events counted by the switch and by the sender's kernel, with lost segments, lost ACKs and duplicate segments.
+"""Tests that switch and sender's kernel count the same loss events, with lost segments, lost ACKs and duplicate
+segments.
 
 ```
  server --- router --- 2 sluice 1 --- client
@@ -32,18 +33,19 @@ LEAST_EVENTS, SHARE = 40, 0.1
 TRIES = 3
 ROUTER = "10.0.2.3"
 SIOCOUTQ = 0x5411
-"""ioctl that returns the unacknowledged bytes of a socket (include/uapi/linux/sockios.h)."""
+"""ioctl that returns the number of unacknowledged bytes of a socket (include/uapi/linux/sockios.h)."""
 PATIENCE_S = 20.0
 BURSTS, MSS = 30, 1448
 
 
 class RoutedLab(TransfersLab):
-    """The lab with a router between server and switch. Towards the switch the router has the server's addresses."""
+    """The lab of transfers with a router between server and switch. Towards the switch the router has the addresses of
+    the server."""
 
     names: Sequence[str] = (SWITCH, "client", "server", "router")
 
     def attach(self, host: HostPlan, **options: Any) -> None:
-        """Attach a host; attach the server behind the router."""
+        """Attach a host to the switch; the server is attached through the router."""
         if host is not SERVER:
             super().attach(host, **options)
             return
@@ -59,7 +61,7 @@ class RoutedLab(TransfersLab):
 
 
 def counted(loses: tuple[str, str], loss: float) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the kernel's counts and the sums of the switch's."""
+    """Make transfers with losses; return the kernel's counts, and the switch's counts summed over all connections."""
     for _ in range(TRIES):
         with RoutedLab(DISTANCES) as place:
             place.loses = loses
@@ -84,14 +86,15 @@ def test_loss_events_are_those_of_the_senders_kernel(loses: tuple[str, str]) -> 
 
 
 def unacknowledged(connection: socket.socket) -> int:
-    """Bytes."""
+    """Return the number of sent bytes that the peer has not acknowledged."""
     return struct.unpack("i", ioctl(connection, SIOCOUTQ, bytes(4)))[0]
 
 
 def bursts(size: int, host: str, rule: Sequence[str]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """The kernel's counts and the switch's, of a server that sends bursts and waits for the last ACK of each.
+    """Let a server send bursts of ``size`` bytes, and wait for the last ACK of each. Return the counts of the server's
+    kernel and those of the switch.
 
-    ``rule`` is one of iptables for packets of the service's port, in a host.
+    ``rule``: an iptables rule that is active on ``host`` during the bursts.
     """
     with RoutedLab(DISTANCES[:1]) as place:
         door, client = (socket_in(place.pid(host), socket.AF_INET, socket.SOCK_STREAM) for host in ("server", "client"))
@@ -116,13 +119,14 @@ def bursts(size: int, host: str, rule: Sequence[str]) -> tuple[Mapping[str, int]
 
 
 def random_packets(share: float) -> list[str]:
-    """Return a match of iptables."""
+    """Return the iptables match that selects a share of all packets at random."""
     return ["-m", "statistic", "--mode", "random", "--probability", str(share)]
 
 
 @pytest.mark.parametrize("size", [MSS, 3 * MSS], ids=["of one segment", "of three"])
 def test_probes_that_a_dsack_reports_as_copies_are_no_loss_events(size: int) -> None:
-    """ACKs are lost and segments are not: the segments that the server repeats are duplicates."""
+    """Only ACKs are lost, so every segment that the server repeats is a duplicate. Neither kernel nor switch counts it
+    as a loss event."""
     rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", str(WEB_PORT), *random_packets(0.3), "-j", "DROP"]
     kernel, seen = bursts(size, "client", rule)
     assert kernel["TCPDSACKRecv"] > 0 and sum(kernel[name] for name in RECOVERIES) == 0
@@ -131,7 +135,8 @@ def test_probes_that_a_dsack_reports_as_copies_are_no_loss_events(size: int) -> 
 
 
 def test_copies_that_the_network_makes_are_no_retransmissions() -> None:
-    """The router sends segments twice, and their receiver reports each copy by a DSACK."""
+    """The router sends segments twice, and the receiver reports each copy by a DSACK. The switch counts hardly any of
+    the copies as retransmissions or losses."""
     rule = [
         "-t",
         "mangle",

@@ -1,4 +1,5 @@
-"""The lab's use of the machine: cgroups of both versions, processes, and the errors where a requirement is missing."""
+"""Tests of the lab's use of the machine: cgroups of both versions, processes, and error messages for missing
+requirements."""
 
 from __future__ import annotations
 
@@ -184,7 +185,7 @@ def test_what_is_missing_is_one_line_with_the_package(monkeypatch: pytest.Monkey
 
 
 def refused(program: str, **environment: str) -> str:
-    """Run a program that refuses to start in an environment, and return what it says."""
+    """Run a program with environment variables under which it refuses to start; return its error message."""
     inherited = {name: value for name, value in os.environ.items() if name != "SDE_INSTALL"}
     done = subprocess.run(
         [sys.executable, "-m", program],

@@ -1,4 +1,4 @@
-"""The parts of the connections lab without a network: hashes, frames, servers."""
+"""Tests of parts of the connections lab without a network: hashes, frames, servers."""
 
 from __future__ import annotations
 

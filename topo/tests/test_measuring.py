@@ -1,4 +1,4 @@
-"""The lab's measurements: handshakes from captured segments, httperf's report, downloads, calibration."""
+"""Tests of the lab's measurements: handshakes from captured segments, httperf's report, downloads, calibration."""
 
 from __future__ import annotations
 
@@ -231,7 +231,8 @@ def test_calibration_takes_the_first_rate_that_hurts_the_loaded_server_only() ->
 
 
 def test_calibration_takes_a_server_for_overloaded_that_is_sent_twice_what_it_answers() -> None:
-    """A measured case in which R stayed near 1 at every rate above 90/s."""
+    """The calibration selects 1.5 times the first rate with R above 1. In this measured case R stayed near 1 at every
+    rate above 90/s."""
     seen = [Burst(90, 167, 0.44, 0.0), Burst(130, 305, 1.08, 0.0), Burst(180, 270, 1.07, 0.0)]
     bursts = {burst.rate_per_s: burst for burst in seen}
     assert calibrate(bursts.__getitem__, lambda _: 0.1, bursts) == 195

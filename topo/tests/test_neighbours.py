@@ -1,4 +1,4 @@
-"""New clients on the switch's own subnet: their first connection, and connections while no controller runs."""
+"""Tests of new clients on a subnet of the switch: their first connection, and connections while no controller runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = needs.ROOT
 CLIENTS = 20
 INTERFACE = f"{DOWNLOAD_CLIENT.name}-eth0"
 NEW = (f"10.0.{DOWNLOAD_CLIENT.subnet}.{number}" for number in itertools.count(50))
-"""Addresses of c2's that the switch has not resolved yet."""
+"""Addresses on the subnet of c2 that the switch has not resolved yet."""
 PATIENCE_S = 10.0
 
 
@@ -30,7 +30,7 @@ lab = lab_fixture(lambda: Lab(switch_kind(), Balance("fixed", 1.0, 10.0)))
 
 @contextmanager
 def client(lab: Lab) -> Generator[str]:
-    """Yield the address of a new client on the link, with an empty ARP cache."""
+    """Add a new address to c2, empty the ARP cache of c2, and yield the address."""
     pid, address = lab.pid(DOWNLOAD_CLIENT.name), next(NEW)
     run_in(pid, ["ip", "address", "add", f"{address}/24", "dev", INTERFACE])
     run_in(pid, ["ip", "neighbour", "flush", "dev", INTERFACE])

@@ -1,4 +1,5 @@
-"""A short flash crowd from end to end: it is detected and limited, and bystanders are not harmed."""
+"""Tests of a short flash crowd in the lab: the controller detects and limits the crowd, and bystanders are not
+harmed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ SETTINGS = replace(
     bulk_bit_per_s=160e3,
     web_per_s=2.0,
 )
-"""Half Chen & Heidemann's rates on half their link, light enough for a busy machine."""
+"""Settings with half the rates and half the link of Chen & Heidemann's experiments, light enough for a busy machine."""
 
 
 def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> None:
@@ -54,10 +55,10 @@ def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> 
     limited = [row for row in records.rows if row.limit_per_s > 0 and row.time_s > records.onset_s]
     assert limited
     assert sum(row.refused_per_s for row in limited) > 0
-    # The established connection that was there before the crowd is there after it, and carries.
+    # The bulk transfer's connection, established before the crowd, is still open afterwards and transfers data.
     assert (directory / BULK_FILE).read_text().splitlines()[-1].split(",")[2] == "1"
     assert sum(size for moment, size in records.bulk if moment > records.onset_s + records.period_s) > 0
-    # Clients were refused, others were served, none was cut off.
+    # Some clients were refused, others were served, and no connection was broken.
     target = [outcome for outcome in records.outcomes if outcome.server == TARGET and outcome.due_s > records.onset_s]
     assert any(outcome.ending is Ending.FINISHED for outcome in target)
     assert any(outcome.retries for outcome in target)
@@ -79,8 +80,8 @@ def test_without_the_switch_the_kernel_carries_the_crowd_and_refuses_no_request(
 
 @pytest.mark.calm
 def test_a_replayed_crowd_decides_as_the_live_controller_did(tmp_path: Path) -> None:
-    """NEWS as published: a capture shows neither the sampled packets nor the remembered clients; neither affects the
-    compared decisions."""
+    """The replay of a capture makes the decisions of the live controller (published NEWS). A capture contains neither
+    the sampled packets nor the remembered clients, but these do not affect the compared decisions."""
     run = Run(NETWORK, HOT_SPOT, NETWORK.settle(SETTINGS))
     directory = tmp_path / "run"
     make_run(run, switch_kind(), directory, lambda left: None, capture=True)

@@ -1,4 +1,5 @@
-"""Delay of clients where the kernel has netem, where it lacks netem, and where netem fails for one interface."""
+"""Tests of the clients' delays on a kernel with netem, on a kernel without netem, and if netem fails for one
+interface."""
 
 from __future__ import annotations
 

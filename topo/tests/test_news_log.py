@@ -1,4 +1,5 @@
-"""A World Cup 98 log as the target's load: the requests that clients replay, and errors of unusable logs."""
+"""Tests of a World Cup 98 log as the load of the target: the requests that clients replay, and the errors for unusable
+logs."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ EPOCH = 894_000_000
 
 
 def write(path: Path, seconds: int) -> Settings:
-    """A request a second, each by another client, of as many bytes as the second's number; then the settings."""
+    """Write a log with one request per second, and return settings that use it. Each request has another client, and a
+    size in bytes that equals the number of its second."""
     write_records(path, (Record(EPOCH + second, 6 * second + 1, 0, second) for second in range(seconds)))
     return replace(SETTINGS, log=str(path))
 
@@ -33,7 +35,7 @@ def test_clients_replay_the_logs_window_compressed(tmp_path: Path) -> None:
     replayed = {host.name: list(read_log(logs[host.name])) for host in CROWD}
     requests = replayed.pop("c2")
     assert not any(replayed.values()), "the host of every sixth client"
-    # The first two fall into the silence at the beginning.
+    # The first two requests fall into SILENCE_S at the beginning and are omitted.
     assert [(request.time_s, request.client, request.size) for request in requests] == [
         (pytest.approx((second - 30) / 4), second, second) for second in range(32, 70)
     ]

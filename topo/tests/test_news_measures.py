@@ -1,4 +1,4 @@
-"""From a run's records to its figures, against numbers worked out by hand."""
+"""Tests of the figures computed from a run's records, against numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_figures_of_the_crowd() -> None:
     found = figures(RECORDS, RECORDS.window())
     assert found.detected_after_intervals == pytest.approx(1.5)
     assert found.false_alarms == 1
-    assert found.rejected_share == pytest.approx(1 / 4)  # one of four; the pending one says nothing yet
+    assert found.rejected_share == pytest.approx(1 / 4)  # 1 of 4 ended requests; the pending request does not count
     assert found.response_loss == pytest.approx(100 / 400)
     assert found.ar_kbps == pytest.approx(5.0)  # the decision at 70 s measured the interval before the window
     assert found.limit_mean_per_s == pytest.approx(60.0)
@@ -154,7 +154,7 @@ def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: flo
 
 
 def test_decisions_that_come_often_count_from_the_windows_beginning_on() -> None:
-    """Many decisions in an interval, as in production mode."""
+    """With many decisions per interval, as in production mode, only decisions on times within the window count."""
     often = [row(60.0 + second, alarm=True, ar=1000.0 * second, limit=float(second)) for second in range(41)]
     found = figures(replace(RECORDS, rows=often), (70.0, 100.0))
     assert found.ar_kbps == pytest.approx(sum(range(11, 41)) / 30)

@@ -1,4 +1,5 @@
-"""A run begins with the controller's first decision, however long an interval is, and is counted to its end."""
+"""Tests of a run: it begins with the controller's first decision, whatever the length of an interval, and its counters
+are read until its end."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ FURTHER = (Further(2, FAST, quiet_per_s=2.0, crowd_per_s=20.0),)
 
 
 class Lab:
-    """A controller that decides once, `decides_s` after its start; its clock passes only while it is waited for."""
+    """A fake lab whose controller decides once, `decides_s` seconds after its start. Its clock advances only when the
+    test sleeps."""
 
     def __init__(self, directory: Path, decides_s: float) -> None:
         self.directory = directory
@@ -64,7 +66,8 @@ def test_a_controller_that_does_not_decide_is_an_error(lab: Lab) -> None:
 
 @pytest.mark.parametrize("reading_s", [0.0, 0.7])
 def test_the_last_sample_has_the_refusals_of_the_whole_load(monkeypatch: pytest.MonkeyPatch, reading_s: float) -> None:
-    """One refusal a second, in a load of 25.6 s; readings may be late."""
+    """The switch refuses one SYN per second during a load of 25.6 s; the last sample contains all refusals, even if
+    readings are late."""
     clock = SimpleNamespace(now_s=1000.0)
 
     def sleep(seconds: float) -> None:
@@ -125,7 +128,7 @@ def test_without_a_controller_nothing_is_asked_of_it(monkeypatch: pytest.MonkeyP
 
 
 class Counting:
-    """A lab whose bottleneck dropped 30 packets and whose switch lost 12 before and 2 behind the pipeline."""
+    """A fake lab: its bottleneck dropped 30 packets, and its switch lost 12 packets before and 2 after the pipeline."""
 
     def __init__(self, *, quiet: bool = True) -> None:
         self._quiet = quiet
@@ -177,7 +180,7 @@ def test_in_the_control_run_the_servers_are_asked_themselves() -> None:
 
 
 class Imagined(CrowdLab):
-    """A lab of nothing; without a router it cannot be built."""
+    """A fake lab without a real network; without `router` its construction fails."""
 
     def __init__(self, *, router: bool) -> None:
         super().__init__("embedded", Settings(), FAST)
@@ -246,7 +249,8 @@ def test_a_directory_of_results_is_there_as_a_whole_or_not_at_all(tmp_path: Path
 def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its records would be taken for all of them, as long as what names the run is there."""
+    """An interrupt during the removal of the old directory leaves the complete new one. A half-removed directory would
+    count as complete as long as it contains the file that identifies the run."""
     place = tmp_path / "run"
     with replaced_directory(place) as partial:
         (partial / "meta").write_text("old")

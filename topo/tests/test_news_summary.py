@@ -1,4 +1,4 @@
-"""The runs of `make news`, and its checks, tables and summary of their figures."""
+"""Tests of the runs of `make news`, and of the checks, tables and summary of their figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The changes that invalidate stored runs."""
+"""Tests of the changes that invalidate stored runs."""
 
 from __future__ import annotations
 

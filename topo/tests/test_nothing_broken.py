@@ -1,5 +1,6 @@
-"""Connections by the thousand, made segment by segment, under all that moves new ones: an observer at the servers sees
-those that reach two, and the switch counts them. `python -m experiments nothing-broken` makes a million.
+"""Tests with thousands of connections, made segment by segment, under drains, ejections and reloads. An observer at the
+servers detects connections that reach two servers; the switch must count the same ones. `python -m experiments
+nothing-broken` makes a million connections.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from topo.tests import needs
 pytestmark = needs.LONG
 
 CORNER, PLAN = 64, Plan(2, 900, 4_300)
-"""Connections for 2 x 2,048 slots: less than a quarter of them, and then more than all."""
+"""Share of the table in use (a 64th, which is 2 x 2,048 slots), and the numbers of connections: first 900, less than a
+quarter of the slots, then 4,300, more than all slots."""
 UNPINNED = 0.025
-"""1.2 % of many; so few scatter."""
+"""Largest share of connections without a slot. With many connections the share is 1.2 %; with as few as here it
+varies."""
 NOTHING = "SluiceIngress.caps.cap_agreed"
-"""A register of 63 bits, as wide as a key, that is always empty."""
+"""Name of a register that is always empty; its 63 bits are as wide as a key of the connection table."""
 
 
 def run(plan: Plan, pipeline: Path | None = None) -> Result:
@@ -52,7 +55,8 @@ def test_a_program_that_forgets_pins_is_seen_by_both(tmp_path: Path) -> None:
 
 
 def forgetful(folder: Path) -> Path:
-    """Return the program changed so that a client's packets other than SYNs look up keys in an empty register."""
+    """Write a faulty P4 program and return its folder: a client's packets other than SYNs look up their keys in an
+    empty register."""
     built = artefacts()
     program = json.loads((built / CODE).read_text())
     reads = [

@@ -1,6 +1,7 @@
-"""Real TCP under drains, reloads and an ejection: every connection is answered by one server, and none breaks.
+"""Test of real TCP under drains, reloads and ejections: every connection is answered by one server, and no connection
+breaks.
 
-`FULL=1` in the environment: 100,000 connections instead of 1,000.
+With `FULL=1` in the environment the test makes 100,000 connections instead of 1,000.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DRAINED_S = 1.5
 SILENT_S = 1.0
 """Seconds that a server stays unreachable after its ejection."""
 EACH_S = 20.0
-"""Seconds between two servers' becoming silent."""
+"""Seconds from the time at which one server becomes silent until the next one does."""
 GRACE_S = 900.0 if FULL else 120.0
 
 
@@ -55,12 +56,14 @@ def test_every_connection_has_one_server() -> None:
 
 
 def production(wanted: dict[str, Any]) -> None:
-    """Change the configuration so that a server that returns gets SYNs at once, without a slow start."""
+    """Change the configuration to production mode without a slow start, so that a server that returns receives SYNs at
+    once."""
     wanted["services"][0]["balance"] |= {"mode": "production", "production": {"slow_start_s": 0}}
 
 
 def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
-    """Until the clients have ended, drain, remove and silence servers in turn, and restore each."""
+    """Drain, remove and silence servers in turn, and restore each, until the clients have ended; return the number of
+    each event."""
     happened = {"drains": 0, "reloads": 0, "ejections": 0}
     silent = time.monotonic() + 1
     for name in itertools.cycle(SERVER_NAMES):
@@ -80,9 +83,11 @@ def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
 
 
 def ejected(lab: TalkingLab, name: str, clients: Process) -> bool:
-    """A server has no way to the clients until the controller has ejected it, and a second longer; False: they ended.
+    """Remove a server's route to the clients until SILENT_S after the controller has ejected the server; return False
+    if the clients ended earlier.
 
-    It has drained before: with fewer connections than the others it gets SYNs, and loses them.
+    The server was drained before. It has fewer connections than the others, so the switch selects it for SYNs, which it
+    cannot answer.
     """
 
     def is_out() -> bool:

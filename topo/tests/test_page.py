@@ -1,4 +1,4 @@
-"""The live page beside a lab: a real browser shows the failure of a server, with the lab's own counts."""
+"""Test of a lab's live page: a real browser shows the failure of a server, with the counts that the lab measured."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_broken_server_is_seen_to_fall(lab: Lab, tmp_path: Path) -> None:
         chrome.get(url)
 
         def row(name: str) -> dict[str, str]:
-            # While the page draws the table anew, a reading of it lacks rows.
+            # While the page redraws the table, some of its rows may be missing.
             found: list[dict[str, str]] = []
 
             def finds() -> bool:

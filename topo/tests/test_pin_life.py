@@ -1,5 +1,6 @@
-"""The life of a pin with real TCP (docs/reference/pipeline.md): connections kept alive or half closed keep their server
-though others want their slots, and no new one goes to a server that drains or is removed, whatever its port did before.
+"""Tests of the lifetime of pins (entries in the connection table) with real TCP (docs/reference/pipeline.md).
+Connections that are kept alive or half closed keep their server, although SYNs of other clients claim their slots. No
+new connection reaches a server that drains or is removed, whatever earlier connections its port had.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ pytestmark = needs.LONG
 COMPUTING_S = SHORT["half_closed_s"] / 2
 REUSE_TIMEOUT_S = 120.0
 PORTS_OF_A_WAY = {"embedded": 110, "bmv2": 8}
-"""Some 1,000 and 70 connections/s; a connection has 14 packets, and BMv2 can do with some thousands per second."""
+"""Ports for each way of ending a connection, by kind of switch. The ports make some 1,000 (embedded) and 70 (bmv2)
+connections/s of 14 packets each, because BMv2 forwards only some thousand packets/s."""
 
 
 lab = lab_fixture(TalkingLab)
 
 
 def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingLab) -> None:
-    """For three times the idle time only probes pass, other SYNs claim the slots, and a server drains."""
+    """For three times the idle time only keepalive probes pass, SYNs of other clients try to claim the slots, and a
+    server drains. Every connection keeps its server."""
     with (
         lab.pressed(),
         connections(lab, 12, lambda one: keep_alive(one.socket)) as by_client,
@@ -53,7 +56,8 @@ def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingL
 
 
 def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) -> None:
-    """The other end is silent for longer than `linger_s`, while SYNs claim the slots, and then sends megabytes."""
+    """The other end is silent for longer than `linger_s`, while SYNs of other clients try to claim the slots, and then
+    sends megabytes. All bytes arrive."""
     size = 3_000_000
     sent = content("client", size)
 
@@ -88,7 +92,7 @@ def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) 
 
 
 def goes_on(one: Connection) -> bool:
-    """Send a few bytes three times; return whether the connection was not reset."""
+    """Send some bytes three times; return whether the connection was not reset."""
     try:
         for _ in range(2):
             one.socket.sendall(b"late")
@@ -101,7 +105,7 @@ def goes_on(one: Connection) -> bool:
 
 @dataclass(frozen=True)
 class Made:
-    """A connection that PortReuse has made."""
+    """PortReuse's report on a connection; `began` in seconds, time.time()."""
 
     began: float
     port: int
@@ -111,7 +115,7 @@ class Made:
 
 
 class Reuse:
-    """PortReuse in the load client's namespace."""
+    """A process of PortReuse in the load client's namespace, and its reports."""
 
     def __init__(self, lab: TalkingLab) -> None:
         self._ports = PORTS_OF_A_WAY[lab.kind]
@@ -126,7 +130,7 @@ class Reuse:
         self._process.stop()
 
     def await_used(self, times: int, since: float = 0.0) -> None:
-        """Return once every port has made this number of connections after a moment."""
+        """Return once every port has made ``times`` connections that began after ``since``."""
 
         def used() -> bool:
             time.sleep(0.2)
@@ -150,7 +154,8 @@ class Reuse:
 
 @contextmanager
 def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]]:
-    """Yield the SYNs to the service at an address that pass a host's interface."""
+    """Capture at a host's interface while the context is active; yield the list of SYNs to the service at an
+    address."""
     seen: list[Segment] = []
 
     def take(segment: Segment) -> None:
@@ -167,7 +172,8 @@ def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]
 
 @pytest.mark.parametrize("how", ["drained", "removed"])
 def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: TalkingLab, how: str) -> None:
-    """Ports make connection after connection, ended by either end's FIN or RST or not at all, while a server goes."""
+    """While a server is drained or removed, ports make connection after connection. Either end closes by FIN or RST, or
+    the client ends without a packet. No new connection reaches that server."""
     lab.call(LOAD_CLIENT.name, "sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1")
     server, goes = SERVERS[0], lab.draining if how == "drained" else lab.removed
     with (
@@ -190,7 +196,8 @@ def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: Talk
 
 
 def last_sent(arrived: Segment, sent: Sequence[Segment]) -> float:
-    """Return when a SYN that has arrived was sent, in seconds on time.time(): the last of its repetitions before."""
+    """Return the time.time() at which a SYN that has arrived was sent: the time of the last repetition before its
+    arrival."""
     same = (
         segment
         for segment in sent

@@ -1,4 +1,4 @@
-"""The prompt's recording, with fakes in place of the lab and of the packet socket."""
+"""Tests of recording a lab (`topo.lab.record`), with fakes in place of the lab and of the packet socket."""
 
 from __future__ import annotations
 

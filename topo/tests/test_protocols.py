@@ -1,4 +1,5 @@
-"""Content switching of TLS and mail, with real clients and servers: the server of the rule answers completely."""
+"""Tests of content switching of TLS and mail with real clients and servers: the server that the rule selects answers
+completely."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ pytestmark = [
 
 TIMEOUT_S = 20
 PEOPLE = {f"b@{NAMED}": "s2", "a@a.example": "s1"}
-"""Recipients, and the server of their mailboxes."""
+"""The expected server by recipient of a mail (`PEOPLE`) and by user of a mailbox (`USERS`)."""
 USERS = {USER: "s2", "ann": "s1"}
 
 
@@ -41,7 +42,7 @@ lab = lab_fixture(lambda: ProtocolsLab(switch_kind()))
 
 
 def client(lab: ProtocolsLab, *command: str) -> tuple[int, str]:
-    """Run a command at the client; return exit code and output."""
+    """Run a command in the client's namespace; return exit code and output."""
     argv = command_in(command, namespace_pid=lab.pid(LOAD_CLIENT.name))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout + done.stderr
@@ -53,7 +54,7 @@ def swaks(lab: ProtocolsLab, to: str, *options: str, sender: str = "x@y.example"
 
 
 def connected(lab: ProtocolsLab, plan: ProtocolPlan) -> socket.socket:
-    """A connection of the client's to a service."""
+    """Return a connection from the client to a service."""
     connection = connect_in(lab.pid(LOAD_CLIENT.name), (str(plan.address), plan.port), TIMEOUT_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
@@ -72,7 +73,7 @@ class Imap(imaplib.IMAP4):
 
 
 class Pop3(poplib.POP3):
-    """poplib's client, at the lab's."""
+    """poplib's client, with a socket in the lab's client namespace."""
 
     def __init__(self, lab: ProtocolsLab) -> None:
         self._lab = lab
@@ -88,7 +89,7 @@ class Pop3(poplib.POP3):
 def test_a_mail_goes_by_its_recipient(lab: ProtocolsLab, person: str, server: str, options: tuple[str, ...]) -> None:
     code, output = swaks(lab, person, *options)
     assert code == 0, output
-    # Behind STARTTLS nobody reads the recipient: the mail goes by the default.
+    # After STARTTLS the agent cannot read the recipient, so the default rule selects the server.
     expected = "s1" if "--tls" in options else server
     assert re.findall(r"250 (\w+) got \d+", output) == [expected], output
 
@@ -171,7 +172,8 @@ def test_a_tls_server_by_its_name(lab: ProtocolsLab, name: str | None, server: s
 @pytest.mark.parametrize(("name", "server"), {NAMED: "s2", "other.example": "s1"}.items())
 @pytest.mark.parametrize("size", [100, 1000, 3000])
 def test_a_hello_of_several_segments(lab: ProtocolsLab, name: str, server: str, size: int) -> None:
-    """A ClientHello as large as with ML-KEM, filled with names of protocols."""
+    """A ClientHello in several segments, as large as with ML-KEM because it contains many protocol names, is switched
+    by its server name."""
     protocols = ",".join(["http/1.1", *(f"{number:0>100}" for number in range(size // 100))])
     hello = ("-connect", f"{TLS.address}:{TLS.port}", "-servername", name, "-alpn", protocols)
     command = f"printf 'HEAD / HTTP/1.0\\r\\n\\r\\n' | timeout {TIMEOUT_S} openssl s_client -ign_eof {' '.join(hello)}"

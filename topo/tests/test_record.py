@@ -1,4 +1,4 @@
-"""What is recorded is a capture that `sluice replay` reads."""
+"""Test that `sluice replay` can read recorded packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from topo.measure.capture import FILE_HEADER, record
 
 @pytest.mark.parametrize("trailer", [0, 20])
 def test_a_packet_with_a_trailer_is_read(tmp_path: Path, trailer: int) -> None:
-    """A reset is made of the SYN's frame, and what was behind its header trails it."""
+    """The switch creates a RST from the frame of a SYN, so the bytes after the SYN's header may follow the RST as a
+    trailer. The parser ignores the trailer."""
     ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40, 0, 0, 64, 6, 0, 1, 2)
     frame = (
         bytes(12) + b"\x08\x00" + ip + struct.pack("!HHIIBBHHH", 80, 5000, 9, 0, 0x50, RST, 0, 0, 0) + bytes(trailer)

@@ -1,4 +1,5 @@
-"""Real TCP: a server's process ends, and its host refuses connections. Other servers have connections to look after."""
+"""Test with real TCP of a server whose process ends, so that its host refuses connections, while all servers have open
+connections."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ pytestmark = needs.LONG
 
 HELD, NEW = 30, 90
 SLACK = 4
-"""Connections: until the first RST nothing is known, and the turns of a draw deviate by one or two."""
+"""Number of connections by which the server may exceed its share: the switch learns of the end by the first RST, and a
+draw deviates from the shares by one or two connections."""
 
 
 def test_a_server_whose_process_ended_gets_no_more_than_its_share() -> None:
-    """The server's host answers SYNs with RSTs, and ratios stay equal, so only the switch reacts."""
+    """The server's host answers SYNs by RSTs, and the ratios stay equal, so that only the switch can limit the server's
+    connections to its share."""
     with TalkingLab() as lab, connections(lab, HELD) as held, ExitStack() as stack:
         assert {connection.server for connection in held} == set(SERVER_NAMES)
         lab.talkers[SERVER_NAMES[0]].stop()

@@ -1,4 +1,4 @@
-"""`sluice replay` on a capture of the lab decides what the live controller decided, and draws it."""
+"""Test that `sluice replay` on a capture of the lab makes the decisions of the live controller, and draws them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ pytestmark = needs.ALONE
 SECONDS = 12.0
 LOAD_PER_S = 120.0
 STEP = 0.1 / 3
-"""The first weight change of paper mode: Delta of an equal share."""
+"""Size of the first weight change in paper mode: Delta (0.1) times the equal share of three servers."""
 
 
 def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -> None:
-    """A live reading may fall between a SYN and its SYN-ACK where the replay's does not, and with nothing else lost
-    paper mode may then move weight a period earlier or later: one step. What was decided from the same counts must be
-    the same."""
+    """Decisions from equal counts must be equal. A live reading may fall between a SYN and its SYN-ACK while the
+    replay's reading does not. Paper mode may then move weight a period earlier or later, so ratios may differ by one
+    step."""
     done, plot = replayed(tmp_path)
     comparison = re.search(
         r"(\d+) compared, .* ratios differ by at most ([\d.]+), SYNs of an interval by (\d+)(?:; .* from (.*))?$",
@@ -35,14 +35,16 @@ def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -
     assert comparison is not None, done.stdout[-2000:] + done.stderr
     compared, apart, syns = int(comparison[1]), float(comparison[2]), int(comparison[3])
     assert compared >= SECONDS - 2, comparison[0]
-    # A reading that comes late takes SYNs of the next interval; beyond half a period it would be another interval's.
+    # A late reading includes SYNs of the next interval; a reading late by more than half a period would belong to
+    # another interval.
     assert syns < LOAD_PER_S / 2, comparison[0]
     assert done.returncode == 0 or (apart < 1.01 * STEP and comparison[4].startswith("other counts: ")), comparison[0]
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def replayed(directory: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Record a load in the lab, and replay it."""
+    """Record a load in the lab, and replay the capture; return the result of `sluice replay`, and the file of its
+    plot."""
     capture, plot = directory / "lab.pcap", directory / "replay.png"
     with Lab(switch_kind(), Balance("paper", 1.0, 5.0)) as lab:
         lab.break_server("s3")

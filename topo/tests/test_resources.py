@@ -1,4 +1,5 @@
-"""Servers' send buffers from end to end with real TCP: measured, shared, capped in the switch, shown by the status."""
+"""Tests of servers' send buffers with real TCP: connections are measured, buffers shared, windows capped in the switch,
+and the status reports all."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ SLACK = 1 << 14
 
 
 class Download:
-    """A client that fetches a file of its own."""
+    """A client that downloads a file with random content, in a thread."""
 
     def __init__(self, lab: ResourcesLab, client: HostPlan, size: int) -> None:
         self._original = os.urandom(size)
@@ -55,11 +56,11 @@ class Download:
                 self._received += more
 
     def runs(self) -> bool:
-        """Whether the transfer is not complete."""
+        """Return whether the download is still running."""
         return self._reader.is_alive()
 
     def is_whole(self) -> bool:
-        """Await the end; return whether exactly the file has arrived."""
+        """Wait for the end of the download; return whether the received bytes equal the file."""
         self._reader.join(TIMEOUT_S)
         return not self.runs() and bytes(self._received.partition(b"\r\n\r\n")[2]) == self._original
 
@@ -68,11 +69,11 @@ lab = lab_fixture(lambda: ResourcesLab("embedded"))
 
 
 def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
-    """Return the connections' own caps towards the client in the switch; 0 without a cap."""
+    """Return, from the switch's registers, the cap of each connection's window towards the client; 0 without a cap."""
 
     async def read(address: str) -> list[int]:
         at = SwitchConfig(address=address)
-        # Below the controller's election id: only reads.
+        # The election id is below the controller's, so this session can only read.
         async with Session(address, at.device_id, await program_for(at), 1) as session:
             registers = await open_registers(session, None)
             found: list[int] = []
@@ -89,14 +90,14 @@ def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
 
 
 def send_buffers(lab: ResourcesLab) -> dict[str, Any]:
-    """Return the status of the server's send buffers."""
+    """Return the state of the server's send buffers from the controller's status."""
     (service,) = lab.controller.ask(command="status")["services"]
     (server,) = service["servers"]
     return server["resources"]["send"]
 
 
 def window_of(lab: ResourcesLab, download: Download) -> int:
-    """Return the client's window at the server, in bytes."""
+    """Return the client's window in bytes, as the server's kernel sees it."""
     told = lab.call("s1", "ss", "-Htin", "dport", "=", f":{download.port}")
     (window,) = re.findall(r"snd_wnd:(\d+)", told)
     return int(window)
@@ -115,7 +116,7 @@ def test_two_unlike_transfers_share_a_budget(lab: ResourcesLab) -> None:
     text = subprocess.run(lab.controller.status_command(), capture_output=True, text=True, check=True).stdout
 
     def windows_follow_the_caps() -> bool:
-        # Caps change all the time: one looks before the windows, and behind them.
+        # Caps change all the time, so they are read before and after the windows.
         before, windows, behind = (
             caps_of(lab, both),
             [window_of(lab, transfer) for transfer in both],

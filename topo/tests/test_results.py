@@ -1,4 +1,4 @@
-"""The demo's verdict: what summary.json holds, when each check fails, and that the picture is drawn."""
+"""Tests of the demo's results: content of summary.json, failing of each check, drawing of the picture."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_controller_without_its_switch_is_an_error(results: Results) -> None:
 
 
 def full_disk(*arguments: object, **more: object) -> NoReturn:
-    """Fail every write as on a full disk."""
+    """Raise the error of a write on a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -1,4 +1,5 @@
-"""Several flash crowds with real TCP: each destination has a limit of its own, and bystanders have none."""
+"""Tests of several flash crowds with real TCP: each crowd's destination has its own limit, and bystanders have no
+limit."""
 
 from __future__ import annotations
 
@@ -20,30 +21,31 @@ from topo.tests.test_news_crowd import SETTINGS
 pytestmark = needs.LONG
 
 SHORT = replace(SETTINGS, period_s=16.0)
-"""The lab asks for the status twice a period, each second: a limit lasts longer (production.lift_intervals)."""
+"""Settings with a short period. The lab reads the controller's status twice per period, i.e. every second; no limit is
+missed, because a limit lasts longer (production.lift_intervals)."""
 RISE = 1.1
-"""Bystanders get so many times their quiet rate during the crowds."""
+"""Factor by which the bystanders' request rate rises during the crowds."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A run; times in seconds since the load began."""
+    """The records of a run; times in seconds since the load began."""
 
     directory: Path
     records: Records
     limited: list[tuple[float, frozenset[str]]]
-    """Time of each status, and the services limited then."""
+    """For each reading of the status: its time, and the services that had a limit."""
     refused: dict[str, int | None]
-    """Connection requests in the whole run, by service."""
+    """Number of refused SYNs during the complete run, by service; None without a count."""
 
     def spell(self, service: str) -> tuple[float, float]:
-        """From when to when a service was limited."""
+        """Return the first and the last time at which a service had a limit."""
         times = [time_s for time_s, services in self.limited if service in services]
         return times[0], times[-1]
 
 
 def bystanders(numbers: Iterable[int], per_s: float, lasts_s: float) -> tuple[Further, ...]:
-    """Services without a crowd."""
+    """Return further services without a crowd, whose rate rises by the factor RISE for ``lasts_s`` seconds."""
     return tuple(Further(number, OTHER, per_s, per_s * RISE, lasts_s=lasts_s) for number in numbers)
 
 
@@ -69,7 +71,8 @@ def read(scenario: Scenario, directory: Path) -> Seen:
 
 
 def check_that_only_crowds_are_limited(seen: Seen, crowds: frozenset[str]) -> None:
-    """Crowds are limited and refused, bystanders are not; established connections stay; the switch loses no packet."""
+    """Check that only crowds' destinations are limited and refuse SYNs, that established connections stay open, and
+    that the switch loses no packet."""
     records = seen.records
     assert {service for _, services in seen.limited for service in services} == crowds
     for service, refused in seen.refused.items():
@@ -103,7 +106,8 @@ def test_five_crowds_that_begin_together_have_a_limit_each(tmp_path: Path) -> No
 
 
 def test_a_crowd_inside_another_is_limited_and_freed_without_it(tmp_path: Path) -> None:
-    """The outer crowd's answers exceed the link, and the inner crowd's server is slow."""
+    """An inner crowd at a slow server begins and ends during an outer crowd, whose answers exceed the link. Its limit
+    begins and ends without changing that of the outer crowd."""
     settings = replace(
         SHORT,
         before=8,

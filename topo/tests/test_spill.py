@@ -1,5 +1,6 @@
-"""Caps on open connections with real TCP: the others take the rest, nothing is refused until all are full, then all is
-(by resets, as configured) until there is room; whoever is connected stays connected.
+"""Tests of caps on servers' open connections with real TCP. Connections beyond a server's cap go to the other servers.
+Once all servers are full, the switch refuses new connections (by RSTs, as configured) until a server has room.
+Established connections stay open.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ class Users:
         return self.made[-1]
 
     def seen(self) -> Connection | None:
-        """Open a connection as `connect` does; return once the controller has counted it if it fills a server."""
+        """Open a connection like `connect`. If it fills its server, return only after the controller has counted it."""
         one = self.connect()
         if one is not None and self.counts[one.server] >= self._caps.get(one.server, 10**6):
             await_true(f"{one.server} is full", lambda: states(self._lab)[one.server] == "full", TIMEOUT_S)
         return one
 
     def leave(self, server: str) -> None:
-        """Close a connection of a server; return once the controller has counted that."""
+        """Close a connection to a server; return once the controller has counted the close."""
         one = next(user for user in self.made if user.server == server)
         self.made.remove(one)
         one.socket.close()
@@ -93,7 +94,8 @@ def cap(wanted: dict[str, Any], caps: Mapping[str, int]) -> None:
 
 @contextmanager
 def capped(lab: TalkingLab, caps: Mapping[str, int]) -> Generator[Users]:
-    """Yield users while the servers have caps; at the end all connections are closed."""
+    """Set caps of open connections by server while the context is active, and yield users; at the end close all
+    connections."""
     users = Users(lab, caps)
     with lab.configured(lambda wanted: cap(wanted, caps)):
         try:
@@ -171,7 +173,8 @@ def test_a_controller_that_is_killed_finds_the_full_servers(lab: TalkingLab) -> 
 
 @pytest.mark.calm
 def test_beyond_its_cap_a_server_gets_what_arrives_within_a_look(lab: TalkingLab) -> None:
-    """Users connect in turn without pauses."""
+    """Users connect in turn without pauses. Beyond its cap a server receives only connections made within the time of
+    two readings of the controller."""
     with capped(lab, CROWD_CAPS) as users:
         moments: list[float] = []
         began = time.monotonic()

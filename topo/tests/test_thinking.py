@@ -1,4 +1,4 @@
-"""Users who think between pages, against servers that end connections at every moment."""
+"""Tests of users who think between pages, against servers that end connections at different moments."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ BODY = b"a page"
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n" + BODY
 
 Serve = Callable[[int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-"""A function of the number of a request on its connection, from 0: it answers the request, or not."""
+"""A function that handles a request of a connection; its first argument is the request's number on the connection, from
+0."""
 
 
 def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Pages:
-    """Run users against a server."""
+    """Run users against a server whose requests ``serve`` handles; return the users' counts."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = 0
@@ -89,7 +90,7 @@ def test_a_connection_that_ended_while_its_user_thought_is_no_race() -> None:
 
 @pytest.mark.parametrize("said", [b"", WHOLE[:-1], WHOLE[:20], b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"])
 def test_what_a_client_may_not_repeat_is_lost(said: bytes) -> None:
-    """A new connection ends without an answer or with half an answer, or the status is not 200."""
+    """A page is lost if a new connection ends without an answer or within an answer, or if the status is not 200."""
 
     async def serve(_asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await answer(writer, said)

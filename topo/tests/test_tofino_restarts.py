@@ -1,7 +1,7 @@
-"""Gateway and controller of Tofino's model are killed and started again, alone and in both orders, under load; then
-driver and model, without load.
+"""Test of restarts with Tofino's model. Under load, gateway and controller are killed and restarted, first one of them,
+then both in either order. Then driver and model are restarted without load.
 
-Needs $SDE_INSTALL, an installation of open-p4studio (docs/guide/tofino.md).
+The test needs an installation of open-p4studio, named by $SDE_INSTALL (docs/guide/tofino.md).
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ pytestmark = [
 
 PORTS = {port: f"port{port}" for port in (1, 2, 3)}
 READY_S = 120.0
-"""The model is cleared in 10 to 45 s."""
+"""Seconds within which the controller must be ready; clearing the model's tables takes 10 to 45 s."""
 KEPT, PER_S = 3, 1.0
-"""The model carries some 450 packets a second."""
+"""Numbers of long-lived connections, and of new connections per second. They are small because the model forwards only
+some 450 packets/s."""
 
 
 class OnTheModel(SteadyNetwork):
-    """A network of a client, two servers, and a Tofino between them."""
+    """A network of a client, two servers, and Tofino's model as the switch."""
 
     def __init__(self) -> None:
         super().__init__()
         self._model = ExitStack()
 
     def serve(self, ports: object) -> None:
-        """Start model and driver, the gateway, and `sluice run` with this configuration."""
+        """Start model and driver, then the gateway, then `sluice run`."""
         del ports
         self.at_end(self._model.close)
         self.config = self.version("tofino")
@@ -55,13 +56,13 @@ class OnTheModel(SteadyNetwork):
         self.running = self.start_version(self.config)
 
     def power_on(self) -> None:
-        """Start model and driver anew, and return once the driver serves."""
+        """Restart model and driver, and return once the driver serves."""
         self._model.close()
         pipeline = artefacts() / TOFINO.folder
         self._model.enter_context(TOFINO.around(PORTS, self.endpoints, pipeline, self.pid(SWITCH)))
 
     def start_gateway(self) -> Process:
-        """Start the gateway with a state file that outlives it."""
+        """Start the gateway with a state file that a later gateway process reads."""
         command = TOFINO.command(TOFINO.find(), PORTS, self.endpoints)
         return self.start("gateway", [*command, "--state", str(self.directory / "state")], SWITCH)
 
@@ -75,7 +76,7 @@ net = lab_fixture(OnTheModel)
 
 
 def ready(controller: Process, times: int) -> str:
-    """Await the ``times``-th line ``sluice: ready`` of a controller, and return it."""
+    """Wait until a controller has printed ``sluice: ready`` ``times`` times, and return the last such line."""
 
     def lines() -> list[str]:
         return [line for line in controller.output().splitlines() if line.startswith("sluice: ready")]
@@ -89,13 +90,13 @@ def test_restarts_in_any_order(net: OnTheModel) -> None:
     load = Load(net, KEPT, PER_S)
     load.goes_on()
 
-    # The gateway alone: the controller goes on.
+    # Restart only the gateway while the controller continues.
     net.gateway.stop(timeout_s=0.0)
     net.gateway = net.start_gateway()
     assert ready(net.running, 2).endswith("adopted=yes updates=0")
     load.goes_on()
 
-    # The controller alone, with a drained server and a limit; then both, the gateway first, and the controller first.
+    # Restart only the controller, with a drained server and a limit; then both, in either order.
     net.ask("drain", "s1")
     content = yaml.safe_load(net.config.read_text())
     content["services"][0]["admission"] = {"rate_per_s": 250, "burst": 32}
@@ -116,7 +117,7 @@ def test_restarts_in_any_order(net: OnTheModel) -> None:
     load.stop()
     assert load.progress().faults == []
 
-    # The chip: connections end with it, the configuration does not.
+    # Restart the model: connections are lost, but the configuration is restored.
     net.power_on()
     begun = time.monotonic()
     assert "adopted=no" in ready(net.running, 2)

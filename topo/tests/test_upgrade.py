@@ -1,4 +1,5 @@
-"""A newer controller replaces an older while a client keeps and makes connections; no connection is lost."""
+"""Test that a newer controller replaces an older one, while a client has open connections and makes new ones, without
+losing a connection."""
 
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ def test_controllers_and_programs_are_replaced_under_load(net: SteadyNetwork) ->
     load = Load(net)
     load.goes_on()
 
-    # A newer controller stands by and takes over from one that is killed.
+    # A newer controller on standby takes over after the first controller was killed.
     newer = net.start_version(net.version("newer"))
     newer.await_output("sluice: standby", READY_S)
     first.stop(timeout_s=0.0)
     assert newer.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
     load.goes_on()
 
-    # Another one comes when the old one has ended; it brings a program with more room, and the switch keeps its state.
+    # A third controller starts after the second has ended. Its P4 program has a larger table, and the switch's state is
+    # kept.
     newer.stop()
     load.goes_on()
     newest = net.start_version(net.version("newest", ROUTES, 8192))
@@ -37,7 +39,7 @@ def test_controllers_and_programs_are_replaced_under_load(net: SteadyNetwork) ->
     load.goes_on()
     newest.stop()
 
-    # One whose program has no room for what the switch holds says so, and does nothing.
+    # A controller whose P4 program has too small a table for the switch's entries reports this, and changes nothing.
     bad = net.start_version(net.version("bad", SERVERS_TABLE, 1))
     assert bad.wait(READY_S) == 1
     assert "whose state cannot be kept" in bad.output() and "Nothing was changed" in bad.output()

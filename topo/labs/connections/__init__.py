@@ -1,4 +1,6 @@
-"""Very many connections, made segment by segment: their clients, their servers, and who sees which server each reaches.
+"""A lab of up to a million connections: their clients, their servers, and an observer that records which server each
+connection reaches.
 
-Nobody of them is a kernel: a process has a socket for frames at each end, and handles thousands at a time.
+No kernel's TCP takes part. Clients and servers are processes with raw sockets that create each segment and handle
+thousands of segments at a time.
 """

@@ -13,40 +13,41 @@ from topo.labs.connections.wire import Wire
 from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read, segments
 
 WINDOW = 1024
-"""Connections that await an answer at the same time."""
+"""Largest number of connections that await an answer at the same time."""
 AGAIN_S = 0.5
-"""Seconds until an unanswered segment is sent again."""
+"""Seconds until a client repeats an unanswered segment."""
 TRIES = 16
 TICK_S = 0.01
 
 Which = NDArray[np.int64]
-"""Numbers of tuples."""
+"""Indices of tuples (pairs of a client's address and port)."""
 
 
 class Clients:
-    """Each tuple's current connection, as its client has it."""
+    """The client side of each tuple's current connection."""
 
     def __init__(self, wire: Wire, macs: tuple[bytes, bytes], service: int, tuples: Tuples) -> None:
-        """``macs``: the router's, the clients'. ``service``: its address."""
+        """``macs``: MAC addresses of the switch and of the clients. ``service``: the service's IP address."""
         self._wire, self._macs, self._service, self._tuples = wire, macs, service, tuples
         size = tuples.client.size
         self.lives = np.zeros(size, np.int64)
         self._next = np.zeros(size, np.uint32)
-        """The server's next sequence number by tuple; its upper octet is the server's number (see `observer`)."""
+        """The server's next sequence number by tuple; its upper octet is the server's number (see module
+        `observer`)."""
         self.server = np.full(size, -1, np.int8)
-        """The number of the server that answered first; -1: none."""
+        """By tuple: the number of the server that answered first; -1: no server has answered."""
         self.broken = np.zeros(size, bool)
-        """Whether a RST arrived, for the current connection or an earlier one."""
+        """By tuple: whether a RST arrived or no server answered, on the current or an earlier connection."""
         self.astray = np.zeros(size, bool)
-        """Whether a second server answered."""
+        """By tuple: whether a second server answered on the same connection."""
         self.syns = np.zeros(size, np.int64)
-        """SYNs sent for the current connection."""
+        """By tuple: SYNs sent for the current connection."""
         self.again = 0
-        """Segments that were sent again."""
+        """Number of segments that clients have repeated."""
         self.given_up = 0
 
     def open(self, which: Which, *, again: bool = False) -> None:
-        """Connect. ``again``: a connection before this one had the same ports."""
+        """Open a connection on each tuple. ``again``: the tuple had a connection before."""
         self.lives[which] += again
         self.server[which] = -1
         self.syns[which] = 0
@@ -73,7 +74,7 @@ class Clients:
         self._exchange(which, lambda chosen: self._send(chosen, PSH | ACK, 1, word=True), lambda got, _: got.has_word)
 
     def close(self, which: Which) -> None:
-        """End connections by FINs."""
+        """End connections by FINs, and await the servers' FINs."""
         self._exchange(
             which,
             lambda chosen: self._send(chosen, FIN | ACK, 1),
@@ -93,7 +94,8 @@ class Clients:
         answered: Callable[[Segments, Which], NDArray[np.bool_]],
         then: Callable[[Which], None] | None = None,
     ) -> None:
-        """Send segments and await their answers, WINDOW connections at a time; a RST ends a connection's wait."""
+        """Send a segment on each connection and await the answer, for WINDOW connections at a time. A RST ends the wait
+        of its connection."""
         waiting = np.zeros(self.lives.size, bool)
         due = np.zeros(self.lives.size)
         tries = np.zeros(self.lives.size, np.int64)
@@ -120,7 +122,7 @@ class Clients:
             out = out[waiting[out]]
 
     def _take(self, waiting: NDArray[np.bool_], answered: Callable[[Segments, Which], NDArray[np.bool_]]) -> Which:
-        """Receive segments; return the awaiting connections that are answered now."""
+        """Receive segments; return the waiting connections that these segments answer."""
         received = self._wire.receive(TICK_S)
         if not len(received):
             return np.zeros(0, np.int64)

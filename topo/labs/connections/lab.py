@@ -1,4 +1,5 @@
-"""The lab of very many connections: one host with all clients, one with all servers, the embedded switch between them.
+"""The lab of very many connections: a host with all clients, a host with all servers, and the embedded switch between
+the two hosts.
 
 ```
  10.64.0.0/10 --- 10.0.1.1 --- 1 sluice 2 --- 10.0.11.1 s1     web = 10.0.0.100:80
@@ -33,7 +34,7 @@ SERVERS_HOST = "servers"
 SERVERS = {server.name: server for server in servers_behind(4)}
 NAMES = tuple(SERVERS)
 AT_FIRST = NAMES[:3]
-"""Servers configured at the beginning; reloads add and remove the fourth."""
+"""Servers configured at the beginning; reloads add and remove the fourth server."""
 PERIOD_S, WINDOW_S = 0.5, 3.0
 ENDED_S = 4.0
 """Seconds after which the slots of ended connections are free."""
@@ -41,16 +42,17 @@ TIMEOUT_S = 120.0
 
 
 class ConnectionsLab(NamespaceNetwork):
-    """The lab, with controller, servers, and clients that have these tuples."""
+    """The lab with switch, controller, servers and clients; the clients use the tuples (address and port)
+    ``tuples``."""
 
     def __init__(self, tuples: Tuples, pipeline: Path | None = None) -> None:
-        """``pipeline``: folder of the switch's program if it is not the usual one."""
+        """``pipeline``: folder of the compiled P4 program for the switch; None: the default program."""
         super().__init__()
         self.tuples = tuples
         self._pipeline = pipeline
 
     def build(self) -> None:
-        """Lay the cables, start switch, observer and controller, and open the clients' socket."""
+        """Connect the hosts, start switch, observer and controller, and open the clients' socket."""
         self.hosts((CLIENT.name, SWITCH, SERVERS_HOST))
         interface = self._cable(CLIENT.name, CLIENT)
         interfaces = [self._cable(SERVERS_HOST, server) for server in SERVERS.values()]
@@ -65,10 +67,11 @@ class ConnectionsLab(NamespaceNetwork):
         self.await_neighbours()
 
     def _cable(self, inside: str, host: HostPlan) -> str:
-        """Lay a host's cable, in a namespace, and return the interface.
+        """Connect a host of the plan to the switch by a cable, and return the host's interface. ``inside`` is the
+        namespace of the interface.
 
-        No route leads back to the clients, so the namespaces' kernels answer ARP requests but no TCP segments: that is
-        left to the lab's own programs.
+        The namespaces have no route back to the clients. Their kernels therefore answer ARP requests but no TCP
+        segments, which only the lab's own programs answer.
         """
         interface = f"eth{host.port}"
         self.cable({inside: interface, SWITCH: f"port{host.port}"})
@@ -94,7 +97,7 @@ class ConnectionsLab(NamespaceNetwork):
         balance = {"mode": "production", "period_s": PERIOD_S, "window_s": WINDOW_S}
         web = service(SERVICE, VIP, [SERVERS[name] for name in NAMES if name in servers], balance=balance)
         routes = [{"to": CLIENTS, "via": str(CLIENT.address)}]
-        # Ended connections free their slots soon, so the table holds open ones.
+        # Ended connections free their slots soon, so the table contains mostly open connections.
         ages = {"half_closed_s": ENDED_S / 2, "linger_s": ENDED_S / 2}
         made: dict[str, Any] = switch_config((CLIENT, *SERVERS.values()), [web], routes=routes, connections=ages)
         if self._pipeline is not None:
@@ -102,7 +105,8 @@ class ConnectionsLab(NamespaceNetwork):
         return made
 
     def command(self, *words: object) -> None:
-        """Send the observer a command (`topo.labs.connections.observer`) and wait until it is carried out."""
+        """Send a command to the observer (`topo.labs.connections.observer`) and wait until the observer has executed
+        it."""
         self._control.sendall((" ".join(map(str, words)) + "\n").encode())
         if self._control.recv(16) != b"ok\n":
             self.observer.require_running()
@@ -119,12 +123,13 @@ class ConnectionsLab(NamespaceNetwork):
         return {server["name"]: server["state"] for server in self.service()["servers"]}
 
     def loads(self) -> Mapping[str, float]:
-        """Return each server's open connections divided by its share; new ones go to the lesser of two."""
+        """Return each server's open connections divided by its ratio. For a new connection the switch draws several
+        servers, and selects the server with the smallest value."""
         servers = self.service()["servers"]
         return {server["name"]: server["open"] / server["ratio"] if server["ratio"] else math.inf for server in servers}
 
     def table(self) -> Table:
-        """Read the connection table."""
+        """Read the switch's connection table by a process in the switch's namespace."""
         path = self.directory / "table.npz"
         command = [sys.executable, "-m", table.__name__, f"127.0.0.1:{GRPC_PORT}", str(path)]
         process = self.start("table", command, SWITCH)

@@ -1,11 +1,13 @@
-"""The servers of up to a million connections, and a record, outside of the switch, of the servers each packets reaches.
+"""The servers of up to a million connections, and a record, independent of the switch, of the servers that each
+connection's segments reach.
 
-Every interface is a server. It answers as a host does: a SYN by a SYN-ACK, data by the server's number, a FIN by a FIN,
-and a segment without a connection by a RST (RFC 9293, section 3.10.7.1). Clients use ports again: the first octet of a
-client's sequence numbers counts the connections of its tuple.
+Every interface is a server. A server answers a SYN by a SYN-ACK, data by the server's number, and a FIN by a FIN. It
+answers a segment without a connection by a RST (RFC 9293, section 3.10.7.1). Clients use ports repeatedly: the first
+octet of a client's sequence numbers counts the connections of its tuple.
 
-The control socket takes commands, a line each: `silent NUMBER...` (these servers drop everything, the others answer),
-`lossy NUMBER SHARE` (this server drops that share of SYNs), `note FILE` (write the record). The answer to each is `ok`.
+The control socket receives commands, one per line: `silent NUMBER...` (these servers drop all segments, all other
+servers answer), `lossy NUMBER SHARE` (this server drops that share of the SYNs), `note FILE` (write the record). The
+observer answers each command by `ok`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from topo.load.program import main
 from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read, segments
 
 LIVES = 16
-"""Connections of packets tuple, at most."""
+"""The largest number of successive connections of a tuple."""
 TICK_S = 0.5
 
 
@@ -34,7 +36,7 @@ TICK_S = 0.5
 class Record:
     """The record: which servers each connection's segments reached, a bit for each server.
 
-    A row of the arrays is the number of a tuple's connection (its life), a column a tuple.
+    An array's row is the number of a tuple's connection (its life), an array's column is the tuple.
     """
 
     by_syn: NDArray[np.uint8]
@@ -44,7 +46,7 @@ class Record:
     resets: int = 0
     """RSTs sent for segments without a connection."""
     lost: int = 0
-    """Frames that the sockets dropped for want of room."""
+    """Frames that the sockets dropped because their receive buffers were full."""
 
     @classmethod
     def nothing(cls, tuples: int) -> Self:
@@ -58,7 +60,7 @@ class Record:
             return cls(file["by_syn"], file["by_others"], int(file["resets"]), int(file["lost"]))
 
     def save(self, path: Path) -> None:
-        """Write the record."""
+        """Write the record to a file."""
         np.savez(path, by_syn=self.by_syn, by_others=self.by_others, resets=self.resets, lost=self.lost)
 
     def add(self, server: int, who: NDArray[np.int64], lives: NDArray[np.int64], syn: NDArray[np.bool_]) -> None:
@@ -76,11 +78,12 @@ class Servers:
         self.silent: frozenset[int] = frozenset()
         self.lossy: dict[int, float] = {}
         self._known = np.full((count, tuples.client.size), -1, np.int8)
-        """By server and tuple: the life of the connection that the server has; -1: none."""
+        """By server and tuple: the life (number) of the connection that is open at the server; -1: no connection."""
         self._source = np.random.default_rng(1)
 
     def answers(self, server: int, got: Segments) -> list[Segments]:
-        """Record what a server received and return its answers; the segments of packets item have the same length."""
+        """Record the segments that a server received and return its answers, grouped so that all segments of a list
+        item have the same length."""
         who = self.tuples.find(got.src, got.src_port)
         got, who = got.of(who >= 0), who[who >= 0]
         lives = (got.sequence >> 24).astype(np.int64)
@@ -116,7 +119,7 @@ def _answer(got: Segments, sequence: NDArray[np.uint32], flags: int, word: int |
 
 @dataclass(frozen=True)
 class Observer:
-    """The program: a server at each interface, for the tuples of a file, commanded over a control socket."""
+    """The observer's program: a server at each interface for the tuples in a file, controlled over a socket."""
 
     control: str
     tuples: str

@@ -1,8 +1,9 @@
-"""What happens to up to a million connections, and what is counted: waves of connections, then more than slots.
+"""The course of a run with up to a million connections, and its counts: several waves of connections, then more open
+connections than slots in the switch's table.
 
-In a wave connections open while servers drain and return and one server drops SYNs. A server becomes silent, is ejected
-and answers again. A reload adds or removes the fourth server. Clients use ports again without having closed. All
-connections close at the end.
+In a wave, connections open while servers drain and return and one server drops SYNs. Then a server becomes silent, is
+ejected and answers again. A reload adds or removes the fourth server. Clients use ports of open connections for new
+connections. At the end all connections close.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from topo.testbed.processes import await_true
 DRAIN_S = 0.25
 """Seconds between two drain commands."""
 LOSS = 0.2
-"""Share of a server's SYNs that is lost, so that R changes weights."""
+"""Share of the SYNs that a server drops, so that its R rises and the controller changes weights."""
 SILENT_S = 1.0
 """Seconds for which a server stays silent after its ejection."""
 SILENT_SHARE, REUSED_SHARE, RESET_SHARE, STAY_SHARE = 0.2, 0.1, 0.1, 0.5
 """Shares of a wave: connections opened while a server is silent; connections opened from ports whose earlier connection
-is still open; connections ended by RST; ports that the next wave uses again."""
+is still open; connections ended by RST; ports that the next wave also uses."""
 
 PRESSED = "more than slots"
 """The name of the last phase."""
@@ -46,20 +47,21 @@ class Plan:
 
     waves: int
     live: int
-    """Connections of a wave."""
+    """Number of connections per wave."""
     pressure: int
-    """Connections open at the same time in the last phase; 0: no such phase."""
+    """Number of connections open at the same time in the last phase, more than the table has slots; 0: the run has no
+    such phase."""
 
     @property
     def tuples(self) -> int:
-        """Pairs of client address and port that a run needs."""
+        """Number of tuples (pairs of client address and port) that a run needs."""
         fresh = self.live - int(self.live * STAY_SHARE)
         return max(self.live + (self.waves - 1) * fresh, self.pressure)
 
 
 @dataclass
 class Counts:
-    """What the switch counted, for all connections or for one phase."""
+    """The switch's counters, over all phases or of one phase."""
 
     unpinned_new: int = 0
     moved: int = 0
@@ -70,24 +72,26 @@ class Counts:
 
 @dataclass
 class Phase:
-    """A phase's connections: what the clients, the switch and the observer counted of them."""
+    """The connections of a phase, as counted by the clients, the switch and the observer."""
 
     name: str
     connections: int = 0
     unpinned: int = 0
-    """Connections without a slot in the connection table once all are open."""
+    """Connections without a slot in the connection table at the time when all connections are open."""
     unpinned_syns: int = 0
     """SYNs of the connections without a slot."""
     moved: int = 0
-    """Further servers that SYNs of a connection reached, behind the first one."""
+    """Number of servers that a connection's SYNs reached in addition to the first server, summed over all
+    connections."""
     strayed: int = 0
-    """Connections of which anything else reached a server that no SYN had reached, or two servers."""
+    """Connections whose segments other than SYNs reached two servers, or reached a server that no SYN of the connection
+    had reached."""
     strayed_pinned: int = 0
-    """Strayed connections that have a slot."""
+    """Number of strayed connections that have a slot."""
     astray: int = 0
-    """Connections to whose clients two servers answered."""
+    """Connections whose clients received answers from two servers."""
     broken: int = 0
-    """Connections whose clients got a reset, or no answer."""
+    """Connections whose clients received a RST, or no answer."""
     broken_pinned: int = 0
     resets: int = 0
     """RSTs that servers sent for segments without a connection."""
@@ -96,7 +100,7 @@ class Phase:
 
 @dataclass
 class Result:
-    """What a whole run counted."""
+    """The counts of a complete run."""
 
     phases: list[Phase]
     weight_changes: int
@@ -104,9 +108,9 @@ class Result:
     reloads: int
     ejections: int
     again: int
-    """Segments that clients sent again."""
+    """Segments that clients repeated."""
     lost: int
-    """Frames that the observer's and the clients' sockets dropped for want of room."""
+    """Frames that the sockets of observer and clients dropped because their receive buffers were full."""
     drops: Mapping[str, int]
     """Packets dropped by the switch, by reason."""
 
@@ -116,21 +120,23 @@ class Result:
 
 
 def exact(phase: Mapping[str, Any]) -> bool:
-    """Return whether the switch's counts equal the observer's, where the switch counts exactly."""
+    """Return whether the switch's exact counters (SYNs without a slot, segments without a connection) equal the
+    observer's."""
     switch = phase["switch"]
     return phase["unpinned_syns"] == switch["unpinned_new"] and phase["resets"] == switch["disowned"]
 
 
 def bounded(phase: Mapping[str, Any]) -> bool:
-    """Return whether the switch counts every move of a SYN.
+    """Return whether the switch counts every move of a connection's SYNs to another server.
 
-    It also counts a port's next connection as a move where it dropped that connection's first SYN.
+    The switch may count more moves than the observer, at most one per dropped packet. If it drops the first SYN of a
+    port's next connection, it also counts the repeated SYN as a move.
     """
     return 0 <= phase["switch"]["moved"] - phase["moved"] <= phase["switch"]["no_server"]
 
 
 class Programme:
-    """A run in a lab."""
+    """A run of all phases in a lab."""
 
     def __init__(self, lab: ConnectionsLab, plan: Plan, say: Say = lambda _: None) -> None:
         self.lab, self.plan, self.say = lab, plan, say
@@ -148,7 +154,7 @@ class Programme:
         self.drains = self.reloads = self.ejections = 0
 
     def run(self) -> Result:
-        """Make all phases and return what was counted."""
+        """Run all phases and return the counts."""
         live, fresh = self.plan.live, self.plan.live - int(self.plan.live * STAY_SHARE)
         for number in range(self.plan.waves):
             self._wave(number, np.arange(number * fresh, number * fresh + live))
@@ -203,7 +209,7 @@ class Programme:
         self._end(which)
 
     def _open(self, which: Which) -> None:
-        """Open connections, first those whose ports are unused."""
+        """Open connections, first on the tuples that no connection has used before."""
         for used in (False, True):
             chosen = which[self._used[which] == used]
             self._record_faults(chosen)
@@ -213,10 +219,11 @@ class Programme:
         self.phases[-1].connections += which.size
 
     def _open_without_one(self, which: Which) -> None:
-        """Open connections while the server that would get most of them is silent, is ejected and answers again.
+        """Open connections while the least loaded server, which would receive most of them, is silent, is ejected and
+        answers again.
 
-        A SYN that moves to another server no longer counts against the silent server. After the pause the first SYNs
-        fall into an interval in which the server answers nothing.
+        A SYN that moves to another server no longer counts against the silent server. The pause of two periods makes
+        sure that the first SYNs fall into a period in which the server sends no SYN-ACK.
         """
         time.sleep(2 * PERIOD_S)
         loads = self.lab.loads()
@@ -232,7 +239,7 @@ class Programme:
         self.lab.command("silent")
 
     def _record_slots(self, which: Which) -> None:
-        """Record which connections have a slot."""
+        """Record which connections have a slot in the switch's connection table."""
         has = self.lab.table().pins(self.lab.tuples)[which] > 0
         self._pinned[self.clients.lives[which], which] = has
         phase = self.phases[-1]
@@ -243,7 +250,7 @@ class Programme:
         self.clients.ask(which[~self.clients.broken[which]])
 
     def _reload(self) -> None:
-        """Add the fourth server by a reload, or remove it."""
+        """Reload the configuration: add the fourth server, or remove it if it is present."""
         last = NAMES[-1]
         self._servers = [name for name in NAMES if name != last or last not in self._servers]
         self.lab.controller.reload(self.lab.configuration(self._servers))
@@ -261,7 +268,7 @@ class Programme:
 
     @contextmanager
     def unrest(self) -> Generator[None]:
-        """Within this, servers drain and come back in turn."""
+        """Drain and restore one server after another, in a thread, while the context is active."""
         ending = threading.Event()
 
         def change() -> None:
@@ -277,7 +284,8 @@ class Programme:
 
     @contextmanager
     def _beside(self, what: Callable[[], None], ending: threading.Event | None = None) -> Generator[None]:
-        """Within this, a thread runs ``what``; at the end wait for it, and raise what it has raised."""
+        """Run ``what`` in a thread while the context is active. At the end set ``ending``, wait for the thread, and
+        raise the thread's exception, if any."""
         with ThreadPoolExecutor(1) as thread:
             doing = thread.submit(what)
             try:
@@ -293,7 +301,8 @@ class Programme:
         self.phases.append(Phase(name))
 
     def _record_faults(self, which: Which) -> None:
-        """Record what clients noted of connections that end or whose ports are used again."""
+        """Store the faults (`astray`, `broken`) that clients recorded for connections that end, and clear the clients'
+        records for the tuples' next connections."""
         clients = self.clients
         for records, noted in ((self._astray, clients.astray), (self._broken, clients.broken)):
             records[clients.lives[which], which] |= noted[which]

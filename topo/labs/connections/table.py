@@ -1,4 +1,5 @@
-"""The connection table, read beside the controller: `python -m topo.labs.connections.table ADDRESS FILE`."""
+"""A copy of the switch's connection table, read while a controller is connected: `python -m topo.labs.connections.table
+ADDRESS FILE`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _REGISTERS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.PIN_SERVER_1, Reg
 
 @dataclass
 class Table:
-    """The keys and servers of both ways of the table."""
+    """The keys and the servers' numbers of all slots, for both ways (hash functions) of the connection table."""
 
     keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]
     servers: tuple[NDArray[np.uint64], NDArray[np.uint64]]
@@ -36,7 +37,7 @@ class Table:
         return cls((keys_1, keys_2), (servers_1, servers_2))
 
     def pins(self, tuples: Tuples) -> NDArray[np.int64]:
-        """Return the number of the server that each connection is pinned to; 0: no slot."""
+        """Return the number of the server in each connection's slot; 0: the connection has no slot."""
         slot_1, slot_2, fingerprint = tuples.places(self.keys[0].size)
         pins = np.zeros(slot_1.size, np.int64)
         for keys, servers, slots in reversed(list(zip(self.keys, self.servers, (slot_1, slot_2), strict=True))):
@@ -46,7 +47,7 @@ class Table:
 
 
 async def _read(address: str) -> list[NDArray[np.uint64]]:
-    # An election id below every controller's: it only reads.
+    # The election id is below every controller's, so this session can read but cannot become primary.
     async with Session(address, 1, pipeline.load(None), election_id=1) as session:
         return await P4RuntimeRegisters(session).arrays(_REGISTERS)
 

@@ -1,4 +1,5 @@
-"""Connections' addresses and ports, and their slots in the connection table: CRC-32 of whole columns at once.
+"""Addresses and ports of connections, and their slots in the connection table. The CRC-32 hashes are computed for
+complete NumPy arrays.
 
 A CRC is affine: the CRC of a message is the exclusive or of the contributions of its bytes.
 """
@@ -35,19 +36,21 @@ class Tuples:
         self._keys = _key(self.client, self.port)
 
     def find(self, client: Numbers, port: Numbers) -> NDArray[np.int64]:
-        """Return the number of each tuple; -1 for tuples that are not among them."""
+        """Return the index of each pair of client and port in these tuples; -1 for pairs that are not among the
+        tuples."""
         keys = _key(client, port)
         positions = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
         return np.where(self._keys[positions] == keys, positions, -1)
 
     def places(self, slots: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Return each connection's slot in way 1, slot in way 2 and fingerprint; ``slots``: slots of a way."""
+        """Return each connection's slot in way 1 of the table, slot in way 2, and fingerprint; ``slots``: number of
+        slots per way."""
         slot_1, slot_2, fingerprint = _hashes(self.client, self.port, self.service, self.service_port)
         return slot_1 % slots, slot_2 % slots, fingerprint % (1 << FINGERPRINT_BITS)
 
 
 def drawn(count: int, service: str, port: int, *, slots: int, corner: int, seed: int) -> Tuples:
-    """Draw ``count`` connections, all with slots among the first `slots / corner` of each way."""
+    """Draw ``count`` connections at random; all have slots among the first `slots / corner` slots of each way."""
     source = np.random.default_rng(seed)
     drawn_keys = np.zeros(0, np.uint64)
     while drawn_keys.size < count:
@@ -79,12 +82,13 @@ def _hashes(client: Numbers, port: Numbers, service: str, service_port: int) -> 
 
 @cache
 def _contributions(service: str, port: int) -> tuple[list[int], list[NDArray[np.uint32]]]:
-    """Return each hash of client 0.0.0.0, port 0, and what an octet of the tuple contributes, by place and value."""
+    """Return the three hashes of client 0.0.0.0, port 0. Also return the contribution of each octet of address and port
+    to each hash, by the octet's position and value."""
 
     def hashed(client: int, client_port: int) -> list[int]:
         address = from_number(client, IPV4_BITS).packed
         hashes: Place = Connection(address, client_port, from_text(service).packed, port).place_in(1 << 32)
-        # The fingerprint's upper bits are cut off already.
+        # `place_in` has already removed the fingerprint's upper bits.
         return list(hashes)
 
     constant = hashed(0, 0)

@@ -1,4 +1,4 @@
-"""A socket for frames, which takes and sends many with each system call (recvmmsg(2), sendmmsg(2))."""
+"""A raw socket that receives or sends many frames with each system call (recvmmsg(2), sendmmsg(2))."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 ETH_P_IP = 0x0800
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 SOL_PACKET, PACKET_STATISTICS = 263, 6
-"""<linux/if_packet.h>"""
+"""Socket level and option of <linux/if_packet.h>, from which the number of dropped frames is read."""
 BUFFER = 1 << 26
-"""Bytes that wait for a process which has other things to do."""
+"""Size of the socket's buffers in bytes. The buffers store frames while the process is busy."""
 MSG_DONTWAIT = 0x40
 ROOM = 128
-"""Bytes of a frame, at most."""
+"""Largest number of bytes of a frame that is stored."""
 AT_ONCE = 1024
 PAUSE_S = 0.0005
-"""Until an interface whose queue is full is asked again."""
+"""Seconds until the next attempt to send if the interface's queue is full."""
 
 _HEADER = np.dtype(
     {
@@ -34,14 +34,14 @@ _HEADER = np.dtype(
         "itemsize": 64,
     }
 )
-"""struct mmsghdr on a machine of 64 bits: msg_hdr.msg_iov, msg_hdr.msg_iovlen, msg_len."""
+"""Fields of struct mmsghdr on a 64-bit machine: msg_hdr.msg_iov, msg_hdr.msg_iovlen, msg_len."""
 _VECTOR = np.dtype([("base", "u8"), ("length", "u8")])
-"""struct iovec"""
+"""Fields of struct iovec."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Buffers:
-    """Room for so many frames, and what tells the kernel where it is."""
+    """Memory for AT_ONCE frames, and the structures that pass its addresses to the kernel."""
 
     def __init__(self) -> None:
         self.frames = np.zeros((AT_ONCE, ROOM), np.uint8)
@@ -57,10 +57,10 @@ class _Buffers:
 
 
 class Wire:
-    """The IPv4 frames of an interface."""
+    """A socket that receives and sends the IPv4 frames of an interface."""
 
     def __init__(self, made: socket.socket, interface: str) -> None:
-        """``made``: of family AF_PACKET, in the interface's namespace."""
+        """``made``: a socket of family AF_PACKET, created in the interface's namespace."""
         made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
         made.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER)
         made.bind((interface, ETH_P_IP))
@@ -69,12 +69,14 @@ class Wire:
         self._lost = 0
 
     def lost(self) -> int:
-        """Frames that came and that nobody took in time, so far."""
+        """Return the number of received frames that the kernel has dropped so far because the socket's buffer was
+        full."""
         self._lost += struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
         return self._lost
 
     def receive(self, wait_s: float = 0.0) -> NDArray[np.uint8]:
-        """What has come, a row each; of a longer frame the first bytes. The rows hold until the next call."""
+        """Return the received frames, a frame per row; of a frame longer than ROOM only the first bytes. The next call
+        overwrites the rows."""
         if wait_s > 0 and not select.select([self.socket], [], [], wait_s)[0]:
             return self._in.frames[:0]
         got = _libc.recvmmsg(self.socket.fileno(), self._in.at(0), AT_ONCE, MSG_DONTWAIT, None)

@@ -33,7 +33,8 @@ DRAWN = (NONE, NEWS, HOT_SPOT, PRODUCTION)
 
 
 class Results:
-    """The results directory: raw records below `runs/`, and figures, tables and pictures of them."""
+    """The results directory: raw records of runs below `runs/`, and the figures, tables and pictures computed from the
+    records."""
 
     def __init__(self, output: Path, kind: str, say: Callable[[str], None]) -> None:
         self.output = output
@@ -44,7 +45,7 @@ class Results:
         self.results: dict[str, dict[str, Result]] = {}
 
     def make(self, runs: Sequence[Planned]) -> None:
-        """Make the runs without complete records, and write the results after each."""
+        """Make all runs that have no complete records, and write the results after each run."""
         self._planned = [planned.name for planned in runs]
         for number, planned in enumerate(runs, 1):
             run = self._settled(planned)
@@ -62,12 +63,12 @@ class Results:
             self.write()
 
     def checks(self) -> dict[str, bool]:
-        """Return each goal and whether it is reached; the goal of a missing run is not."""
+        """Return each goal and whether it is reached; a missing run counts as a goal that is not reached."""
         return checks(self.results, self._planned)
 
     def write(self) -> None:
         """Write summary.json, details.json and the pictures."""
-        # matplotlib takes a second to import: not before it is needed.
+        # The import of matplotlib takes a second, so it is delayed until the pictures are drawn.
         from topo.labs.crowds.plot import draw  # noqa: PLC0415
 
         (self.output / "summary.json").write_text(json.dumps(summary(self.results), indent=2) + "\n")
@@ -133,14 +134,15 @@ def _without_nan(value: object) -> object:
 
 
 def require_log(runs: Sequence[Planned]) -> None:
-    """Raise LogFormatError, before a network is built, if the runs' log is not readable or too short."""
+    """Raise LogFormatError if the request log of a run is not readable or too short; called before a network is
+    built."""
     for run in runs:
         for _ in logged_requests(run.settings):
             pass
 
 
 def compression(text: str) -> float:
-    """Read the compression k; raise ArgumentTypeError if it is out of range."""
+    """Parse the time compression k; raise ArgumentTypeError if it is out of range."""
     try:
         k = float(text)
     except ValueError:
@@ -151,7 +153,7 @@ def compression(text: str) -> float:
 
 
 def part_lost(text: str) -> float:
-    """Read a percentage as a share; raise ArgumentTypeError if it is out of range."""
+    """Parse a percentage and return it as a share; raise ArgumentTypeError if it is out of range."""
     try:
         percent = float(text)
     except ValueError:
@@ -162,7 +164,7 @@ def part_lost(text: str) -> float:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line, and return its options."""
     parser = argparse.ArgumentParser(prog="python -m topo.labs.crowds", description=__doc__)
     parser.add_argument("--output", type=Path, help="directory of the results (default: results/news, bmv2: news-bmv2)")
     parser.add_argument("--quick", action="store_true", help="one scenario, three variants")
@@ -200,7 +202,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def chosen_settings(options: argparse.Namespace) -> Settings:
-    """Return the settings that the command line asks for."""
+    """Return the settings with the changes from the command line."""
     settings = Settings()
     if options.k:
         settings = replace(settings, k=options.k)

@@ -1,8 +1,9 @@
-"""The links of Figure 17's network: the bottleneck, and the clients' distances.
+"""The links of the network in Chen & Heidemann's Figure 17: the bottleneck, and the clients' distances.
 
 The bottleneck is a token bucket filter on the switch's port towards the clients; the switch sends through the
-interface's queueing discipline. A bucket of several packets would let short answers jump the link (they would seem to
-come at the speed of memory), hence a frame or two. Distance is by netem where the kernel has it, else by a delay line.
+interface's queueing discipline. The bucket has room for a frame or two only: a larger bucket would send short answers
+at once, without the link's rate. The clients' distances are delays by netem if the kernel has it, else by a delay line
+in user space.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ def set_bottleneck(namespace_pid: int, interface: str, settings: Settings) -> No
 
 
 def read_bottleneck(namespace_pid: int, interface: str) -> LinkCounts:
-    """Read the token bucket filter's counts; raise SetupError without a filter."""
+    """Read the counters of the interface's token bucket filter; raise SetupError if the interface has no such
+    filter."""
     return parse_counts(run_in(namespace_pid, ["tc", "-s", "-j", "qdisc", "show", "dev", interface]), interface)
 
 
 def parse_counts(text: str, interface: str) -> LinkCounts:
-    """Read what `tc -s -j qdisc show` printed; raise SetupError if no token bucket filter is in it."""
+    """Parse the output of `tc -s -j qdisc show`; raise SetupError if the output has no token bucket filter."""
     disciplines: list[dict[str, Any]] = json.loads(text)
     for discipline in disciplines:
         if discipline.get("kind") == "tbf":
@@ -46,9 +48,10 @@ def parse_counts(text: str, interface: str) -> LinkCounts:
 
 
 def set_distances(lab: Network, interfaces: Mapping[str, str], settings: Settings) -> str:
-    """Delay every client host by its distance divided by k; return a description of the means of delay and loss.
+    """Delay the packets of every client host by the host's distance divided by k; return a description of how delay and
+    loss are made.
 
-    `interfaces` gives r1's interface towards each client host.
+    `interfaces` maps each client host to the interface of router r1 towards that host.
     """
     lossless = ", without the loss that was asked for: that needs netem" if settings.loss else ""
     delays_s = {interfaces[host.name]: host.round_trip_s / settings.k for host in CLIENTS}
@@ -63,7 +66,8 @@ def set_distances(lab: Network, interfaces: Mapping[str, str], settings: Setting
 
 
 def _netem(router_pid: int, delays_s: Mapping[str, float], loss: float) -> bool:
-    """Set netem on every interface; if one refuses it, on none."""
+    """Set netem on every interface, and return True. If one interface refuses netem, set it on no interface and return
+    False."""
     for number, (interface, delay_s) in enumerate(delays_s.items()):
         delay = ["netem", "delay", f"{delay_s * 1e6:.0f}us", "limit", DELAY_QUEUE]
         losses = ["loss", f"{100 * loss:g}%"] if loss else []

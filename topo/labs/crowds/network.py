@@ -1,4 +1,5 @@
-"""The lab of Figure 17, from hosts to controller; built in order, taken down in reverse."""
+"""The lab with the network of Chen & Heidemann's Figure 17, from hosts to controller; it is built in order and taken
+down in reverse order."""
 
 from __future__ import annotations
 
@@ -39,32 +40,37 @@ from topo.testbed.nodes import KERNEL, KernelRouter, LabHost, ProcessSwitch
 from topo.testbed.processes import run_in
 
 SLOW_PERIOD_US = 10_000
-"""The slow server's CPU is granted every 10 ms; with the kernel's 100 ms it would answer in bursts."""
+"""Period of the slow server's CPU quota: 10 ms. With the kernel's default period of 100 ms the server would answer in
+bursts."""
 PRIORITY = -15
-"""Niceness of everything in the lab: a switch that waits for the CPU looks like a congested network."""
+"""Niceness of all processes of the lab. With a usual niceness, a switch that waits for the CPU would look like a
+congested network."""
 MEETING_TIMEOUT_S = 10
 TRACE = "trace.csv"
-"""File of flash-crowd control's decisions, in the lab's directory and in a run's."""
+"""Name of the file with the decisions of flash-crowd control, in the lab's directory and in the directory of a run's
+records."""
 
 
 class CrowdRouter(KernelRouter):
-    """The kernel in the switch's place: it routes, without balancing, measuring or limiting."""
+    """The Linux kernel in place of the switch: it only routes, without balancing, measuring or limiting."""
 
     def around(self) -> Sequence[HostPlan]:
-        """Return the clients' router and the servers."""
+        """Return the neighbours of the router: the clients' router and the servers."""
         return SWITCH_HOSTS
 
     def start(self, controllers: list[Node]) -> None:
-        """Start routing, to the clients' networks too."""
+        """Start routing to the neighbours and to the clients' networks."""
         super().start(controllers)
         for route in ROUTES:
             run_in(self.pid, ["ip", "route", "add", route["to"], "via", route["via"]])
 
 
 class CrowdLab(MininetNetwork):
-    """Figure 17's network with the target on a server, limited statically or by `news` (sluice.yaml), or not at all.
+    """The network of Chen & Heidemann's Figure 17. Requests to the target service are limited statically, by the block
+    `news` of the controller's configuration, or not at all.
 
-    With KERNEL for the kind it has neither switch nor controller, and clients ask the servers at their own addresses.
+    With the kind KERNEL the lab has neither switch nor controller, and clients send requests to the servers' own
+    addresses.
     """
 
     def __init__(
@@ -87,12 +93,12 @@ class CrowdLab(MininetNetwork):
         self._news, self._static_per_s = news, static_per_s
 
     def switch_class(self) -> type[ProcessSwitch]:
-        """Return the switch, or the router in its place."""
+        """Return the class of the switch, or of the router that replaces the switch."""
         return super().switch_class() if self.controlled else CrowdRouter
 
     @property
     def places(self) -> Mapping[str, tuple[Address, int]]:
-        """Address and port of each service for the clients' requests."""
+        """Address and port to which clients send requests, by service."""
         if self.controlled:
             further = {service.name: (service.address, PORT) for service in self.further}
             return {TARGET: (TARGET_ADDRESS, PORT), BYSTANDER: (BYSTANDER_ADDRESS, PORT), **further}
@@ -105,7 +111,7 @@ class CrowdLab(MininetNetwork):
         return sum(received for name, (received, _, _) in interfaces if name != "lo")
 
     def quiet_packet_counts(self) -> PacketCounts:
-        """Return the switch's counts once no packet is under way."""
+        """Return the switch's packet counters as soon as no packet is in transit."""
 
         def read() -> PacketCounts:
             packets = self.controller.ask(command="status")["packets"]
@@ -114,11 +120,12 @@ class CrowdLab(MininetNetwork):
         return quiet_counts(read)
 
     def link(self) -> LinkCounts:
-        """Read the bottleneck's counts."""
+        """Read the counters of the bottleneck."""
         return read_bottleneck(self.pid(SWITCH), self._bottleneck)
 
     def build(self) -> None:
-        """Start network, bottleneck, servers and controller; at the end the switch has all their MACs."""
+        """Start network, bottleneck, servers and controller; on return the switch has the MAC addresses of r1 and all
+        servers."""
         before = os.getpriority(os.PRIO_PROCESS, 0)
         self.at_end(lambda: os.setpriority(os.PRIO_PROCESS, 0, before))
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
@@ -162,7 +169,8 @@ class CrowdLab(MininetNetwork):
         for server in SERVERS:
             self._set_route(server.name, str(server.gateway.ip))
         for host in (*CLIENTS, *SERVERS):
-            # Chen & Heidemann's servers have a large SYN backlog (section 8.1); what is measured is not that.
+            # As in the paper's testbed (section 8.1), servers have a large SYN backlog, so that the backlog does not
+            # limit requests.
             queues = ("net.ipv4.tcp_max_syn_backlog=8192", "net.core.somaxconn=8192", "net.ipv4.tcp_syncookies=0")
             self._set(host.name, f"net.ipv4.tcp_congestion_control={self.settings.congestion_control}", *queues)
         self.distance = set_distances(self, interfaces, self.settings)
@@ -202,7 +210,8 @@ class CrowdLab(MininetNetwork):
         self._servers.append(self.await_listening(process, OTHER.name, BULK_PORT))
 
     def _meet(self) -> None:
-        """Return once the switch has the MAC addresses of r1 and the servers: each has answered an echo request."""
+        """Send an echo request to each server; return once all have answered and the switch therefore has the MAC
+        addresses of r1 and the servers."""
         for server in SERVERS:
             source = str(WITNESS.own_address)
             echo = ("ping", "-q", "-I", source, "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S))

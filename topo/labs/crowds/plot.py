@@ -1,4 +1,5 @@
-"""Rates, AR, limit, alarm and loss of a scenario's variants against time, in Chen & Heidemann's scale."""
+"""Plots of rates, AR (the aggregate response rate), limit, alarm and loss against time for a scenario's variants. Rates
+and times are converted to the scale of Chen & Heidemann's experiments."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ BINS_PER_INTERVAL = 4
 
 
 def draw(title: str, runs: Mapping[str, Records], k: float, files: Sequence[Path]) -> None:
-    """Draw the runs of one scenario, by variant, into each of `files`."""
+    """Draw one scenario's runs, given by variant, into each of `files`."""
     figure, axes = plt.subplots(5, 1, figsize=(9, 13), sharex=True, layout="constrained")
     for (name, records), colour in zip(runs.items(), COLOURS, strict=False):
         _draw_run(axes, records, k, VARIANTS[name].title, colour)

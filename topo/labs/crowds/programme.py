@@ -1,4 +1,4 @@
-"""Which runs `make news` makes, in which order, and how long they take."""
+"""The list of runs that `make news` makes, in order, and their estimated durations."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ from topo.plan.crowd.scenarios import (
 )
 
 OVERHEAD_S = 4.0
-"""Seconds to build the network and take it down, and to await the beginning of an interval."""
+"""Estimated seconds of a run, in addition to its load, to build and take down the network and to await the beginning of
+an interval."""
 COMPRESSION = {"embedded": 8.0, "bmv2": 4.0}
-"""Compression k by kind of switch.  At 8 a crowd without control is some 9,000 packets/s, BMv2's limit on the lab's
-machine."""
+"""Time compression k by kind of switch. At k = 8 a crowd without control causes some 9,000 packets/s, which is BMv2's
+limit on the lab's machine."""
 BMV2_FULL_LINK = 2.0
-"""k where nothing keeps the link from filling: at 4, BMv2 loses packets before the link does."""
+"""Compression k on BMv2 for a crowd without control, which fills the link: at k = 4, BMv2 would lose packets before the
+link does."""
 STATIC_BEFORE = 1
-"""Intervals before the crowd for a static limit, which needs no history."""
+"""Intervals before the crowd in runs with a static limit, which needs no history."""
 CALM_BEFORE, CALM_AFTER = 4, 6
-"""The false-alarm scenarios in their short form."""
+"""Intervals before and after the onset in the false-alarm scenarios."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A scenario under a variant; a static limit taken from another run is filled in later."""
+    """A planned run of a scenario under a variant. A static limit that is derived from another run's result is not part
+    of the plan."""
 
     scenario: Scenario
     variant: Variant
@@ -55,7 +58,7 @@ class Planned:
 
 
 def planned(scenario: Scenario, variant: Variant, settings: Settings) -> Planned:
-    """Plan a run."""
+    """Return the plan of a run with the scenario's settings and numbers of intervals."""
     settings = scenario.settle(settings)
     if scenario.false_alarm:
         settings = replace(settings, before=CALM_BEFORE, after=CALM_AFTER)
@@ -65,7 +68,8 @@ def planned(scenario: Scenario, variant: Variant, settings: Settings) -> Planned
 
 
 def one_run(scenario: Scenario, variant: Variant, settings: Settings, *, hour: bool) -> Planned:
-    """Plan a run on its own; with `hour`, half an hour before the onset and half an hour after."""
+    """Return the plan of a single run; with `hour`, it lasts half an hour before the onset and half an hour after
+    it."""
     one = planned(scenario, variant, settings)
     if not hour:
         return one
@@ -74,7 +78,7 @@ def one_run(scenario: Scenario, variant: Variant, settings: Settings, *, hour: b
 
 
 def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
-    """Return the runs; a run follows the run whose result it needs."""
+    """Return the runs in order: a run that needs another run's result comes after that run."""
     if quick:
         return [planned(NETWORK, variant, settings) for variant in (NONE, HOT_SPOT, PRODUCTION)]
     variants = (NONE, NEWS, HOT_SPOT, STATIC_SAME, *STATIC, PRODUCTION)
@@ -83,12 +87,13 @@ def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
 
 
 def compressed(one: Planned, kind: str) -> Planned:
-    """Return a run at the compression that the switch of this kind can carry."""
+    """Return a run with the time compression k that a switch of this kind can process."""
     k = COMPRESSION[kind]
     settings = one.settings
     if kind == "bmv2" and one.scenario is NETWORK and one.variant is NONE:
         k = BMV2_FULL_LINK
     if one.variant is PRODUCTION:
-        # Its alarm is to come within seconds of this clock: the link fills in as many on every switch.
+        # Production mode must raise its alarm within some real seconds of the onset. The ramp therefore lasts equally
+        # many real seconds with every k.
         settings = replace(settings, ramp_s=settings.ramp_s * k / COMPRESSION["embedded"])
     return replace(one, settings=replace(settings, k=k))

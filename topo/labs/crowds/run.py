@@ -1,4 +1,5 @@
-"""A run: a scenario under a variant, from an empty machine to a directory of raw records, which is read here, too."""
+"""A run of a scenario under a variant: build the lab, offer the load, write the raw records into a directory, and read
+them."""
 
 from __future__ import annotations
 
@@ -32,31 +33,32 @@ from topo.testbed.processes import Process, process_usage
 SAMPLES_PER_INTERVAL = 16
 STATUS_EVERY_SAMPLES = 8
 LEAD_S = 2.0
-"""Seconds that the clients need to start and to read their logs."""
+"""Seconds that the clients need to start and to read their request logs."""
 END_TIMEOUT_S = 20.0
 FIRST_ROW_TIMEOUT_S = 30.0
-"""Seconds beyond an interval: the controller first decides at the end of its first interval."""
+"""Seconds, in addition to an interval, within which the controller must make its first decision. The controller makes
+the decision at the end of its first interval."""
 META = "meta.json"
 BULK_FILE = "bulk.csv"
 STATUS = "status.jsonl"
-"""File of what the controller's status reported of flash-crowd control, an object a line, with its time."""
+"""File of the flash-crowd control's entries in the controller's status: a JSON object per line, each with its time."""
 CAPTURE = "capture.pcap"
-"""File that `sluice replay` reads, with CONFIGURATION."""
+"""File of recorded packets; `sluice replay` reads it together with CONFIGURATION."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run to be made."""
+    """The definition of a run."""
 
     scenario: Scenario
     variant: Variant
     settings: Settings
-    """The settings with the scenario's changes."""
+    """The settings, including the scenario's changes."""
     static_per_s: float | None = None
-    """A static limit on the target, before compression."""
+    """A static limit on the target in requests per second, before compression; None: no such limit."""
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """Return what identifies this run, the programs it is made with included, as a JSON object."""
+        """Return a JSON object that identifies this run, including the versions of the programs that make it."""
         return {
             "scenario": self.scenario.name,
             "variant": self.variant.name,
@@ -68,9 +70,10 @@ class Run:
 
 
 def static_limit(variant: Variant, mean_per_s: float, k: float) -> float:
-    """Return a static limit, before compression: the mean limit of the run that it is taken from, at that run's k.
+    """Return a static limit in requests per second, before compression. It is the mean limit ``mean_per_s`` of another
+    run, divided by that run's compression ``k``.
 
-    Raises SetupError if that run limited nothing.
+    Raises SetupError if the other run never had a limit.
     """
     if math.isnan(mean_per_s):
         raise SetupError(f"{variant.name} takes its limit from {variant.static_from}, which limited nothing")
@@ -78,10 +81,11 @@ def static_limit(variant: Variant, mean_per_s: float, k: float) -> float:
 
 
 def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], object], *, capture: bool = False) -> None:
-    """Make the run and write its records into `directory`, which is replaced as a whole at the end.
+    """Make the run and write its records into `directory`; at the end they replace all earlier content of the
+    directory.
 
-    `tick` is called with the seconds that are left of the load.  With `capture`, a recording of all the switch's ports
-    and the controller's configuration are among the records.  Raises SetupError if anything of the lab ends early.
+    `tick` is called with the remaining seconds of the load. With `capture`, the records include the packets at all
+    ports of the switch and the controller's configuration. Raises SetupError if a program of the lab ends early.
     """
     settings, made_with = run.settings, program()
     limits: dict[str, Any] = {"news": run.variant.news(settings), "static_per_s": run.static_per_s}
@@ -126,9 +130,10 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
 
 
 def passed_since(lab: CrowdLab, packets: PacketCounts, link: LinkCounts) -> dict[str, int] | None:
-    """Return the packets that passed the switch since a quiet moment and those it lost itself; None if it is not quiet.
+    """Return the number of packets that passed the switch since an earlier reading, and the number of packets that the
+    switch itself lost. Return None if packets are still in transit.
 
-    What the bottleneck's filter dropped was sent by the switch and lost by the link.
+    Packets dropped by the bottleneck's filter count as sent by the switch and lost by the link.
     """
     try:
         since = lab.quiet_packet_counts().since(packets)
@@ -144,9 +149,10 @@ def passed_since(lab: CrowdLab, packets: PacketCounts, link: LinkCounts) -> dict
 
 
 def is_done(run: Run, kind: str, directory: Path, since: float = 0.0) -> bool:
-    """Return whether `directory` holds this very run, complete, of the present controller, lab, pipeline and switch.
+    """Return whether `directory` contains complete records of this run, made with the present versions of controller,
+    lab, pipeline and switch.
 
-    One that began before `since` (seconds, on the clock of time.time()) does not count.
+    A run that began before `since` (in seconds, time.time()) does not count.
     """
     try:
         meta = json.loads((directory / META).read_text())
@@ -157,7 +163,7 @@ def is_done(run: Run, kind: str, directory: Path, since: float = 0.0) -> bool:
 
 
 def first_decision(lab: CrowdLab, period_s: float) -> float:
-    """Wait for the controller's first decision, which ends an interval, and return when it was."""
+    """Wait for the controller's first decision, and return its time, which is the end of an interval."""
     timeout_s = period_s + FIRST_ROW_TIMEOUT_S
     deadline = time.time() + timeout_s
     while time.time() < deadline:
@@ -170,7 +176,7 @@ def first_decision(lab: CrowdLab, period_s: float) -> float:
 
 
 def _next_boundary(moment: float, period_s: float, earliest: float) -> float:
-    """Return the first time not before `earliest` that is whole periods after `moment`."""
+    """Return the first time, at or after `earliest`, that is an integral number of periods after `moment`."""
     periods = max(0.0, earliest - moment) / period_s
     return moment + (int(periods) + (periods > int(periods))) * period_s
 
@@ -200,9 +206,11 @@ def sample(
     tick: Callable[[float], object],
     note: Callable[[Mapping[str, Any]], object] = lambda status: None,
 ) -> list[Sample]:
-    """Return the readings of the whole load; the last is from after its end, the controller's status included.
+    """Take readings of the lab during the load, and return them. The last reading is from after the end of the load and
+    includes the controller's status.
 
-    `note` is called with what each status has of flash-crowd control, and with its `time_s` since the load began.
+    `note` is called with the flash-crowd control's entry of each status, including `time_s`, the seconds since the load
+    began.
     """
     step = settings.period_s / settings.k / SAMPLES_PER_INTERVAL
     seconds = settings.seconds / settings.k
@@ -240,8 +248,8 @@ def _usage(process: Process | None) -> tuple[float, int]:
 
 
 def refused_of(status: Mapping[str, Any], service: str) -> int | None:
-    """Return the number of SYNs to a service refused since the switch started, by the controller's status; None if the
-    service has no count of its own."""
+    """Return the number of refused SYNs to a service since the switch started, as reported in the controller's status.
+    Return None if the service has no separate count."""
     rows = status["destinations"]
     return next((int(row["refused"]) for row in rows if row["name"].split()[0] == service), None)
 
@@ -271,19 +279,22 @@ def read_records(directory: Path) -> Records:
 
 
 def made(directory: Path) -> dict[str, Any]:
-    """Return when the load of a complete run `began` (on the clock of time.time()), the machine's `load` average at its
-    end (None if unknown) and the `program` that made it ("" if unknown)."""
+    """Return how a complete run was made. `began`: begin of the run's load in seconds, time.time(). `load`: the
+    machine's load average at the end, None if unknown. `program`: version of the programs that made the run, "" if
+    unknown."""
     meta = json.loads((directory / META).read_text())
     return {"began": meta["start"], "load": meta.get("load"), "program": meta.get("program", "")}
 
 
 def switch_packets(directory: Path) -> Mapping[str, int] | None:
-    """Return the packets that passed the switch in a complete run and those it lost itself; None if unknown."""
+    """Return the number of packets that passed the switch in a complete run, and the number that the switch itself
+    lost; None if unknown."""
     return json.loads((directory / META).read_text()).get("switch_packets")
 
 
 def conditions(directory: Path) -> str:
-    """Return a line of text on the conditions of a run: the means of delay, and the hosts' TCP."""
+    """Return a line of text that describes the conditions of a run: how the distances are made, and the TCP settings of
+    the hosts."""
     meta = json.loads((directory / META).read_text())
     settings = Settings(**meta["settings"])
     return (

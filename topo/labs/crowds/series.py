@@ -1,12 +1,12 @@
 """Series of network-limited runs of NEWS with hot-spot identification, each series a table: `overhead` and `phases`.
 
-`python -m topo.labs.crowds.series overhead` as root: what flash-crowd control costs, CPU and memory of the switch and
-the controller, for T = 16 to 256 s (Table II).  Time is compressed by k, so both the load and the number of detections
-per second are k times Chen & Heidemann's.
+`python -m topo.labs.crowds.series overhead` as root: the cost of flash-crowd control in CPU and memory of switch and
+controller, for T = 16 to 256 s (Table II).  Time is compressed by k, so both the load and the number of detections per
+second are k times Chen & Heidemann's.
 
-`python -m topo.labs.crowds.series phases` as root: what the published control makes of a crowd, by when in an interval
-the crowd begins.  The first limit is what was admitted in the interval of the alarm, so one phase is no figure of the
-algorithm.
+`python -m topo.labs.crowds.series phases` as root: results of the published control by the phase of the onset, i.e. the
+time in an interval at which the crowd begins. The first limit is the rate admitted in the interval of the alarm, so a
+single phase does not characterise the algorithm.
 """
 
 from __future__ import annotations
@@ -30,35 +30,37 @@ from topo.testbed.nodes import switch_kind
 
 PERIODS_S = (16.0, 32.0, 64.0, 128.0, 256.0)
 BEFORE_S, AFTER_S = 20.0, 40.0
-"""Least seconds, compressed, before and after the onset in runs of the overhead."""
+"""Least seconds (after compression) before and after the onset in runs that measure the overhead."""
 PHASES = (0.0, 0.2, 0.4, 0.6, 0.8)
 PHASES_BEFORE = 4
-"""Intervals before the onset; the averages settle within two."""
+"""Intervals before the onset; the controller's averages settle within two intervals."""
 
 Row = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A series of runs: for a compression k, a run's directory, title, settings, and its row of the table."""
+    """A series of runs. ``runs`` yields, for a compression k, each run's directory, title, settings, and the function
+    that computes the run's row of the table."""
 
     runs: Callable[[float], Iterator[tuple[str, str, Settings, Callable[[Records], Row]]]]
     table: Callable[[Sequence[Row]], str]
     """Formats the rows as text."""
 
 
-# -- what control costs
+# -- overhead of the control
 
 
 def settings_for(period_s: float, k: float) -> Settings:
     """Return the settings of a run with detection interval ``period_s``."""
     interval = period_s / k
-    before = math.ceil(BEFORE_S / interval) + 1  # the first interval is left out
+    before = math.ceil(BEFORE_S / interval) + 1  # the first interval is not evaluated
     return replace(Settings(), k=k, period_s=period_s, before=before, after=math.ceil(AFTER_S / interval) + 2)
 
 
 def overhead_row(period_s: float, before: Figures, during: Figures) -> Row:
-    """Return a row of the table; CPU in seconds per second, memory in MB, requests as measured."""
+    """Return a row of the table: CPU in seconds per second, memory in MB, and requests per second at the compressed
+    scale."""
     costs = {
         f"{process}_{unit}_{when}": round(getattr(part, f"{process}_{unit}"), digits)
         for unit, digits in (("cpu", 4), ("mb", 1))
@@ -94,7 +96,7 @@ def _overhead(k: float) -> Iterator[tuple[str, str, Settings, Callable[[Records]
 
 
 def phase_row(phase: float, records: Records, k: float) -> Row:
-    """Return a row of the table; rates and times in Chen & Heidemann's scale."""
+    """Return a row of the table, with rates and times converted to the scale of Chen & Heidemann's experiments."""
     crowd, quiet = figures(records, records.window()), figures(records, records.quiet())
     limits = [row.limit_per_s for row in records.rows if not math.isnan(row.limit_per_s)]
     return {
@@ -137,7 +139,7 @@ SERIES = {"overhead": Series(_overhead, overhead_table), "phases": Series(_phase
 
 
 def make_if_missing(run: Run, kind: str, directory: Path, title: str) -> None:
-    """Make a run unless its complete records are there."""
+    """Make a run unless its directory contains complete records."""
     if not is_done(run, kind, directory):
         print(f"{title}: {run.settings.seconds / run.settings.k:.0f} s", flush=True)
         make_run(run, kind, directory, lambda left: None)
@@ -145,7 +147,7 @@ def make_if_missing(run: Run, kind: str, directory: Path, title: str) -> None:
 
 
 def measure(series: Series, output: Path, kind: str) -> list[Row]:
-    """Make the runs without complete records and return the table."""
+    """Make all runs that have no complete records, and return the rows of the table."""
     rows: list[Row] = []
     for name, title, settings, row in series.runs(COMPRESSION[kind]):
         directory = output / "runs" / name

@@ -1,4 +1,5 @@
-"""The results of `make news`: summary.json, the checks against the goals, and the table.  Pure."""
+"""The results of `make news`, computed by pure functions: content of summary.json, checks against the goals, and
+table."""
 
 from __future__ import annotations
 
@@ -38,13 +39,13 @@ class Result:
 
     k: float
     period_s: float
-    """The run's detection interval T, compressed."""
+    """The run's detection interval T in seconds, after compression."""
     crowd: Figures
     quiet: Figures
     ramp_s: float = USUAL_RAMP_S
     """Seconds of the crowd's ramp, before compression."""
     conditions: str = ""
-    """The means of delay, and the hosts' TCP, as text."""
+    """Description of how the distances are made, and of the hosts' TCP settings."""
 
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -71,7 +72,8 @@ def entry(one: Figures) -> dict[str, object]:
 
 
 def summary(results: Results) -> dict[str, object]:
-    """Return summary.json: scenario -> variant -> figures, as measured (rates are k times Chen & Heidemann's)."""
+    """Return the content of summary.json: scenario -> variant -> figures, as measured (rates are k times those of Chen
+    & Heidemann's experiments)."""
     return {
         scenario: {name: entry(result.crowd) for name, result in by_variant.items()}
         for scenario, by_variant in results.items()
@@ -79,8 +81,8 @@ def summary(results: Results) -> dict[str, object]:
 
 
 def checks(results: Results, planned: Iterable[str] = ()) -> dict[str, bool]:
-    """Return each goal and whether it is reached; a `planned` run (SCENARIO/VARIANT) that is missing is a goal not
-    reached."""
+    """Return each goal and whether it is reached. A `planned` run (SCENARIO/VARIANT) without a result counts as a goal
+    that is not reached."""
     missing = [name for name in planned if name not in {f"{key}/{name}" for key in results for name in results[key]}]
     found = {f"{name}: has been run": False for name in missing}
     for scenario, by_variant in results.items():
@@ -136,7 +138,7 @@ def _speed(scenario: str, by_variant: Mapping[str, Result]) -> dict[str, bool]:
 
 
 def _bystanders(scenario: Scenario, by_variant: Mapping[str, Result]) -> dict[str, bool]:
-    """Return the checks of the scenario's bystanders."""
+    """Return the checks of the traffic that shares the link or the switch with the scenario's crowd (bystanders)."""
     found: dict[str, bool] = {}
     for name in (HOT_SPOT.name, PRODUCTION.name):
         if name not in by_variant:
@@ -161,7 +163,8 @@ UNITS = ("", "intervals", "alarms", "/s", "/s", "", "", "kbit/s", "used", "ms", 
 
 
 def table(results: Results) -> str:
-    """Return the figures as text, in Chen & Heidemann's scale: rates divided, times multiplied by k."""
+    """Return the figures as text, converted to the scale of Chen & Heidemann's experiments: rates are divided by k,
+    times are multiplied by k."""
     lines: list[str] = []
     for scenario, by_variant in results.items():
         usual = Counter(entry.k for entry in by_variant.values()).most_common(1)[0][0]

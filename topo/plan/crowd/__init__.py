@@ -1,1 +1,1 @@
-"""Flash crowds: Chen & Heidemann's network (Figure 17), its loads, and what is measured."""
+"""Flash crowds: the network of Chen & Heidemann's testbed (Figure 17), its loads, and its measures."""

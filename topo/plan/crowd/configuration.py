@@ -1,4 +1,4 @@
-"""The controller's configuration for Figure 17's network."""
+"""The controller's configuration for the network of Chen & Heidemann's Figure 17."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ def controller_config(
     news: Mapping[str, object] | None = None,
     further: Sequence[Further] = (),
 ) -> dict[str, object]:
-    """Return the content of sluice.yaml: the target is `server`, limited statically, by flash-crowd control or not.
+    """Return the content of sluice.yaml. The target service has the server `server`, and is limited statically, by
+    flash-crowd control, or not at all.
 
-    The static limit is before compression.  Its bucket holds what flash-crowd control's own would at that limit.
+    `static_per_s`: the static limit in requests per second, before compression. Its bucket has the size that
+    flash-crowd control would choose for the same limit.
     """
     fixed: dict[str, object] = {"balance": {"mode": "fixed"}}
     admission: dict[str, object] = {}

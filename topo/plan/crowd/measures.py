@@ -1,8 +1,8 @@
-"""From a run's raw records to the figures of Chen & Heidemann.  Pure.
+"""Computation of Chen & Heidemann's figures from a run's raw records, by pure functions.
 
-Rates, times and bytes are as they were measured, with time compressed by k; the published scale is reached by dividing
-rates by k.  Unless stated otherwise, figures are of the window from one interval after the alarm to the end of the run;
-without an alarm, from one interval after the onset.
+Rates, times and bytes are as measured, with time compressed by k; rates divided by k have the published scale. Unless
+stated otherwise, figures apply to the window from one interval after the alarm to the end of the run; without an alarm,
+from one interval after the onset.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from topo.plan.outcomes import Ending, Outcome
 from topo.plan.statistics import mean, percentile
 
 LINEAR_SYNS = 5
-"""The kernel repeats SYNs after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; older: all double)."""
+"""Number of SYN retransmissions at constant intervals: Linux 6.5 and later repeats a SYN 1, 2, 3, 4 and 5 s after the
+first; later intervals double. In earlier versions all intervals double."""
 
 LEAST_APART_S = 0.1
-"""Least seconds between two readings for a rate: the reading behind a late reading follows at once."""
+"""Least seconds between two readings from which a rate is computed. After a late reading the next reading follows at
+once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,19 @@ class Records:
     link_bit_per_s: float
     controls: bool
     crowd: bool
-    """Whether the run has a crowd; without a crowd every alarm is false, and the onset is where the load changes."""
+    """Whether the run has a crowd. Without a crowd every alarm is false, and the onset is the time at which the load
+    changes."""
     outcomes: Sequence[Outcome]
     bulk: Sequence[tuple[float, int]]
-    """Beginning of each slot in seconds, and bytes of the bulk transfer in it."""
+    """Bulk transfer by slots of time: beginning of the slot in seconds, and bytes received in the slot."""
     samples: Sequence[Sample]
     rows: Sequence[Row]
     slow_memory_bytes: float = math.nan
-    """Memory limit of the slow server."""
+    """Memory limit of the slow server, in bytes."""
 
     def alarm_s(self) -> float | None:
-        """Return the time of the crowd's alarm, the first after the onset; None without one."""
+        """Return the time of the crowd's alarm, which is the first alarm after the onset; None without such an
+        alarm."""
         if not self.crowd:
             return None
         return next((moment for moment in alarms(self.rows) if moment >= self.onset_s), None)
@@ -56,57 +60,58 @@ class Records:
         return sum(0 <= moment < until for moment in alarms(self.rows))
 
     def window(self) -> tuple[float, float]:
-        """Return the window of the figures."""
+        """Return begin and end of the window to which the figures apply."""
         alarm = self.alarm_s() if self.controls else None
         return (self.onset_s if alarm is None else alarm) + self.period_s, self.end_s
 
     def quiet(self) -> tuple[float, float]:
-        """Return the window before the onset; the first interval fills the queues and is left out."""
+        """Return begin and end of the window before the onset, without the first interval, in which the queues fill."""
         return self.period_s, self.onset_s
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a run in a window.  NaN where nothing was measured."""
+    """The figures of a run in a window; NaN for figures that were not measured."""
 
     detected_after_intervals: float
     false_alarms: int
     rejected_share: float
-    """Share of the target's requests, ended or connected ones, that were never connected."""
+    """Share of the requests to the target that ended without a connection, among all that ended or were connected."""
     response_loss: float
-    """Share of the packets offered to the bottleneck that it dropped."""
+    """Share of the packets offered to the bottleneck that the bottleneck dropped."""
     ar_kbps: float
-    """Mean rate of the fastest tenth of the flows."""
+    """Mean rate of the fastest tenth of the flows (the published AR)."""
     admitted_per_s: float
     """Connections to the target that were established, per second."""
     offered_per_s: float
-    """SYNs to the target per second, repetitions included."""
+    """SYNs to the target per second, including repetitions."""
     bystander_latency_mean_ms: float
     bystander_latency_median_ms: float
     """Time from a finished request's due time to its last byte."""
     bystander_refused: float
-    """SYNs to the bystander that the switch refused; in the crowd's window counted from the onset.  NaN where the
-    switch counts the refusals of all destinations together because they share a limit."""
+    """SYNs to the bystander that the switch refused; in the window after the alarm, counted from the onset on. NaN if
+    destinations share a limit, because the switch then counts their refusals together."""
     bystander_unconnected: int
-    """Requests of the bystander that ended without a connection, for any reason (patience, lost SYN-ACKs).  Some are
-    due to the link: a lost SYN is repeated only after a second, which is not compressed."""
+    """Requests to the bystander that ended without a connection, for any reason (patience, lost SYN-ACKs). Some end
+    because the link lost a SYN: the kernel repeats it only after a second, and this second is not compressed."""
     bystander_goodput_kbps: float
     """Goodput of the bulk transfer."""
     bottleneck_used: float
     limit_mean_per_s: float
     finished_per_s: float
-    """Complete answers of the target per second."""
+    """Complete answers of the target, per second."""
     goodput_kbps: float
     """Goodput of the target, complete answers only."""
     late_p99_ms: float
-    """99th percentile of the delay that the load generator caused."""
+    """99th percentile of the delay, in milliseconds, between a request's due time and its start by the load
+    generator."""
     switch_cpu: float
     controller_cpu: float
-    """Seconds of CPU per second."""
+    """CPU time of switch and controller in seconds per second."""
     switch_mb: float
     controller_mb: float
     slow_memory_share: float
-    """Mean share of its memory limit that the slow server used ("98 %", section 8.3.2)."""
+    """Mean share of the memory limit that the slow server used; Chen & Heidemann report 98 % (section 8.3.2)."""
     switch_packets_per_s: float
     """Highest rate at which the switch received packets between two readings."""
 
@@ -124,8 +129,8 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     finished = [outcome for outcome in complete if begin <= outcome.due_s + (outcome.done_s or 0) < end]
     connects = [outcome.due_s + outcome.connect_s for outcome in target if outcome.connect_s is not None]
     latencies = [1000 * (outcome.done_s or 0.0) for outcome in bystander if outcome.ending is Ending.FINISHED]
-    # A decision is about the time since the one before, and its limit is for the time up to the next: such a time is in
-    # the window if its middle is, whether decisions come early or late by some milliseconds.
+    # A decision measures the interval since the previous decision; its limit applies to the interval until the next
+    # one. An interval counts if its middle is in the window, so that decisions may be some milliseconds early or late.
     decisions = measured(records.rows)
     ends = [*(row.time_s for row in decisions[1:]), records.end_s]
     observed = [row for before, row in pairwise(decisions) if begin <= (before.time_s + row.time_s) / 2 < end]

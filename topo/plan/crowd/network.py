@@ -1,13 +1,13 @@
-"""Figure 17's network, as data.
+"""Plan of the network in Chen & Heidemann's Figure 17.
 
 ```
  c1 .. c6 (crowd) --+                             |2-- s1 10.0.11.1  fast target
                     r1 --bottleneck-- 1| sluice   |3-- s2 10.0.12.1  slow target
  b1 (bystander) ----+                             |4-- s3 10.0.13.1  bystander's server
 ```
-sluice is R0, the NEWS router; r1 is R1, a Linux router.  The bottleneck is on the switch's port 1, towards the clients.
-Each client host has a /16 of addresses, one for each client of the log: NEWS's production mode distinguishes clients by
-address.
+sluice has the role of R0, the NEWS router; r1 that of R1, a Linux router. The bottleneck is on the switch's port 1,
+towards the clients. Each client host has a /16 network with an address for each client of the request log, because
+production mode distinguishes clients by address.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ SWITCH_HOSTS = (ROUTER, *SERVERS)
 
 TARGET, BYSTANDER = "target", "bystander"
 TARGET_ADDRESS, BYSTANDER_ADDRESS = from_text("10.0.0.100"), from_text("10.0.0.101")
-"""The services' addresses; the crowd requests the target."""
+"""The services' addresses; the crowd sends its requests to the target."""
 PORT = 80
 BULK_PORT = 8080
-"""On s3, which is addressed directly: bulk traffic belongs to no service."""
+"""Port of the bulk transfer on s3. Its receiver connects to s3's own address, so the bulk traffic belongs to no
+service."""
 
 CLIENTS_NETWORK = IPv4Network("10.96.0.0/12")
 
@@ -55,7 +56,7 @@ class ClientPlan:
 
     @property
     def pool(self) -> IPv4Network:
-        """The addresses of the host's clients."""
+        """The network with the addresses of the host's clients."""
         return IPv4Network(f"10.{100 + self.number}.0.0/16")
 
     @property
@@ -68,10 +69,11 @@ CROWD = tuple(
     ClientPlan(f"c{number}", number, delay)
     for number, delay in enumerate((0.040, 0.060, 0.080, 0.100, 0.140, 0.200), start=1)
 )
-"""Round trips like those that Chen & Heidemann measured (they used a distribution that is not published)."""
+"""The hosts of the crowd's clients. Their round trips are similar to those of Chen & Heidemann, whose distribution is
+not published."""
 WITNESS = ClientPlan("b1", 7, 0.080)
 """The host of the bystander's clients."""
 CLIENTS = (*CROWD, WITNESS)
 
 ROUTES = [{"to": str(CLIENTS_NETWORK), "via": str(ROUTER.address)}]
-"""The switch's way to the clients."""
+"""The switch's route to the clients' networks."""

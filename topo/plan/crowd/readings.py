@@ -1,7 +1,7 @@
-"""The readings of a run: the controller's decisions, and counts of link, switch and servers.
+"""The readings of a run: the controller's decisions, and counters of link, switch and servers.
 
-A `Sample` is read every second: the bottleneck's and the switch's counts, CPU and memory of switch and controller,
-memory of the slow server. A `Row` is a decision of flash-crowd control, of the controller's trace.
+A `Sample` is read every second: counters of bottleneck and switch, CPU time and memory of switch and controller, memory
+of the slow server. A `Row` is a decision of flash-crowd control, read from the controller's trace.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class LinkCounts:
     dropped_packets: int
 
     def since(self, earlier: LinkCounts) -> LinkCounts:
-        """Return what was counted since an earlier moment."""
+        """Return the difference to an earlier reading."""
         return LinkCounts(*(getattr(self, field.name) - getattr(earlier, field.name) for field in fields(LinkCounts)))
 
     def loss(self) -> float:
-        """Return the share of the packets offered to the link that it dropped."""
+        """Return the share of the packets offered to the link that the link dropped."""
         offered = self.sent_packets + self.dropped_packets
         return self.dropped_packets / offered if offered else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A reading; all counts but memory are cumulative."""
+    """A reading; all counts except memory are cumulative."""
 
     time_s: float
     """Seconds since the load began."""
@@ -47,16 +47,16 @@ class Sample:
     controller_cpu_s: float
     controller_bytes: int
     slow_bytes: int
-    """Bytes that the kernel charges the slow server's cgroup."""
+    """Memory of the slow server in bytes, as the kernel accounts it to the server's cgroup."""
     bystander_refused: int | None
-    """SYNs to the bystander that the switch refused, by the controller's latest status; None where the switch counts
-    the refusals of all destinations together."""
+    """SYNs to the bystander that the switch refused, from the controller's latest status; None if the switch counts the
+    refusals of all destinations together."""
     received_packets: int | None = None
-    """Packets that the switch received; None where they were not counted (older runs, simulations)."""
+    """Packets that the switch received; None if the run did not count them (older runs, simulations)."""
 
     @property
     def link(self) -> LinkCounts:
-        """The bottleneck's counts."""
+        """The bottleneck's counters."""
         return LinkCounts(self.sent_packets, self.sent_bytes, self.dropped_packets)
 
 
@@ -73,7 +73,7 @@ def read_samples(path: Path) -> list[Sample]:
 
 
 def at(samples: Sequence[Sample], time_s: float) -> Sample:
-    """Return the first sample at or after a time, or the last one; ValueError if there is none."""
+    """Return the first sample at or after a time, else the last sample. Raises ValueError without samples."""
     if not samples:
         raise ValueError("no samples")
     return next((sample for sample in samples if sample.time_s >= time_s), samples[-1])
@@ -81,7 +81,7 @@ def at(samples: Sequence[Sample], time_s: float) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A decision; time in seconds on the clock of time.time(), rates in bit/s and connections/s."""
+    """A decision; time in seconds (time.time()), rates in bit/s or connections/s."""
 
     time_s: float
     ar_bps: float
@@ -90,7 +90,7 @@ class Row:
     refused_per_s: float
     alarm: bool
     limit_per_s: float
-    """NaN without a limit."""
+    """The limit in connections/s; NaN if no limit applies."""
     hot_spot: str
     cause: str
     servers: frozenset[str] = frozenset()
@@ -126,7 +126,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def alarms(rows: Sequence[Row]) -> list[float]:
-    """Return the times at which alarms were set."""
+    """Return the times of the decisions at which an alarm began."""
     found: list[float] = []
     before = False
     for row in rows:
@@ -137,9 +137,10 @@ def alarms(rows: Sequence[Row]) -> list[float]:
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:
-    """Return the decisions at the ends of intervals.
+    """Return the decisions made at the ends of intervals.
 
-    During the search for the hot spot the controller also decides between them, by the interval before.
+    During its search for the hot spot the controller also decides within an interval, from the measurements of the
+    previous interval; these decisions are omitted.
     """
     found: list[Row] = []
     for row in rows:

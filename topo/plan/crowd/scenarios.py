@@ -1,6 +1,6 @@
-"""Runs of flash crowds as data: their settings, what happens in them (scenarios), and what is done about it (variants).
+"""Plans of flash-crowd runs: settings, loads (scenarios), and treatments of the load (variants).
 
-Values are published or named as this lab's; times and rates are before compression.
+Values are those of Chen & Heidemann unless marked as values of this lab; times and rates are before compression.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ from topo.plan.synthesis import Crowd
 
 PAPER_PERIOD_S = 64.0
 LINK_BIT_PER_S = 2e6
-"""Section 8.1."""
+"""Rate of the bottleneck (Chen & Heidemann, section 8.1)."""
 FRAME_BYTES = 1514
 PRODUCTION_TIMES_S = {"detection_s": 1.0, "window_s": 4.0, "baseline_s": 64.0}
 BUCKET_S = 0.25
 POLL_S = 2.0
 RATE_WINDOW_S = 1.0
-"""To be divided by k: the controller's defaults, but without production mode the switch is read every 2 s only."""
+"""Times of the controller before the division by k. They are the controller's defaults, except POLL_S: without
+production mode the controller reads the switch only every 2 s."""
 MODEM_BYTES_PER_S = 7_000
-"""A 56 kbit/s line."""
+"""Rate of a slow client's link: 56 kbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings that runs share."""
+    """The settings of a run that do not depend on scenario and variant."""
 
     k: float = 8.0
-    """Compression factor: divides every time below, multiplies every rate."""
+    """Compression factor: in a run, all times below are divided by k and all rates are multiplied by k."""
     period_s: float = PAPER_PERIOD_S
     """The detection interval T in seconds."""
     before: int = 8
     after: int = 11
-    """Intervals before and after the one in which the crowd begins."""
+    """Number of intervals before and after the interval in which the crowd begins."""
     onset_phase: float = 0.4
-    """Position of the crowd's onset in its interval, 0 to 1.  As published, the first limit is the rate admitted in the
-    interval of the alarm, so onset and ramp decide its height: `make news-phases` shows how much
-    (docs/reference/crowds.md)."""
+    """Position of the crowd's onset in its interval, 0 to 1.  The published control takes the rate admitted in the
+    interval of the alarm as its first limit, so the limit depends on onset and ramp. `make news-phases` measures the
+    effect (docs/reference/crowds.md)."""
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
     ramp_s: float = 60.0
-    """Seconds from the quiet to the crowd's rate ("about 5 times in just several minutes"); the link fills in 20 s."""
+    """Seconds in which the rate rises from the quiet rate to the crowd's rate (Chen & Heidemann: "about 5 times in just
+    several minutes"). The link is full after 20 s."""
     link_bit_per_s: float = LINK_BIT_PER_S
     loss: float = 0.0
     """Share of the packets towards the clients that netem drops behind r1 (`--loss`); the kernel must have netem."""
@@ -56,46 +58,49 @@ class Settings:
     patience_s: float = 60.0
     """Mean seconds before a client gives up (section 7.6.1)."""
     bulk_bit_per_s: float = 327e3
-    """Rate of the bystander's bulk transfer without a crowd (section 8.6)."""
+    """Rate of the bulk transfer from the bystander's server without a crowd (section 8.6)."""
     web_per_s: float = 5.0
-    """Requests of the bystander per second ("less than 20")."""
+    """Requests to the bystander per second (Chen & Heidemann: "less than 20")."""
     rto_min_s: float = 0.2
-    """Linux's minimum retransmission timeout, compressed as all times; the first SYN's timeout of 1 s is fixed."""
+    """Linux's minimum retransmission timeout in seconds; it is compressed like all times, but the kernel's timeout of 1
+    s for a SYN is not."""
     slow_cpus: float = 0.4
     slow_cost_us: float = 3040.0
     slow_workers: int = 150
     slow_backlog: int = 128
     slow_memory_mb: float = 42.0
     slow_answer_kb: float = 128.0
-    """The slow target: CPUs by cgroup, CPU time for a block of an answer, answers at once, connections that wait (those
-    of 2005: Apache 1.3's MaxClients and Linux 2.4's SOMAXCONN), memory by cgroup, memory that an answer
-    holds: nearly 150 of them use it up.  It answers some 43 requests per second, nine tenths of what the link has room
-    for; the CPU time is compressed like any other, so that this is so at every k."""
+    """The slow target server, by field: CPUs granted by the cgroup; CPU time for a block of an answer; simultaneous
+    answers (Apache 1.3's MaxClients); waiting connections (Linux 2.4's SOMAXCONN); memory granted by the cgroup; memory
+    that an answer occupies. Nearly 150 answers fill the memory. The server answers some 43 requests per second, nine
+    tenths of the link's capacity. The CPU time is compressed, so that the relation is the same at every k."""
     seed: int = 1
     log: str = ""
-    """A World Cup 98 binary log whose requests the target gets in place of the synthesised ones."""
+    """Path of a World Cup 98 binary log whose requests are sent to the target in place of synthesised requests."""
     log_region: int | None = None
-    """The site whose requests of the log are taken, 0 to 7 (section 7.1: Santa Clara only); None is all of them."""
+    """The region (0 to 7) whose requests are selected from the log; None: all regions. Chen & Heidemann use Santa Clara
+    only (section 7.1)."""
     log_onset_s: float = 1000.0
-    """When the crowd begins in the log ("at t = 1000 s", section 8.1), which is replayed so that it begins there."""
+    """Seconds from the log's beginning to its crowd ("at t = 1000 s", section 8.1). The log is replayed such that its
+    crowd begins at the run's onset."""
 
     def crowd(self) -> Crowd:
-        """Return the rates of the target's requests; zero is the log's."""
+        """Return the rate of the requests to the target over time, in seconds since the request log begins."""
         return Crowd(self.quiet_per_s, self.crowd_per_s, self.onset_s, self.ramp_s, self.seconds)
 
     @property
     def onset_s(self) -> float:
-        """Seconds from the load's beginning to the crowd's."""
+        """Seconds from the beginning of the load to the beginning of the crowd."""
         return (self.before + self.onset_phase) * self.period_s
 
     @property
     def slow_turn_us(self) -> float:
-        """CPU time of the slow target for a block of an answer, compressed."""
+        """CPU time of the slow target for a block of an answer, in us, after compression."""
         return self.slow_cost_us / self.k
 
     @property
     def seconds(self) -> float:
-        """Length of the load."""
+        """Duration of the load in seconds, before compression."""
         return (self.before + self.onset_phase + self.after) * self.period_s
 
 
@@ -109,7 +114,7 @@ class Further:
     """The host of the server program; programs on the slow host share its CPUs and memory."""
     quiet_per_s: float
     crowd_per_s: float
-    """Requests per second during the service's crowd, behind the settings' ramp."""
+    """Requests per second during the service's crowd, after the ramp of the settings."""
     begins_s: float = 0.0
     """Seconds from the onset to the beginning of the service's crowd."""
     lasts_s: float = math.inf
@@ -131,7 +136,7 @@ class Further:
         return BULK_PORT + self.number
 
     def crowd(self, settings: Settings) -> Crowd:
-        """Return the course of the service's request rate."""
+        """Return the service's request rate over time."""
         begin = settings.onset_s + self.begins_s
         return Crowd(
             self.quiet_per_s, self.crowd_per_s, begin, settings.ramp_s, settings.seconds, over_s=begin + self.lasts_s
@@ -140,13 +145,13 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A load on the target, and on further services if there are any."""
+    """A load on the target and, optionally, on further services."""
 
     name: str
     title: str
     server: HostPlan
     crowd_per_s: float | None = None
-    """The target's rate after the onset; None: the settings' rate."""
+    """Requests to the target per second after the onset; None: the rate of the settings."""
     ramp_s: float | None = None
     slow_clients: bool = False
     """Whether only clients with slow links send requests after the onset."""
@@ -154,11 +159,12 @@ class Scenario:
     """Whether the scenario has no crowd, so that every alarm is false."""
     bulk: bool = True
     web: bool = True
-    """Whether there is a bulk transfer, and a bystander's web load."""
+    """Whether the load includes a bulk transfer (`bulk`), and requests to the bystander (`web`)."""
     lasts_s: float = math.inf
     """Seconds from the onset to the end of the target's synthesised crowd, before compression."""
     further: tuple[Further, ...] = ()
-    """Further services.  Scenarios with different services need different names: a run's identity has only the name."""
+    """Further services. Scenarios with different services need different names, because a run's identity contains only
+    the scenario's name."""
 
     def settle(self, settings: Settings) -> Settings:
         """Return the settings of a run of this scenario."""
@@ -204,17 +210,17 @@ class Variant:
     """Mode of flash-crowd control; `static` only measures."""
     identify: bool = True
     static_per_s: float | None = None
-    """A constant limit on the target, per second before compression."""
+    """A constant limit on the target in requests per second, before compression."""
     static_from: str = ""
     """The variant whose mean limit becomes this variant's constant limit."""
 
     @property
     def controls(self) -> bool:
-        """Whether flash-crowd control limits anything."""
+        """Whether flash-crowd control sets limits, not only measures."""
         return self.mode != "static"
 
     def news(self, settings: Settings) -> dict[str, object]:
-        """Return the `news` mapping of sluice.yaml, all times divided by k and rates multiplied."""
+        """Return the block `news` of sluice.yaml, with all times divided by k and all rates multiplied by k."""
         k = settings.k
         production = {name: seconds / k for name, seconds in PRODUCTION_TIMES_S.items()}
         return {

@@ -1,4 +1,4 @@
-"""The requests of a run, distributed to the client hosts."""
+"""The requests of a run, and their distribution over the client hosts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from topo.plan.synthesis import Crowd, synthesise
 from topo.plan.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
-"""Seconds (not compressed) of the log's beginning without requests.  Requests in the tail of the controller's empty
-first interval would become its first estimate of the usual rate."""
+"""Seconds (not compressed) at the beginning of the load without requests. Otherwise the few requests at the end of the
+controller's first interval would become its first estimate of the usual rate."""
 
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
-    """Return the target's requests, before compression; raise LogFormatError for a log that cannot be replayed."""
+    """Return the requests to the target, before compression; raise LogFormatError for a log that cannot be replayed."""
     crowd = replace(settings.crowd(), over_s=settings.onset_s + scenario.lasts_s)
     requests = logged_requests(settings) if settings.log else synthesise(crowd, TARGET, seed=settings.seed)
     if not scenario.slow_clients:
@@ -33,9 +33,11 @@ def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]
 
 
 def logged_requests(settings: Settings) -> Iterator[Request]:
-    """Return the requests of the settings' log during the load; the log's crowd begins at the load's onset.
+    """Return the requests of the log in the settings for the time of the load; the log's crowd begins at the load's
+    onset.
 
-    Raises LogFormatError, with the file and what to do, for a log that is not there, is none, or is too short.
+    Raises LogFormatError, with the file and the remedy, for a file that does not exist, has another format, or is too
+    short.
     """
     path, begin = Path(settings.log), settings.log_onset_s - settings.onset_s
     end, last = begin + settings.seconds, -math.inf
@@ -62,13 +64,13 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
 
 
 def crowds_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
-    """Return the target's requests and the further services', as `target_requests` does."""
+    """Return the requests to the target and to the further services, in order, like `target_requests`."""
     further = [synthesise(service.crowd(settings), service.name, seed=settings.seed) for service in scenario.further]
     return heapq.merge(target_requests(scenario, settings), *further, key=lambda item: item.time_s)
 
 
 def bystander_requests(settings: Settings) -> Iterator[Request]:
-    """Return the bystander's web requests: the same sizes, at a steady rate."""
+    """Return the requests to the bystander: the same distribution of sizes as for the target, at a steady rate."""
     if not settings.web_per_s:
         return iter(())
     steady = Crowd(settings.web_per_s, settings.web_per_s, settings.onset_s, 0.0, settings.seconds)
@@ -76,7 +78,8 @@ def bystander_requests(settings: Settings) -> Iterator[Request]:
 
 
 def write_logs(directory: Path, crowds: Iterable[Request], bystander: Iterable[Request], k: float) -> dict[str, Path]:
-    """Write a compressed log for each client host and return where they are; a client is always on the same host."""
+    """Write a request log, with compressed times, for each client host; return the files by host. All requests of a
+    client are on the same host."""
     shares: dict[str, list[Request]] = {host.name: [] for host in (*CROWD, WITNESS)}
     for request in heapq.merge(crowds, bystander, key=lambda item: item.time_s):
         if request.time_s < SILENCE_S * k:

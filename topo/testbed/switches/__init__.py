@@ -1,4 +1,4 @@
-"""Kinds of switches, a module each. A new kind is a module here and one in sluice.switch.targets."""
+"""Kinds of switches, one module per kind. A new kind needs a module here and a module in sluice.switch.targets."""
 
 from .bmv2 import BMV2
 from .embedded import EMBEDDED

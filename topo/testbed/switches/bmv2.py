@@ -17,12 +17,14 @@ from .kind import Endpoints, Kind
 
 PROGRAM = "simple_switch_grpc"
 EGRESS_QUEUE_PACKETS = 4096
-"""BMv2 starts with 64 per port and drops silently above that; one page of the lab is 70 packets."""
+"""Length of a port's egress queue in packets. BMv2's default is 64, and it drops further packets without counting; a
+page of the lab has 70 packets."""
 THRIFT_TIMEOUT_S = 5.0
 
 
 def find() -> Path:
-    """The program. Raises SetupError where PATH has none, or the embedded switch under its name."""
+    """Return the program's path. Raises SetupError if PATH has no such program, or if the found program is the embedded
+    switch under BMv2's name."""
     found = shutil.which(PROGRAM)
     if found is None:
         raise SetupError(
@@ -35,7 +37,7 @@ def find() -> Path:
 
 
 def options(endpoints: Endpoints) -> list[str]:
-    """Thrift, and a socket for notifications that no other BMv2 has."""
+    """Return BMv2's options: the port of Thrift, and a socket for notifications that no other BMv2 process uses."""
     notifications = f"ipc://{endpoints.folder}/notifications.ipc"
     return ["--thrift-port", str(endpoints.thrift_port), "--notifications-addr", notifications]
 
@@ -44,7 +46,8 @@ BMV2 = Kind("bmv2", PROGRAM, find, options, verbose=("--log-console", "-L", "deb
 
 
 def deepen_queues(namespace_pid: int, thrift_port: int) -> None:
-    """Give every port of the BMv2 in the namespace a queue of EGRESS_QUEUE_PACKETS; raise SetupError if it refuses."""
+    """Set the egress queues of all ports of a BMv2 in the namespace to EGRESS_QUEUE_PACKETS; raise SetupError if BMv2
+    refuses."""
     with socket_in(namespace_pid, socket.AF_INET, socket.SOCK_STREAM) as connection:
         try:
             connection.settimeout(THRIFT_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The embedded switch."""
+"""The embedded switch: sluice's own switch, written in Rust."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ BINARY = REPOSITORY / "target/release/sluice-switch"
 
 
 def find() -> Path:
-    """The release build; $SLUICE_SWITCH names another one. Raises SetupError."""
+    """Return the path of the release build, or of the program in $SLUICE_SWITCH. Raises SetupError if the file does not
+    exist."""
     path = Path(os.environ.get("SLUICE_SWITCH", BINARY))
     if not path.is_file():
         raise SetupError(f"{path} is not there: cargo build --release, or run by make")

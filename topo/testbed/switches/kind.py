@@ -1,4 +1,4 @@
-"""A kind of switch: where its program is, and the command line that starts it."""
+"""The description of a kind of switch: the location of its program, and the command line that starts it."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from topo.testbed.processes import Process
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Where a started switch is reached."""
+    """The addresses at which a started switch is reachable."""
 
     grpc: str
-    """P4Runtime's address, as gRPC writes it."""
+    """Address of P4Runtime in gRPC's notation."""
     folder: Path
-    """For its sockets."""
+    """Folder for the switch's Unix sockets and files."""
     thrift_port: int = 9090
-    """Of a switch that has Thrift."""
+    """TCP port of Thrift, for kinds of switches with Thrift."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is needed to start a switch."""
+    """A kind of switch: the properties that are needed to start a switch of this kind."""
 
     name: str
-    """As in $SWITCH."""
+    """Name of the kind, as in $SWITCH."""
     program: str
     find: Callable[[], Path]
-    """The program's path. Raises SetupError."""
+    """Returns the program's path; raises SetupError if the program is missing."""
     options: Callable[[Endpoints], Sequence[str]] = lambda _: ()
-    """Those that no other kind has."""
+    """Returns the options of the command line that only this kind has."""
     verbose: Sequence[str] = ()
-    """Options that make the switch log what it does on its output."""
+    """Options by which the switch logs its actions to its output."""
     folder: str = ""
-    """Where among the compiled programs (p4src/build) its own are."""
+    """Folder with the P4 programs compiled for this kind, below p4src/build."""
     thrift: bool = False
-    """Whether registers are reached over Thrift."""
+    """Whether clients read and write registers over Thrift."""
 
     def command(
         self,
@@ -53,10 +53,10 @@ class Kind:
         device_id: int = 1,
         target: Sequence[str] = ("--cpu-port", str(CPU_PORT)),
     ) -> list[str]:
-        """The command line.
+        """Return the command line that starts a switch.
 
-        ``ports``: interface by number. ``program``: how the command line names the P4 program. ``target``: options of
-        the target, behind ``--``.
+        ``ports``: interface by port number. ``program``: options that name the P4 program. ``target``: options of the
+        target, which follow ``--``.
         """
         words = [str(binary), *program, "--device-id", str(device_id), *self.options(endpoints)]
         for number, interface in sorted(ports.items()):
@@ -67,15 +67,16 @@ class Kind:
     def around(
         self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path, namespace_pid: int | None = None
     ) -> Generator[None]:
-        """Run what the switch's program needs beside it; most kinds need nothing. Raises SetupError.
+        """Run the helper programs of a switch while the context is active; most kinds have none. Raises SetupError if a
+        helper does not start.
 
-        ``ports``: interface by number. ``pipeline``: the folder of the compiled P4 program. ``namespace_pid``: a
-        process in the network namespace of the interfaces; None: they are in ours.
+        ``ports``: interface by port number. ``pipeline``: the folder of the compiled P4 program. ``namespace_pid``: a
+        process in the network namespace of the interfaces; None: the namespace of this process.
         """
         del ports, endpoints, pipeline, namespace_pid
         yield
 
     def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
-        """Return once its servers listen. Raises SetupError."""
+        """Return once the switch's servers listen; raise SetupError after ``timeout_s`` seconds."""
         wanted = [endpoints.grpc, *([f"127.0.0.1:{endpoints.thrift_port}"] if self.thrift else [])]
         process.await_true("serving", lambda: all(listening(process.pid, place) for place in wanted), timeout_s)

@@ -1,4 +1,5 @@
-"""A switch with files in place of interfaces: started, fed, awaited until it has processed everything, ended."""
+"""A switch with capture files in place of interfaces: starting and ending it, writing packets into it, and waiting
+until it has processed all packets."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ from topo.testbed.processes import Process
 from topo.testbed.switches import BMV2, EMBEDDED, Endpoints, Kind
 
 READY_S = 60.0
-"""A switch that serves nothing by then has failed."""
+"""Seconds within which a started switch must serve P4Runtime."""
 END_S = 20.0
-"""A switch that has not ended by then after SIGTERM is killed."""
+"""Seconds after SIGTERM within which a switch must end, before it is killed."""
 SAMPLE_S = 0.02
 SAMPLES = 3
-"""A switch is idle when so many samples in a row are equal."""
+"""Number of successive equal samples after which a switch is considered idle."""
 
 
 def embedded_binary(given: Path | None = None) -> Path:
-    """The embedded switch, built, or the one given. Raises SetupError."""
+    """Return the path `given`, or the built embedded switch. Raises SetupError if the file does not exist."""
     if given is None:
         return EMBEDDED.find()
     if not given.is_file():
@@ -36,7 +37,7 @@ def embedded_binary(given: Path | None = None) -> Path:
 
 @dataclass
 class Switch:
-    """A running switch in a folder of its own: port N reads `folder/pN_in.pcap` and writes `folder/pN_out.pcap`."""
+    """A running switch with its own folder: port N reads `folder/pN_in.pcap` and writes `folder/pN_out.pcap`."""
 
     kind: Kind
     process: Process
@@ -45,20 +46,20 @@ class Switch:
 
     @property
     def address(self) -> str:
-        """Of P4Runtime."""
+        """Address of P4Runtime."""
         return self.endpoints.grpc
 
     @property
     def thrift(self) -> str | None:
-        """Address of a switch that has Thrift."""
+        """Address of Thrift; None if the switch has no Thrift."""
         return f"127.0.0.1:{self.endpoints.thrift_port}" if self.kind.thrift else None
 
     def await_ready(self) -> None:
-        """Wait until it serves. Raises SetupError."""
+        """Wait until the switch serves P4Runtime; raise SetupError if it fails to."""
         self.kind.await_serving(self.process, self.endpoints, READY_S)
 
     def end(self) -> None:
-        """Ask it to end, and wait."""
+        """End the switch, and wait for its end."""
         self.process.stop(END_S)
 
 
@@ -71,13 +72,15 @@ def start(
     *,
     name: str = "the switch",
 ) -> Switch:
-    """Start a switch whose ports are files that are there already (named pipes, or whole captures).
+    """Start a switch whose ports are existing files (named pipes, or complete captures); return without waiting until
+    it serves.
 
-    `program` is how the command line names the program (`["--no-p4"]`, or a JSON file with its flags), `flags` are
-    those of the target, `name` is its name in errors. Returns when the process has begun; BMv2 is known by the name of
-    its binary. Raises SetupError.
+    `program`: the options that name the P4 program (`["--no-p4"]`, or a JSON file with its flags). `flags`: options of
+    the target. `name`: the switch's name in error messages. The name of the binary determines whether the switch is
+    BMv2. Raises SetupError.
     """
-    # gRPC takes a Unix socket on both, which collides with no other program's; a path is bounded to 107 bytes.
+    # BMv2 and the embedded switch both accept a Unix socket for gRPC, which cannot collide with another program's port.
+    # The kernel limits the socket's path to 107 bytes.
     kind = BMV2 if binary.name.startswith("simple_switch") else EMBEDDED
     endpoints = Endpoints(f"unix:{folder / 'grpc'}", folder, free_port())
     words = kind.command(
@@ -93,7 +96,8 @@ def start(
 
 
 class Pipes:
-    """Named pipes into a switch. Held open for reading as well, so that neither side waits for the other to open."""
+    """Named pipes into a switch. They are also open for reading, so that opening a pipe does not wait for the other
+    side."""
 
     def __init__(self, paths: dict[int, Path], header: bytes) -> None:
         self._ends: dict[int, int] = {}
@@ -103,26 +107,28 @@ class Pipes:
             os.write(self._ends[port], header)
 
     def write(self, port: int, data: bytes) -> None:
-        """Give the switch bytes; waits while the pipe is full."""
+        """Write bytes to a port's pipe; wait while the pipe is full."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._ends[port], rest) :]
 
     def descriptors(self) -> list[int]:
-        """Of the pipes that are open."""
+        """Return the file descriptors of the open pipes."""
         return list(self._ends.values())
 
     def close(self) -> None:
-        """End all inputs."""
+        """Close all pipes, which ends the inputs of the switch."""
         while self._ends:
             os.close(self._ends.popitem()[1])
 
 
 def await_quiet(pid: int, pipes: Iterable[int], timeout_s: float, watch: Callable[[], None] = lambda: None) -> bool:
-    """Wait until the process has read all pipes (descriptors) and every thread of it sleeps; False after the timeout.
+    """Wait until the process has read all pipes (descriptors) and all its threads sleep; return False after the
+    timeout.
 
-    A thread that is to run but does not get the processor is not asleep, so a busy machine only makes it longer.
-    ``watch`` is called meanwhile, and raises where the wait is in vain: a process that has ended never sleeps.
+    A runnable thread that waits for a processor is not asleep, so on a busy machine the wait only lasts longer.
+    ``watch`` is called repeatedly during the wait, and raises if the wait cannot succeed, for example because the
+    process has ended.
     """
     pipes = list(pipes)
     deadline = time.monotonic() + timeout_s
@@ -143,7 +149,7 @@ def _unread(pipe: int) -> int:
 
 
 def _asleep(pid: int) -> int | None:
-    """How often the process's threads have been given the processor; None while a thread waits for it."""
+    """Return the number of context switches to threads of the process; None if a thread does not sleep."""
     switches = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -14,15 +14,15 @@ READY_S = 60.0
 
 
 class StartedSwitch:
-    """One that serves."""
+    """An embedded switch that serves P4Runtime."""
 
     def __init__(self, process: asyncio.subprocess.Process, address: str) -> None:
         self.process = process
         self.address = address
-        """Of P4Runtime."""
+        """Address of P4Runtime."""
 
     async def stop(self) -> None:
-        """Kill it, as a crash would."""
+        """Kill the switch by SIGKILL, like a crash."""
         with suppress(ProcessLookupError):
             self.process.kill()
         await self.process.wait()
@@ -34,7 +34,8 @@ async def start(
     flags: Sequence[str] = (),
     folder: Path = Path(),
 ) -> StartedSwitch:
-    """Start it in a folder, and wait until it serves. ``ports``: interface by number. Raises TimeoutError."""
+    """Start an embedded switch with the working directory ``folder``, and wait until it serves. ``ports``: interface by
+    port number. Raises TimeoutError if it does not serve in time."""
     command = EMBEDDED.command(BINARY, ports or {}, Endpoints(address, folder), program=("--no-p4", *flags))
     process = await asyncio.create_subprocess_exec(
         *command, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL

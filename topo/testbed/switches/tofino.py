@@ -1,4 +1,4 @@
-"""Tofino's model and driver, of an installation of open-p4studio, behind sluice's P4Runtime gateway."""
+"""Tofino's model and driver from an installation of open-p4studio, controlled through sluice's P4Runtime gateway."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ MODEL, DRIVER = "tofino-model", "bf_switchd"
 INSTALLATION = "SDE_INSTALL"
 
 CPU_PORT = 64
-"""The Ethernet port that is meant for a CPU: PCIe's (320) is none that the gateway can add."""
+"""Number of the Ethernet port for a CPU. The port of PCIe (320) cannot be used, because the gateway cannot add it."""
 SPEED = "10G"
-"""The speed configured for every port. The model ignores it, and sends as fast as it can."""
+"""The speed configured for every port; the model ignores the speed."""
 BF_RUNTIME_PORT, STATUS_PORT = 50052, 7777
 LOADED_S = 120.0
-"""The most seconds that the driver may take to load the program into the model; it answers no request before."""
+"""Seconds within which the driver must load the program into the model; until then the driver answers no request."""
 ANSWERED = "the driver answers"
-"""A text of the gateway's log."""
+"""Text in the gateway's log by which the gateway reports that the driver has answered."""
 LATE, ATTEMPTS = "ASSERTION FAILED", 3
-"""In the log of a driver that gave the model up, which was late on a busy machine: it serves, and no packet passes."""
+"""LATE: text in the driver's log after the model has answered too late on a busy machine; such a driver serves
+requests, but no packet passes the model. ATTEMPTS: number of attempts to start the two programs."""
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 LEAST_HUGE_PAGES = 196
-"""Of 2 MB: the driver's DMA pools."""
+"""Least number of huge pages (2 MB each) that the driver needs for its DMA pools."""
 
 
 def installation() -> Path:
-    """The folder of open-p4studio's installation. Raises SetupError naming what is missing."""
+    """Return the folder of open-p4studio's installation. Raises SetupError with the name of the missing part."""
     named = os.environ.get(INSTALLATION)
     if not named:
         raise SetupError(
@@ -51,7 +52,8 @@ def installation() -> Path:
 
 
 def find() -> Path:
-    """The gateway's release build. Raises SetupError where that or the installation is missing."""
+    """Return the path of the gateway's release build. Raises SetupError if the gateway or the installation is
+    missing."""
     installation()
     if not GATEWAY.is_file():
         raise SetupError(f"{GATEWAY} is not there: cargo build --release, or run by make")
@@ -60,7 +62,7 @@ def find() -> Path:
 
 @contextmanager
 def _huge_pages() -> Generator[None]:
-    """As many as the driver needs; as many as before afterwards."""
+    """Reserve the huge pages that the driver needs; restore the earlier number when the context ends."""
     before = int(HUGE_PAGES.read_text())
     if before >= LEAST_HUGE_PAGES:
         yield
@@ -75,17 +77,18 @@ def _huge_pages() -> Generator[None]:
 
 
 def configuration(pipeline: Path) -> str:
-    """The driver's: the program in a folder, by absolute paths. Raises SetupError where p4c's is not there."""
+    """Return the driver's configuration: that of p4c in the program's folder, with absolute paths. Raises SetupError if
+    p4c's configuration is missing."""
     path = pipeline / "sluice.conf"
     if not path.is_file():
-        path = next(pipeline.glob("*.conf"), path)  # another program's
+        path = next(pipeline.glob("*.conf"), path)  # the folder contains a program with another name
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise SetupError(f"{path}: {error}; `make p4 TARGET=tofino` compiles the program there") from error
     found["chip_list"] = [{"id": "asic-0", "chip_family": "tofino", "instance": 0, "pcie_sysfs_prefix": ""}]
     for device in found["p4_devices"]:
-        # No platform manager: there is no board.
+        # Without a board the driver needs no platform manager.
         device.pop("agent0", None)
         for program in device["p4_programs"]:
             program["bfrt-config"] = str(pipeline / program["bfrt-config"])
@@ -96,7 +99,7 @@ def configuration(pipeline: Path) -> str:
 
 @dataclass(frozen=True)
 class Tofino(Kind):
-    """The gateway is the switch's program; model and driver run beside it."""
+    """The kind Tofino: the gateway is the switch's program; model and driver are its helper programs."""
 
     def command(
         self,
@@ -108,7 +111,8 @@ class Tofino(Kind):
         device_id: int = 1,
         target: Sequence[str] = (),
     ) -> list[str]:
-        """The gateway's command line: the model has the ports, and the driver the program."""
+        """Return the gateway's command line. It has no ports and no P4 program, because the model has the ports and the
+        driver the program."""
         del program, target
         file = endpoints.folder / "ports.toml"
         file.write_text("".join(f'[ports.{port}]\nspeed = "{SPEED}"\n' for port in sorted({*ports, CPU_PORT})))
@@ -118,7 +122,8 @@ class Tofino(Kind):
         return [*words, "--ports", str(file.resolve())]
 
     def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
-        """Return once the gateway serves and the driver has answered it. Raises SetupError."""
+        """Return once the gateway serves P4Runtime and the driver has answered the gateway; raise SetupError after
+        ``timeout_s`` seconds."""
         super().await_serving(process, endpoints, timeout_s)
         process.await_output(ANSWERED, timeout_s)
 
@@ -126,7 +131,7 @@ class Tofino(Kind):
     def around(
         self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path, namespace_pid: int | None = None
     ) -> Generator[None]:
-        """Start the model, with a cable for the CPU's port, and the driver with the program, until the block ends."""
+        """Run the model, with a cable for the CPU port, and the driver, with the P4 program, until the context ends."""
         root, folder = installation(), endpoints.folder.resolve()
         interfaces = {**ports, CPU_PORT: _cpu_end(namespace_pid)}
         listed = [{"device_port": number, "if": name} for number, name in sorted(interfaces.items())]
@@ -138,10 +143,11 @@ class Tofino(Kind):
         model += ["--logs-disable"]
         driver = [*libraries, str(root / "bin" / DRIVER), "--install-dir", str(root), "--background"]
         driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
-        # Each port that it adds of itself has counters, which it reads once a second: of 256 ports that takes a second.
+        # Without --skip-port-add the driver would add 256 ports, and read their counters once per second, which takes a
+        # second.
         driver += ["--server-listen-local-only", "--skip-port-add"]
-        # The driver reads counters of every queue once a second, and spins while it waits for each: as an ordinary
-        # process the model would wait for that processor, and the driver for the model.
+        # Once per second the driver reads counters of every queue, and spins until the model answers. Without real-time
+        # priority the model would have to wait for the processor on which the driver spins.
         commands = {MODEL: before_all_else(model), DRIVER: driver}
         with _huge_pages():
             started = _started(folder, commands, namespace_pid)
@@ -152,7 +158,7 @@ class Tofino(Kind):
 
 
 def _cpu_end(namespace_pid: int | None) -> str:
-    """The model's end of the CPU port's cable, which outlives a model that is started anew."""
+    """Return the model's end of the CPU port's cable. The cable stays when the model is restarted."""
     if (left := f"sw{CPU_PORT}") in interface_packets(namespace_pid or os.getpid()):
         return left
     (cable,) = lay([CPU_PORT], namespace_pid)
@@ -160,7 +166,8 @@ def _cpu_end(namespace_pid: int | None) -> str:
 
 
 def _started(folder: Path, commands: Mapping[str, Sequence[str]], namespace_pid: int | None) -> list[Process]:
-    """Model and driver, in the namespace of a process or ours, once the driver serves. Raises SetupError."""
+    """Start model and driver in the namespace of a process (None: of this process), and return them once the driver
+    serves. Raises SetupError if they do not start."""
     for _ in range(ATTEMPTS):
         started: list[Process] = []
         try:
@@ -179,7 +186,7 @@ def _started(folder: Path, commands: Mapping[str, Sequence[str]], namespace_pid:
 
 
 def _stop(processes: Sequence[Process]) -> None:
-    """End them, the last one first."""
+    """End the processes in reverse order."""
     for process in reversed(processes):
         process.stop()
 
