@@ -1,5 +1,5 @@
-"""The load generator of content switching's figures, `first_byte` (switch/agent/examples): its arguments and its
-output."""
+"""Arguments and output of `first_byte` (switch/agent/examples), the load generator of the experiments on content
+switching."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = REPOSITORY / "switch/target/release/examples"
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """New connections with one request each; a rate of 0 keeps 16 open at a time."""
+    """A load of new connections with one request each; a rate of 0 means full speed, with 16 connections open."""
 
     paths: Sequence[str]
     rate_per_s: float
@@ -30,7 +30,7 @@ class Requests:
 def example(name: str) -> str:
     """Return the path of an example program of switch/.
 
-    Raises SetupError with the remedy if it is not built.
+    Raises SetupError, whose message states the remedy, if the program is not built.
     """
     path = EXAMPLES / name
     if not path.is_file():

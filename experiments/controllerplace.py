@@ -40,7 +40,7 @@ def configuration(servers: int, **options: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(directory: Path) -> Generator[str]:
-    """Start a switch, and yield its address."""
+    """Start a switch, and yield the address of its P4Runtime server."""
     words = EMBEDDED.command(EMBEDDED.find(), {}, Endpoints("127.0.0.1:0", directory))
     process = Process("the switch", words, log=directory / "switch.log")
     try:
@@ -51,7 +51,7 @@ def serving(directory: Path) -> Generator[str]:
 
 @dataclass(slots=True)
 class Cost:
-    """Wall-clock and CPU seconds of this process in each round."""
+    """Wall-clock and CPU seconds that this process (the controller) spends in each round."""
 
     wall: list[float]
     cpu: list[float]
@@ -70,7 +70,7 @@ class Cost:
         self.cpu.append(time.process_time() - cpu)
 
     def values(self) -> dict[str, float]:
-        """Return medians and maxima in ms."""
+        """Return medians and maxima over the rounds in ms."""
         return {
             "ms": 1000 * statistics.median(self.wall),
             "worst_ms": 1000 * max(self.wall),
