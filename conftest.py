@@ -7,7 +7,7 @@ import signal
 
 
 def pytest_configure() -> None:
-    """Restore the handling of SIGINT: child processes inherit an ignored SIGINT, and bash cannot reset it."""
+    """Restore the handling of SIGINT, because child processes inherit an ignored SIGINT and bash cannot undo this."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("COLUMNS", None)  # pytest-xdist sets COLUMNS in its worker processes

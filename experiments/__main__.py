@@ -76,7 +76,7 @@ def places(options: argparse.Namespace) -> LabRuns:
 
 
 def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
-    """Return the folder of the pages where --docs names none.
+    """Return the folder of the result pages for a call without the option --docs.
 
     The folder is `docs` for runs in the standard results folder of the embedded switch. For experiments about one kind
     of switch, it is `docs` for runs in the results folder of that kind. Otherwise pages are written beside the runs.
@@ -106,7 +106,7 @@ def measure_missing(
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
+    """Parse the arguments of the command line (None: those of this process)."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="the short form of each")

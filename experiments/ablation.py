@@ -1,4 +1,5 @@
-"""An ablation of production mode: each mechanism is switched off in turn, over pools and causes; simulated."""
+"""A simulated ablation of R's production mode: each mechanism is switched off in turn, in several cases (pools of
+servers and causes of trouble)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ BEGINS_S, ENDS_S, END_S = 60.0, 120.0, 180.0
 """Seconds at which the cause of a case (for example, a loaded server) begins and ends, and at which the run ends."""
 POOL, LOADED = 10, 1
 WORK_S, RATE_PER_SERVER = 7e-3, 5.6
-"""CPU seconds of a request, and requests per second for each server: two fifths of a server's capacity."""
+"""CPU seconds of a request, and requests per second for each server. This load is two fifths of a server's capacity."""
 OVERLOAD = 6.0
 """Factor of the usual request rate under overload: more than twice the capacity of all servers, so that each server
 loses most SYNs."""
@@ -128,7 +129,7 @@ def _overloads(simulation: Simulation, times: float) -> None:
 
 
 def _floods(simulation: Simulation) -> None:
-    """Send a SYN whose handshake is never completed, and schedule the next one."""
+    """Send a SYN whose handshake is never completed, and schedule the next SYN of the flood."""
     (switch,) = simulation.switches
     pin = Pin()
     server = switch.syn(pin)
@@ -223,13 +224,13 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     with substituted(_variant(point.parameters).parts):
         return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Return the mean time to the end of the answer, and the share of connections that were given up."""
+    """Return the mean time in ms until a connection's answer is complete, and the share of connections given up."""
     begun = [connection for connection in run.connections if connection.begun_s < run.plan.end_s - GIVEN_UP_S]
     waits = [GIVEN_UP_S if each.done_s is None else min(each.done_s, GIVEN_UP_S) for each in begun]
     return {

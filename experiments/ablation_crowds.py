@@ -114,7 +114,7 @@ class OneWindow(BaselineDetector):
 
 
 class WithoutSlowAverages(BaselineDetector):
-    """A detector without the slow averages: the baseline, which is left, adapts to a slowly growing crowd."""
+    """A detector without slow averages. It has only the baseline, which adapts to a crowd that grows slowly."""
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
         return False
@@ -154,7 +154,7 @@ class OneLimit(ProductionMode):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Production mode without one of its mechanisms, with another in its place, or another mode."""
+    """Production mode without one of its mechanisms, production mode with a substituted mechanism, or another mode."""
 
     mode: NewsMode = NewsMode.PRODUCTION
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -219,7 +219,7 @@ MECHANISMS: Mapping[str, Variant] = {
     NONE: Variant(NewsMode.STATIC),
 }
 NOT_WITHOUT = (BY_AR, BY_LASTING, PAPER, NONE)
-"""Rows that substitute another mechanism or mode, instead of removing one."""
+"""Names of the rows with a substituted mechanism or another mode; the other rows are without a mechanism."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -253,7 +253,7 @@ def _with_options(config: Config, variant: Variant) -> Config:
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     case, busy = CASES[point.parameters["case"]], Busy()
     with substituted(MECHANISMS[point.parameters["without"]].parts):
         run = simulate(planned(point.parameters, busy))

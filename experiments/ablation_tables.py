@@ -34,7 +34,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The effect of a mechanism's absence in a case."""
+    """The effect of a mechanism's absence on a figure in a case."""
 
     figure: Measured
     whole: Mean
@@ -99,7 +99,7 @@ class Ablation:
         return Table([self.figure.title, *self.cases, "the mechanism"], rows)
 
     def summary(self, names: Iterable[str]) -> dict[str, dict[str, list[float]]]:
-        """Return the differences with their intervals by mechanism and case."""
+        """Return the difference from the complete mode and half the width of its interval, by mechanism and case."""
         return {
             name: {case: [cost.more.value, cost.more.half] for case, cost in costs.items()}
             for name in names

@@ -1,4 +1,4 @@
-"""Runs that an experiment shares with another one: read from the other experiment's results, or made as there."""
+"""Runs that two experiments share: read from the results of the other experiment, or made in the same way."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def times(records: Sequence[Record]) -> str:
 
 
 def days(records: Sequence[Record]) -> str:
-    """Return the first and the last day of the runs (UTC), or the only one."""
+    """Return the first and the last day of the runs (UTC), or the only day, as text."""
     made = sorted({datetime.fromtimestamp(record.began, UTC).date() for record in records})
     return " to ".join(dict.fromkeys(f"{day}" for day in (*made[:1], *made[-1:])))
 
@@ -50,14 +50,14 @@ def commits(programs: Iterable[str]) -> str:
 
 
 def load(records: Sequence[Record]) -> str:
-    """Return the machine's load averages of the runs that recorded them."""
+    """Return the range of the machine's load averages at the ends of the runs, as text; "" if no run recorded them."""
     known = [record.load for record in records if record.load is not None]
     return f"{min(known):.0f} to {max(known):.0f}{of_some(len(known), records)}" if known else ""
 
 
 def lost(records: Sequence[Record]) -> str:
-    """Return how many packets the switch lost in all runs that counted losses (the interfaces' counters minus the
-    pipeline's counters)."""
+    """Return how many packets the switch lost in all runs that counted losses (differences between the counters of the
+    interfaces and of the pipeline)."""
     passed = [record.result["switch"] for record in records if record.result.get("switch")]
     count = sum(counts["lost_before"] + counts["lost_after"] for counts in passed)
     return f"{count}{of_some(len(passed), records)}" if passed else ""

@@ -54,7 +54,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Yield the measuring function, with the lab open; the engine's group needs no lab."""
+    """Yield the function that measures a point; points of the lab need the open lab, points of the engine alone do
+    not."""
     if group == ENGINE:
         yield lambda point: {"per_s": engine_per_s()}
         return

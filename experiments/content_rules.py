@@ -36,7 +36,7 @@ RATE_PER_S, SECONDS = 100.0, 3.0
 TIMEOUT_S = 300.0
 FLAT_TIMES, MOST_US = 2.0, 5.0
 LINEAR_TIMES = 1.5
-"""The most by which a linear cost may exceed proportional growth, as a factor."""
+"""The largest factor by which a cost that is linear in the number of rules may exceed proportional growth."""
 LEAST_MB_PER_S = 100.0
 EARLY_SHARE = 0.1
 """The largest share of a body that may be read if the deciding element is near the body's start."""
@@ -235,7 +235,8 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report decisions, bodies, requests in the lab, and LCS's shapes."""
+    """Report the tables of decisions, of bodies and of requests in the lab, and the comparison with the curves of
+    LCS."""
     return Report(
         tables=[
             _decisions_table(records),

@@ -1,4 +1,5 @@
-"""A spliced transfer of 100 MB against plain forwarding by the same switch, in interleaved pairs."""
+"""A spliced transfer of 100 MB (the agent has left the connection to the switch) compared with plain forwarding by the
+same switch, in interleaved pairs."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def transfer(place: ContentPlace, name: str) -> Values:
-    """Fetch the page; return its rate, the agent's packets before and after the splice, and the switch's CPU time."""
+    """Fetch the page of 100 MB; return the transfer's rate, the agent's packets before and after the splice, and the
+    switch's CPU time."""
     series = SERIES[name]
     packets, cpu_s = place.quiet_packet_counts(), place.cpu_s()["switch"]
     agent, client = place.agent_packets(), place.client_packets()

@@ -45,7 +45,7 @@ def command(address: str, port: int, asked: Requests) -> list[str]:
 
 
 def read(output: str, least_bytes: int) -> dict[str, Any]:
-    """Parse the generator's output.
+    """Parse the load generator's output into the figures of a run.
 
     Raises SetupError if the output is not as expected, or if an answer was shorter than the page.
     """

@@ -101,7 +101,8 @@ def rules(count: int) -> list[Mapping[str, object]]:
 
 
 def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """Return the services of the controller's configuration; ``controls`` holds the control sockets of the agents."""
+    """Return the services of the controller's configuration; ``controls`` has the control socket of each agent by
+    name."""
     shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
     limits, balanced = {"body": "2MiB"}, {"balance": BALANCE.as_config()}
     ahead_servers = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
@@ -191,13 +192,13 @@ class ContentPlace(ContentLab):
         return self._packets(LOAD_CLIENT.name)
 
     def require_running(self) -> None:
-        """Raise SetupError if any process has ended."""
+        """Raise SetupError if any process of the lab has ended."""
         super().require_running()
         for process in (*self.agents.values(), *self.rivals.values()):
             process.require_running()
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the CPU seconds that each process has used."""
+        """Return the CPU seconds that the switch, each agent and each proxy have used, by name."""
         assert self.switch.process is not None
         shop, ahead = (self.agents[agent.name] for agent in AGENTS)
         processes = {"switch": self.switch.process, "agent": shop, "ahead": ahead, **self.rivals}
@@ -236,6 +237,6 @@ class ContentPlace(ContentLab):
             self.rivals[name] = self.await_listening(process, host.name, WEB_PORT)
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration, without its files."""
+        """Return the controller's configuration without the entries for files, which the lab adds."""
         offered = services(self.count, self.controls)
         return switch_config(self.pool.hosts, offered, thrift=self.switch.thrift, neighbours=ASKED_ONCE)

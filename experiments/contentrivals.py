@@ -23,11 +23,11 @@ class Rules:
     """The group for requests that match no prefix."""
     groups: Mapping[str, Sequence[HostPlan]]
     port: int
-    """The servers' port."""
+    """The TCP port of the servers."""
 
 
 def map_file(rules: Rules) -> str:
-    """Return the content of HAProxy's map file."""
+    """Return the content of HAProxy's map file: a line with prefix and group for each rule."""
     return "".join(f"{prefix} {group}\n" for prefix, group in rules.prefixes)
 
 

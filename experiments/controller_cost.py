@@ -160,7 +160,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
 def _cells(
     turn: int, flows: int, servers: Sequence[int], destination: int, *, crowd: bool
 ) -> dict[Register, dict[int, int]]:
-    """Return the switch's registers after a round: every flow had packets, and the first server lost the most SYNs."""
+    """Return the switch's registers after a round: every flow had packets, and only the first server lost SYNs."""
     stamp = TICK_BASE + (turn + 1) * 100_000
     octets = 2_000 if crowd else 20_000
     asked = 3_000 * turn + (20_000 * (turn - 1) if crowd else 0)

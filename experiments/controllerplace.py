@@ -1,4 +1,4 @@
-"""The environment in which the controller's cost is measured: a configuration, a switch without ports, and clocks."""
+"""The environment in which the controller's cost is measured: a configuration, a switch without ports, and timing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Cost:
 
     @contextmanager
     def measured(self) -> Generator[None]:
-        """Measure one round."""
+        """Record the wall-clock and the CPU time of the `with` block as one round."""
         wall, cpu = time.perf_counter(), time.process_time()
         yield
         self.wall.append(time.perf_counter() - wall)

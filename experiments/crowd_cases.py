@@ -49,7 +49,7 @@ WARM_S = 60.0
 LATE_S = 30.0
 """An alarm within this many seconds of a crowd's end is not false: the crowd's queue is still being served."""
 FURTHER_CLIENTS = 1_000_000
-"""Distance between the numbers of the first clients of two loads."""
+"""Difference between the client numbers at which two loads begin, so that no client belongs to both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load, the link and the servers behind it, and when the controller restarts."""
+    """A simulated case: the load, the link, the bottleneck, and the time at which the controller restarts."""
 
     surges: Sequence[Surge] = (Surge(),)
     quiet: Mapping[str, float] = field(default_factory=lambda: {SERVICE: QUIET_PER_S})
@@ -89,7 +89,7 @@ class Case:
 
     @property
     def requests(self) -> float:
-        """Approximate number of requests."""
+        """Approximate number of requests in the run."""
         usual = sum(self.quiet.values()) * self.end_s
         return usual + sum(surge.per_s * (surge.lasts_s - surge.ramp_s / 2) for surge in self.surges)
 
@@ -152,7 +152,7 @@ def configuration(case: Case) -> Config:
 
 
 def _load(crowd: Crowd, service: str, seed: int, number: int) -> Iterator[Request]:
-    """Yield the requests of a load; no other load has the same client numbers."""
+    """Yield the requests of the load `number`, whose client numbers differ from those of other loads."""
     for request in synthesise(crowd, service, seed=1000 * number + seed):
         yield replace(request, client=request.client + FURTHER_CLIENTS * number)
 
@@ -174,7 +174,7 @@ class Busy:
         self.readings: dict[float, float] = {}
 
     def read(self, clock: Clock, server: SlowServer) -> None:
-        """Record the CPU time used so far."""
+        """Record the CPU time that the server has used so far."""
         self.readings[clock.now] = server.busy_s
 
 

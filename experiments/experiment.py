@@ -1,4 +1,4 @@
-"""The model of an experiment: points to measure, records of them, and the report made from the records."""
+"""The model of an experiment: points to measure, records of measured points, and the report made from the records."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Loss events in a packet capture at the sender's side, from packets' times. Pure functions.
 
 A segment that is sent again was lost. Losses belong to one event if the lost segments had been sent before the event's
-first retransmission (as in RFC 5348, section 5.2, by Floyd et al., which uses one round trip instead). The switch
-delimits events by recovery points instead, which are sequence numbers.
+first retransmission (similar to RFC 5348, section 5.2, by Floyd et al., which uses one round trip). The switch delimits
+events by recovery points, which are sequence numbers.
 """
 
 from __future__ import annotations

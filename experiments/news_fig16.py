@@ -24,7 +24,7 @@ BOTH_MODES = ("FTP bystander", "impatient users")
 """Cases that the full form also runs in production mode."""
 AS_PUBLISHED = "as published"
 """Name of the row with the default parameters. delta 0.1 and p 10 % are the values of Chen & Heidemann; step 0.2 and a
-bucket of 0.25 s are sluice's, because none are published."""
+bucket of 0.25 s are values of sluice, because no values are published."""
 DELTA_P: Mapping[str, Mapping[str, Any]] = {
     **{f"delta {value:g}": {"tolerance": value} for value in (0.02, 0.05, 0.2, 0.4)},
     **{f"p {100 * value:g} %": {"fast_share": value} for value in (0.01, 0.05, 0.2, 0.5)},

@@ -25,8 +25,8 @@ REPETITIONS = 3
 """Repetitions of all runs in the full form, about 50 minutes each. The first repetition consists of the runs of
 `make news` and `make news-overhead`."""
 SEED_STEP = 100
-"""Difference between the seeds of two repetitions. It leaves room for the hosts of a lab, each of which draws its
-clients' patience with a seed slightly above the seed of the run."""
+"""Difference between the seeds of two repetitions. The seeds between them are for the hosts of a lab: each host draws
+the patience of its clients with a seed slightly above the seed of the run."""
 READ_S = 1.0
 """Approximate seconds to read a run's records."""
 QUICK_BEFORE, QUICK_AFTER = 3, 5

@@ -27,14 +27,15 @@ NEAR_INTERVALS = 1.5
 """Detection within this many intervals agrees with the paper's "slightly more than one"."""
 BEST_PERIODS_S = (64.0, 128.0)
 CLEARLY_LESS = 0.9
-"""AR (the response rate of the fastest flows) is clearly less than the best AR if it is below this share of it."""
+"""A value of AR (the response rate of the fastest flows) is clearly less than the best AR if the ratio of both is below
+CLEARLY_LESS."""
 
 
 def findings(setups: SetUps) -> list[Finding]:
     """Return every comparison for which there are runs, in the order of Chen & Heidemann's sections.
 
     In the texts, "NEWS" is NEWS as published, without hot-spot identification. Section 8.6 is the only section with
-    identification; the comparisons with it state that.
+    identification, so the texts of its comparisons mention the identification.
     """
     network, server, sweep = setups.crowds[NETWORK.name], setups.crowds[SERVER.name], setups.sweep
     return [

@@ -83,7 +83,7 @@ def _point(
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     dumbbell = simulated.dumbbell(point.parameters)
     return values(dumbbell, simulate_crowd(plan(dumbbell)))
 

@@ -24,7 +24,8 @@ kbit/s."""
 FULL = 0.9
 """A link counts as nearly full if its utilisation is at least this share."""
 BEST_STATIC_SHARE = 0.89
-"""Section 7.3: "only about 11% less than the best static rate limiter"."""
+"""Ratio of AR under NEWS to AR under the best static limit, from section 7.3 of Chen & Heidemann: "only about 11% less
+than the best static rate limiter"."""
 PAPER = {
     "none": "209.7 / 0 % / 58.2 / 25 %",
     "news": "107.2 / 32.4 % / 90.5 / 2 %",

@@ -38,8 +38,8 @@ FLOOR = FAIR * ProductionOptions().probe_floor
 RESOLUTION = 1e-6
 """Resolution of the ratios that the controller reports."""
 EJECTED_S = 2 * PERIOD_S + SAMPLE_S
-"""Seconds within which a killed server's ratio must reach FLOOR: up to two periods, because the period of the kill may
-contain answers, and the interval of one second between readings of the ratios."""
+"""Seconds within which a killed server's ratio must reach FLOOR: two periods, because the first one may contain answers
+from before the kill, plus the time between two readings of the ratios."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -113,8 +113,8 @@ def floor_s(record: Record) -> float:
 
 
 def _floor(runs: Sequence[Record]) -> str:
-    """Return a text: the mean seconds until the killed server's ratio was FLOOR, and the number of runs without
-    that."""
+    """Return a text: the mean seconds until the killed server's ratio was FLOOR, and the number of runs in which the
+    ratio never was FLOOR."""
     after = [floor_s(record) for record in runs]
     known = [seconds for seconds in after if math.isfinite(seconds)]
     never = [f"never in {len(runs) - len(known)} of {len(runs)}"] if len(known) < len(runs) else []

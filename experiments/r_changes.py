@@ -50,8 +50,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 class Changing:
-    """A thread that drains the servers in turn and ends each drain again, until `stop`; R changes weights at the same
-    time."""
+    """A thread that drains the servers in turn and ends each drain again, until `stop` is called. R changes weights at
+    the same time."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab

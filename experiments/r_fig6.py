@@ -119,7 +119,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def compute(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     return simulated(point.parameters)
 
 

@@ -27,7 +27,8 @@ class Course:
 
 
 def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) -> Course:
-    """Return the measures of samples in the order of time; a ratio has settled if it remains within `near` of its level.
+    """Return the measures of samples in the order of time; a ratio has settled if it remains within `near` of its
+    level.
 
     Raises ValueError without samples.
     """

@@ -62,7 +62,7 @@ Cells = Mapping[Register, NDArray[np.uint64]]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every number of servers and of slots (transfers), repeated in the full form."""
+    """Return the points to measure: decisions alone and the whole loop, each for every number of servers."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
@@ -113,8 +113,8 @@ class Load:
     def cells(self, turn: int, servers: Sequence[int]) -> Cells:
         """Return the switch's register cells at the end of a round.
 
-        With EVERY, the bytes in flight of all transfers differ from round to round, and an eighth of the transfers, other
-        ones in each round, has none. With FEW, they differ for one transfer in a hundred.
+        With EVERY, the bytes in flight of every transfer change in each round, and another eighth of the transfers has
+        none. With FEW, the bytes in flight of one transfer in a hundred change in each round.
         """
         slot = np.arange(self.slots, dtype=np.uint64)
         owner = np.array(servers, np.uint64)[(slot % np.uint64(self.servers)).astype(np.int64)]

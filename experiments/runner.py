@@ -131,17 +131,18 @@ def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Poi
 
 
 def _obey_the_parent() -> None:
-    """Ignore Ctrl-C and hang-ups, which the parent handles; end when the parent ends the process or ends itself."""
+    """Let the parent process control this one: ignore SIGINT and SIGHUP, which the parent handles, and end on SIGTERM
+    and at the parent's end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # or the lock on its results would outlive it
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # a surviving child would keep the parent's lock
 
 
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
-    """Write the summary.json and pictures from the stored runs; return the form that was run and the report.
+    """Write summary.json and the pictures from the stored runs; return the runs' form (full or quick) and the report.
 
-    Raises StoreError if runs of another program lack fields that the report needs.
+    Raises StoreError if runs of another program version lack fields that the report needs.
     """
     form, records = store.known(experiment)
     if not records:
@@ -159,11 +160,11 @@ def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
 
 
 def _draw(experiment: Experiment, records: Sequence[Record], files: Iterable[Path]) -> None:
-    # matplotlib takes a second to import: not before it is needed.
+    # The import of matplotlib takes a second, so it is delayed until a picture is drawn.
     import matplotlib as mpl  # noqa: PLC0415
 
     mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = experiment.name  # the same picture is the same file
+    mpl.rcParams["svg.hashsalt"] = experiment.name  # makes the SVG file reproducible
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(8, 5), layout="constrained")
