@@ -31,7 +31,7 @@ REPETITIONS, SIMULATIONS = 6, 30
 """Repetitions of the standard run in the lab and by simulation in the full form. Many are needed, because the connect
 time depends on the few seconds in which a queue is full."""
 CPU = "quota, EEVDF, clients that close"
-"""Name of the simulation's CPU model. It is among a point's parameters, so that runs with another model are made
+"""Name of the simulation's CPU model. The name is among a point's parameters, so that runs with another model are made
 again."""
 
 MAP_PERIOD_S = 10.0
@@ -190,7 +190,7 @@ def cells_of_map(records: Sequence[Record], case: str) -> Cells:
 
 
 def _agreement(records: Sequence[Record]) -> list[Goal]:
-    """Return two goals: the simulation's ratio agrees with the lab's, and so does the connect time."""
+    """Return the goals that simulation and lab agree in the loaded server's ratio, and in the mean connect time."""
     ratio = "the simulation agrees with the lab: the loaded server's ratio within 0.05"
     time = f"the simulation agrees with the lab: the mean connect time within {PART:.0%} of the lab's"
     lab, simulated_too = matching(records, where="lab"), matching(records, where="sim")

@@ -15,17 +15,17 @@ from sluice.resources.need import Reading
 from sluice.resources.throughput import Column
 
 MSS = 1448
-"""Bytes of a segment."""
+"""Payload bytes of a segment."""
 DUPLICATES = 3
 """A loss in a window of at most this many segments is detected by a timeout only (RFC 5681, section 3.2)."""
 
 
 class Seen(NamedTuple):
-    """Counts of one flow in an interval, in segments."""
+    """Counts of one flow in an interval; sent data and flights are in segments."""
 
     sent: int
     losses: int
-    """Number of segments lost in the interval."""
+    """Number of loss events in the interval: all losses in one window are one event."""
     timeouts: int
     flight: int
     """The largest number of segments in flight during the interval."""

@@ -24,7 +24,7 @@ from experiments.store import Store, StoreError, without_nan
 from topo.results import program
 
 PR_SET_PDEATHSIG = 1
-"""Constant of <linux/prctl.h>: sets the signal that a process receives when its parent ends."""
+"""Option of prctl (<linux/prctl.h>) that sets the signal that a process receives when its parent ends."""
 
 
 def missing(

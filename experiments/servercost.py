@@ -3,7 +3,7 @@ per turn.
 
 Run `python -m experiments.servercost` as root. Requests of one size at a time arrive at a rate that the server
 sustains, through the lab's switch without flash-crowd control. The two costs follow from the CPU times of a short and
-of a long answer. The simulation uses both (`sim.lab`).
+of a long answer. The simulation uses these costs (`sim.lab`).
 """
 
 from __future__ import annotations

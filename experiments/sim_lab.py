@@ -72,7 +72,7 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def _kind(parameters: Mapping[str, Any]) -> str:
-    """Return the kind of a point or a record, which one of its parameters shows."""
+    """Return the kind of a point or a record: each kind, except the demo, has a parameter that no other kind has."""
     return next((kind for kind, parameter in KINDS.items() if parameter in parameters), "demo")
 
 

@@ -89,7 +89,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def name_of(run: Point | Record) -> tuple[str, str]:
-    """Return scenario and variant of a run, which name its crowd."""
+    """Return scenario and variant of a run, which identify the crowd."""
     return run.parameters["scenario"], run.parameters["variant"]
 
 

@@ -24,8 +24,8 @@ QUICK_SERVERS = (3, 30, 300)
 SWITCHES = (2, 4, 8)
 FEW = 16
 TOLD = ((3, 1), (30, 1), (1000, 1), (30, 8))
-"""Numbers of servers and switches of the rows that the page's table shows; rows of other pools are left out, but their
-runs are stored."""
+"""Numbers of servers and switches of the pools that the page's table shows if there are more than FEW pools; the runs
+of all pools are stored."""
 SHARED = 30
 """Number of servers in the pool that several switches share."""
 WORK_S = 7e-3

@@ -131,7 +131,7 @@ def detection(records: Sequence[Record]) -> str:
 
 
 def alarm(records: Sequence[Record]) -> str:
-    """Return the result of `detection` as a phrase."""
+    """Return the result of `detection` as a phrase: `no alarm`, or `alarm after` a time."""
     known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     if not known:
         return "no alarm"

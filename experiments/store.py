@@ -108,9 +108,9 @@ class Store:
         put(self.file, self.text(self._note).encode())
 
     def text(self, note: str) -> str:
-        """Return the content of the store's file, from which the store can be read again, with a note.
+        """Return the content of the store's file, with a note at its head.
 
-        The file's head names the machine of the runs. Runs of other machines name their machine themselves.
+        The head also contains the machine of the first run. Runs on other machines contain their own machine.
         """
         usual = next(iter(self._machines.values()), this_machine())
         own = {key: {"machine": asdict(machine)} for key, machine in self._machines.items() if machine != usual}
@@ -154,8 +154,8 @@ def _content(record: Record) -> dict[str, Any]:
 def _record(content: Mapping[str, Any]) -> Record:
     """Return a record from its stored form.
 
-    Old versions stored the load and the commit at the time of reading if a run was only read from disk. Both are
-    removed here.
+    For runs that were only read from disk, old versions stored the load average and the commit of the time of reading.
+    These wrong values are removed here.
     """
     record = Record(**content)
     made_s: float = record.result.get("made_s", record.began)

@@ -1,4 +1,4 @@
-"""Tests of the ablation of production mode."""
+"""Tests of the simulated ablation of R's production mode."""
 
 from __future__ import annotations
 

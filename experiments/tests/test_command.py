@@ -67,7 +67,8 @@ def killed(point: Point) -> Values:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Return a function that runs an experiment's command in a directory."""
+    """Return a function that runs the command for one experiment in a temporary directory, and returns the exit
+    code."""
 
     def run(experiment: Experiment, *arguments: str) -> int:
         def chosen(names: Sequence[str], switch: str) -> list[Experiment]:

@@ -15,8 +15,7 @@ SECONDS = 10.0
 
 
 def record(variant: Variant, users: int, pages: int, page_s: float, **more: Any) -> Record:
-    """Return a record of a variant's run with known figures; `more` adds or replaces counts of the switch's
-    closings."""
+    """Return a record of a variant's run with known figures; `more` replaces figures by name."""
     none = dict.fromkeys(("asked", "closed", "taken_back", "raced", "lapsed"), 0) if variant.idle else {}
     result = {"ended": 100, "raced": 1, "races_expected": 1.0, "lost": 0, "closings": none}
     parameters = {"variant": variant.name, "users": users, "seconds": SECONDS, "seed": 1}
