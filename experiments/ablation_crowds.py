@@ -62,7 +62,8 @@ class WithoutKnee(Knee):
 
 
 class WithoutLongMean(LongMean):
-    """A long mean that never has enough values to be valid, so that every degradation counts."""
+    """A substitute for the mean of AR over a long time. The mean never has enough values to be valid, so that every
+    degradation of responses counts."""
 
     def fold(self, ar_share: float) -> None:
         """Ignore the value."""
@@ -114,7 +115,7 @@ class OneWindow(BaselineDetector):
 
 
 class WithoutSlowAverages(BaselineDetector):
-    """A detector without slow averages. It has only the baseline, which adapts to a crowd that grows slowly."""
+    """A detector without slow averages. Only the baseline is left, which adapts to a crowd that grows slowly."""
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
         return False
@@ -133,7 +134,7 @@ class LearnsAlways(BaselineDetector):
         evident: bool = True,
         seconds: float = 0.0,
     ) -> Detection:
-        """Learn from the observation even during a crowd."""
+        """Process a window's observation, and learn from it even during a crowd."""
         detection = super().observe(ar, offered, limiting=limiting, sick=sick, evident=evident, seconds=seconds)
         if ar is not None and not self.learned:
             self._ar.fold(ar)
@@ -280,7 +281,7 @@ def _title(name: str) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a table for each figure."""
+    """Report a table of all mechanisms and cases for each figure."""
     ablations = [Ablation(records, list(CASES), figure) for figure in FIGURES]
     return Report(
         tables=[ablation.table({name: _title(name) for name in MECHANISMS}) for ablation in ablations],

@@ -13,7 +13,7 @@ from topo.results import program
 
 
 def point_of(experiment: Experiment, key: str) -> Point:
-    """Return a point of another experiment's full form by its key."""
+    """Return the point with the key `key` from the full form of an experiment."""
     return next(point for point in experiment.points(False) if point.key == key)
 
 
@@ -24,7 +24,8 @@ def kept(experiment: Experiment, point: Point, labs: LabRuns) -> Record | None:
 
 
 def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) -> Record:
-    """Return the run's record from the experiment's results; without a record, make the run, but do not store it."""
+    """Return the run's record from the experiment's results; without a record, make the run without storing a
+    record."""
     if known := kept(experiment, point, labs):
         return known
     with place(experiment, point.group, labs, say) as measure_point:

@@ -68,7 +68,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Yield the measuring function; the group names the benchmark or the number of rules that the lab opens with."""
+    """Yield the function that measures a point, for the benchmark or for a lab, whose number of rules is in `group`."""
     if group == BENCH:
         yield lambda point: bench(point.parameters["kind"], point.parameters["each_s"])
         return

@@ -132,7 +132,7 @@ class RivalsPool(ContentPool):
 
     @property
     def hosts(self) -> Sequence[HostPlan]:
-        """All hosts around the switch."""
+        """All hosts that are connected to the switch."""
         return (*super(RivalsPool, self).hosts, HAPROXY, NGINX)
 
 

@@ -94,7 +94,8 @@ class Case:
         return usual + sum(surge.per_s * (surge.lasts_s - surge.ramp_s / 2) for surge in self.surges)
 
     def crowded(self, time_s: float) -> bool:
-        """Return whether a time is within a crowd; in a run without crowds, whether it is within `windows`."""
+        """Return whether a time is within a crowd or, in a run without crowds, between the run's first and last
+        seconds."""
         if not self.surges:
             return WARM_S <= time_s < self.end_s - GIVEN_UP_S
         return any(surge.begins_s <= time_s < surge.ends_s for surge in self.surges)
@@ -278,7 +279,7 @@ _Counts = tuple[int, int, int]
 
 
 def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
-    """Return the link's counters at both ends of each window."""
+    """Return the link's counters at the begin and at the end of each of the case's windows."""
 
     def at(moment: float) -> _Counts:
         counts = next((counts for time_s, counts in run.link if time_s >= moment), run.link[-1][1])
@@ -326,8 +327,8 @@ def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
 
 
 def _normal_s(run: CrowdRun, ends_s: float) -> float:
-    """Return the seconds from the last crowd's end until service is normal; if it never is, the seconds until about the
-    run's end."""
+    """Return the seconds from the last crowd's end until service is normal, or until about the run's end if service
+    never is normal."""
     latest_s = run.outcomes[-1].due_s - ends_s - NORMAL_WINDOW_S - ANSWERED_S
     after_s = 0.0
     while after_s < latest_s:

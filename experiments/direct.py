@@ -21,7 +21,7 @@ class RoutedLab(AlternativeLab):
         super().__init__("routed", say=say, pool=ONE)
 
     def switch_class(self) -> type[Router]:
-        """Return a router that does not balance."""
+        """Return the class that replaces the switch: a kernel router without load balancing."""
         return Router
 
 

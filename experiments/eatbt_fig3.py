@@ -120,7 +120,7 @@ COUNTS = ("asked", "closed", "taken_back", "raced", "lapsed")
 
 
 def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a run that are stored."""
+    """Return the part of a run's figures that is stored."""
     times = sorted(seen["page_s"])
     return {
         "pages": seen["pages"],

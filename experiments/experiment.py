@@ -95,8 +95,8 @@ Measure = Callable[[Point], Values]
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment that reproduces a figure or a table; `name` is its directory's name and the value of make's
-    FIG=."""
+    """An experiment that reproduces a figure or a table. `name` is the name of the results' directory, and the value of
+    the variable FIG of `make experiments`."""
 
     name: str
     title: str

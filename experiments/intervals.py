@@ -44,17 +44,17 @@ class Mean:
 
 
 BY_CHANCE = ", no more apart than chance"
-"""Suffix of a text about two means that do not differ by more than chance."""
+"""Suffix of a text about two means whose difference is not significant."""
 
 
 def by_chance(first: Mean, second: Mean) -> bool:
-    """Return whether the difference of two means is within their intervals' root sum of squares; False for single
-    runs."""
+    """Return whether the difference of two means is not significant: at most the root of the sum of the squared half
+    widths of the intervals. False for single runs."""
     return abs(first.value - second.value) <= math.hypot(first.half, second.half)
 
 
 def chance(first: Mean, second: Mean) -> str:
-    """Return BY_CHANCE if two means do not differ by more than chance, else ""."""
+    """Return BY_CHANCE if the difference of two means is not significant, else ""."""
     return BY_CHANCE if by_chance(first, second) else ""
 
 

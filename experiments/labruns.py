@@ -40,6 +40,6 @@ def below_results(name: str, kind: str) -> str:
 def simulated_beside(*, began: float, load: float | None, program: str) -> dict[str, Any]:
     """Return the fields of a result that describe a stored lab run with which a new simulation is compared.
 
-    The fields contain the begin and the commit of the lab run; the simulation's commit may differ.
+    The fields contain the begin, the load average and the commit of the lab run; the simulation's commit may differ.
     """
     return {"made": {"began": began, "load": load}, "lab_program": program}

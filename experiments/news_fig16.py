@@ -174,7 +174,7 @@ def _protected(rows: Rows) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each case, and a row for each value of a parameter."""
+    """Report a table with a row for each case, and a table with a row for each value of a parameter."""
     rows = grouped(records, _name)
     cases = {name: runs for name, runs in rows.items() if name not in SENSITIVE}
     tables = [table(COLUMNS, cases), table(SENSITIVE_COLUMNS, _sensitive(rows))]

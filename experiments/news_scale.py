@@ -155,7 +155,7 @@ def _right(runs: Sequence[Record]) -> str:
 
 
 def _of(runs: Sequence[Record]) -> str:
-    """Return " of 1/N" if a run measured only one in N responses; an empty text if all runs measured all responses."""
+    """Return " of 1/N" if a run measured only every Nth response; an empty text if all runs measured all responses."""
     least = min(record.result.get("least_share", 1.0) for record in runs)
     return "" if least == 1 else f" of 1/{1 / least:.0f}"
 

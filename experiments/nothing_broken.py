@@ -26,7 +26,8 @@ Phase = Mapping[str, Any]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return one point: the counted events are rare, so a single run with many connections replaces repetitions."""
+    """Return a single point to measure: the counted events are rare, so one run with many connections is made instead
+    of repetitions."""
     corner, plan = QUICK if quick else WHOLE
     return [
         Point(

@@ -166,7 +166,7 @@ COLUMNS: Columns[str] = {
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each mode; counts are sums over the runs of the mode."""
+    """Report a table row for each mode of R; counts are sums over the runs of the mode."""
     by_mode = grouped(records, lambda record: record.parameters["mode"])
     changes, downloads = (_sum(records, itemgetter(name)) for name in ("changes", "downloads"))
     broken, resets = _sum(records, _broken), _sum(records, _resets)

@@ -89,7 +89,7 @@ def _answers(records: Sequence[Record]) -> Goal:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each path and rate."""
+    """Report a table row for each path between client and server, and each rate."""
     heading = ["between client and server", "requests/s", "answered/s"]
     heading += [f"{kind}, {figure} (ms)" for kind in ("connect", "transfer") for figure in ("median", "mean", "p99")]
     rows = [

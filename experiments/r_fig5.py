@@ -156,8 +156,8 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
 
 
 def _everywhere(close: Mapping[str, Sequence[str]]) -> str:
-    """Return a text for a goal that is reached at every rate; it lists where means do not differ by more than
-    chance."""
+    """Return a text for a goal that is reached at every rate. The text lists alternatives and rates at which the
+    difference is not significant."""
     whom = "; ".join(f"{title} at {', '.join(rates)}" for title, rates in close.items())
     return "everywhere" + (f"{BY_CHANCE} from {whom}" if close else "")
 

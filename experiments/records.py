@@ -49,5 +49,5 @@ def grouped(records: Sequence[Record], name: Callable[[Record], Key]) -> dict[Ke
 
 
 def table(columns: Columns[Key], rows: Mapping[Key, Sequence[Record]]) -> Table:
-    """Return a table with a row for each group of runs."""
+    """Return a table with a row for each group of runs, and with the cells that `columns` returns."""
     return Table(list(columns), [[cell(key, runs) for cell in columns.values()] for key, runs in rows.items()])

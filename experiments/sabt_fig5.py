@@ -136,7 +136,7 @@ def _leasts(rates: Rates, how: str) -> list[float]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each sharing method and budget, the smallest sufficient budgets, and the goals."""
+    """Report a table row for each sharing method and budget, the smallest sufficient budgets, and the goals."""
     rates = _rates(records)
     rows = [
         [how, str(kb or "-"), *(f"{rate:.1f}" for rate in seen), mean_of(_sums(records, how, kb)).text()]

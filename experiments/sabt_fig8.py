@@ -52,7 +52,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each sharing method and number of slow connections."""
+    """Report a table row for each sharing method and each number of slow connections."""
     runs = grouped(records, lambda record: (record.parameters["how"], record.parameters["slow"]))
     fast = {key: mean_of([record.result["mbit_s"][0] for record in members]).value for key, members in runs.items()}
     slow = {key: mean_of([record.result["mbit_s"][1] for record in members]).value for key, members in runs.items()}

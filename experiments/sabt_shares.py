@@ -107,7 +107,7 @@ Place = tuple[float, float]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each loss rate, budget and sharing method."""
+    """Report a table row for each combination of loss rate, budget and sharing method."""
     runs = grouped(
         records, lambda record: (record.parameters["loss"], record.parameters["part"], record.parameters["how"])
     )

@@ -193,7 +193,7 @@ def _settled(runs: Sequence[Record]) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each pool and variant, with means over repeated runs."""
+    """Report a table row for each pool and variant, with means over repeated runs."""
     pools = grouped(records, _place)
     goals: list[Goal] = []
     if deciding := [place for place in pools if place[2] == PRODUCTION]:

@@ -22,7 +22,7 @@ class Turns:
     """Seconds for which a process was runnable but had no CPU."""
 
     def since(self, before: Turns) -> Turns:
-        """Return the difference to an earlier reading."""
+        """Return the difference between these counts and an earlier reading."""
         return Turns(self.turns - before.turns, self.sleeps - before.sleeps, self.waited_s - before.waited_s)
 
 
