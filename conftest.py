@@ -1,5 +1,5 @@
-"""For all tests: Ctrl-C ends what they start, also where a shell has started them with SIGINT ignored, as `&` does.
-Lines that commands print have no width of a terminal, unless a test sets one.
+"""Settings of every test run: Ctrl-C ends the processes that tests start, even if the shell started pytest with `&`,
+which ignores SIGINT. Commands under test do not wrap their lines at a terminal's width, unless a test sets COLUMNS.
 """
 
 import os
@@ -7,7 +7,7 @@ import signal
 
 
 def pytest_configure() -> None:
-    """Processes inherit that SIGINT is ignored, and bash never heeds it again then."""
+    """Restore the handling of SIGINT, because child processes inherit an ignored SIGINT and bash cannot undo this."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.pop("COLUMNS", None)  # pytest-xdist's workers have one
+    os.environ.pop("COLUMNS", None)  # pytest-xdist sets COLUMNS in its worker processes

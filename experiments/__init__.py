@@ -1,1 +1,1 @@
-"""Makes the papers' figures and tables anew, and compares sluice with load balancers of today: `make experiments`."""
+"""Reproduces figures and tables of the papers, and compares sluice with current load balancers: `make experiments`."""

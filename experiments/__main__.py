@@ -1,7 +1,7 @@
 """Measures what is missing of the papers' figures and tables, then writes docs/results.
 
-`python -m experiments [NAME ...]`; those with real traffic need root.  Runs that are there are kept.  $SWITCH chooses
-the switch: embedded (default) or bmv2, whose results are kept apart.
+`python -m experiments [NAME ...]`; experiments with real traffic need root.  Runs whose results exist are not repeated.
+$SWITCH selects the switch: embedded (default) or bmv2.  Results of bmv2 are stored in a separate folder.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ VERDICTS = {True: "ok    ", False: "MISSED", None: "-     "}
 
 
 def say(line: str) -> None:
-    """Print a line at once, also into a pipe."""
+    """Print a line without buffering, so that a pipe receives the line at once."""
     print(line, flush=True)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the command line says; return the exit code."""
+    """Run the experiments that the command line selects; return the exit code."""
     experiments = chosen(options.names, switch_kind())
     labs = places(options)
     stores = {experiment.name: Store(labs.experiments, experiment.name) for experiment in experiments}
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def places(options: argparse.Namespace) -> LabRuns:
-    """Return where results are: all below --output if it is given, so that nothing else is written to."""
+    """Return the folders of the results: with --output, only that folder is written to."""
     since = time.time() if options.again else 0.0
     if options.output:
         return LabRuns(options.output, options.output, since)
@@ -76,10 +76,10 @@ def places(options: argparse.Namespace) -> LabRuns:
 
 
 def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
-    """Return the folder of the pages where --docs names none.
+    """Return the folder of the result pages for a call without the option --docs.
 
-    It is `docs` for runs in the embedded switch's own results, and for experiments that are about one kind of switch in
-    that kind's; otherwise pages lie beside the runs.
+    The folder is `docs` for runs in the standard results folder of the embedded switch. For experiments about one kind
+    of switch, it is `docs` for runs in the results folder of that kind. Otherwise pages are written beside the runs.
     """
     (switch, *others) = {experiment.switch for experiment in experiments}
     ours = [] if others else [results_directory(RUNS, switch)] if switch else [RESULTS / RUNS]
@@ -89,7 +89,7 @@ def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
 def measure_missing(
     experiments: Sequence[Experiment], stores: dict[str, Store], labs: LabRuns, *, quick: bool, again: bool
 ) -> None:
-    """Measure what is not there, or all of it again."""
+    """Measure the points that have no results; with `again`, measure all points."""
     with ExitStack() as locks:
         for store in stores.values():
             locks.enter_context(store.alone())
@@ -99,14 +99,14 @@ def measure_missing(
         ):
             raise SetupError(f"{', '.join(rooted)}: this makes network namespaces and needs root: run it with sudo")
         progress = Progress([point for points in work.values() for point in points], this_machine().cores)
-        program()  # as it is loaded now, whatever is checked out while it runs
+        program()  # caches the commit of the loaded code, so that a later checkout does not change the records
         say(f"{sum(map(len, work.values()))} runs to make, about {duration(progress.left_s())}")
         for experiment in experiments:
             measure(experiment, work[experiment.name], stores[experiment.name], progress, say, labs=labs)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the arguments of the command line (None: those of this process)."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="the short form of each")
@@ -132,7 +132,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line; return the exit code."""
+    """Run the experiments from the command line; return the exit code."""
     options = parse_options(arguments)
     with ExitStack() as stack:
         stack.enter_context(interruptible())

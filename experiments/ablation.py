@@ -1,4 +1,5 @@
-"""An ablation of production mode: each mechanism is switched off in turn, over pools and causes; simulated."""
+"""A simulated ablation of R's production mode: each mechanism is switched off in turn, in several cases (pools of
+servers and causes of trouble)."""
 
 from __future__ import annotations
 
@@ -23,42 +24,44 @@ from sim.secondlook import SecondLook
 from topo.plan.load import HOGS
 
 GIVEN_UP_S = 5.0
-"""Seconds after which a client gives up (httperf's timeout); such a connection counts with this time."""
+"""Seconds after which a client gives up (httperf's timeout); a connection given up counts with this time."""
 PERIOD_S, WINDOW_S = 1.0, 10.0
 BEGINS_S, ENDS_S, END_S = 60.0, 120.0, 180.0
-"""Seconds at which a case's cause begins and ends, and at which its run ends."""
+"""Seconds at which the cause of a case (for example, a loaded server) begins and ends, and at which the run ends."""
 POOL, LOADED = 10, 1
 WORK_S, RATE_PER_SERVER = 7e-3, 5.6
-"""CPU seconds of a request, and requests per second for each server: two fifths of a server's capacity."""
+"""CPU seconds of a request, and requests per second for each server. This load is two fifths of a server's capacity."""
 OVERLOAD = 6.0
-"""Factor of the usual rate under overload: more than twice the capacity of all servers, so that each loses most
-SYNs."""
+"""Factor of the usual request rate under overload: more than twice the capacity of all servers, so that each server
+loses most SYNs."""
 LOST_SHARE = 0.01
 """Share of the SYNs lost between switch and servers in the case of stray losses."""
 FLOOD_PER_S = 500.0
-"""SYNs per second that never complete a handshake: nine for each SYN of the clients."""
+"""SYNs per second of the flood, whose handshakes are never completed: nine for each SYN of the clients."""
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 LEAST_MS = 1.0
-"""A mechanism pays where its absence costs more than this time in ms, with 95 % confidence."""
+"""A mechanism is useful in a case if its absence adds more than this time in ms to a request, with 95 % confidence."""
 CONNECTIONS_PER_S = 18_000.0
-"""Connections simulated per second of computing, roughly, to estimate the time left."""
+"""Approximate number of connections that are simulated per second of computing, to estimate the time left."""
 
 
 class WithoutIdleQueue(SecondLook):
-    """Compares only the drawn servers, and seeks no idle server."""
+    """A second look (choice between drawn servers by load) that compares only the drawn servers, without the search for
+    an idle server."""
 
     seeks_idle = False
 
 
 class ForgetfulCeilings(Ceilings):
-    """Forgets the shares at which a server lost SYNs."""
+    """Ceilings of weights that do not remember the shares of traffic at which a server lost SYNs."""
 
     def lost(self, server: int, share: float, intervals: int) -> None:
         """Ignore the loss."""
 
 
 class NeverClearedWindow(Window):
-    """Keeps its intervals, so that losses that have already moved weight move it again while they are in the window."""
+    """A window that is not cleared after a decision: losses that have already reduced a weight reduce it again as long
+    as the window contains these losses."""
 
     def clear(self) -> None:
         """Keep the intervals."""
@@ -77,7 +80,7 @@ class Variant:
 
 
 def _first(find: Callable[..., dict[int, float]], *arguments: Any, **options: Any) -> dict[int, float]:
-    """Return the first of the servers that ``find`` returns."""
+    """Return only the first of the servers that ``find`` returns."""
     return dict(list(find(*arguments, **options).items())[:1])
 
 
@@ -126,7 +129,7 @@ def _overloads(simulation: Simulation, times: float) -> None:
 
 
 def _floods(simulation: Simulation) -> None:
-    """Send a SYN whose handshake is never completed, and schedule the next one."""
+    """Send a SYN whose handshake is never completed, and schedule the next SYN of the flood."""
     (switch,) = simulation.switches
     pin = Pin()
     server = switch.syn(pin)
@@ -167,8 +170,8 @@ WITHOUT_PRODUCTION = (PAPER, FIXED)
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return a point for each mechanism, case and seed, with and without the second look; the idle queue needs the
-    second look."""
+    """Return a point to measure for each mechanism, case and seed, with and without the second look (choice by load).
+    The mechanism of the idle queue needs the second look."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, CASES)
     return [
         _point(case, without, second_look=second_look, seed=seed)
@@ -195,7 +198,8 @@ def _variant(parameters: Mapping[str, Any]) -> Variant:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """Return a case's pool and events; T = 1 s, mT = 10 s, as in the demo."""
+    """Return the simulation's plan: a case's pool and events; R's period T is 1 s and its window mT 10 s, as in the
+    demo."""
     case, variant = parameters["case"], _variant(parameters)
     options = BalanceOptions(mode=variant.mode, period_s=PERIOD_S, window_s=WINDOW_S)
     options = replace(options, production=replace(options.production, **variant.options))
@@ -220,13 +224,13 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     with substituted(_variant(point.parameters).parts):
         return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Return the mean time to the end of the answer, and the share of connections that were given up."""
+    """Return the mean time in ms until a connection's answer is complete, and the share of connections given up."""
     begun = [connection for connection in run.connections if connection.begun_s < run.plan.end_s - GIVEN_UP_S]
     waits = [GIVEN_UP_S if each.done_s is None else min(each.done_s, GIVEN_UP_S) for each in begun]
     return {
@@ -250,7 +254,7 @@ def _looked(records: Sequence[Record], *, second_look: bool) -> Ablation:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report two tables: with and without the second look."""
+    """Report two tables: with and without the second look (choice between drawn servers by load)."""
     looked = {second_look: _looked(records, second_look=second_look) for second_look in LOOKS}
     return Report(
         tables=[
@@ -264,7 +268,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw mean times without each mechanism relative to production mode's, in colour where the difference counts."""
+    """Draw the mean time without each mechanism relative to the mean time of production mode; significant differences
+    are coloured."""
     panels = figure.subplots(1, 2, sharey=True)
     names = [name for name in _names(second_look=True) if name != WHOLE]
     for axes, second_look in zip(panels, LOOKS, strict=True):

@@ -1,7 +1,7 @@
-"""An ablation of production mode's mechanisms against crowds: each is switched off in turn, over causes; simulated.
+"""A simulated ablation of production mode's mechanisms against crowds: each mechanism is switched off in turn.
 
 The measure is the share of the requested bytes that arrive in whole answers within ten seconds, so that refused, lost
-and slow requests all count as failed. By the number of requests, a full link that starves large answers would be best.
+and slow requests all count as failed. A count of requests would favour a full link that starves large answers.
 """
 
 from __future__ import annotations
@@ -51,25 +51,26 @@ QUICK_CASES = (NOTHING, SUDDEN, SERVER, SMALL)
 NEVER = 10**9
 """A number of intervals that no run reaches."""
 ADDED = 0.02
-"""Step by which the additive search raises the limit, as a share of the first limit."""
+"""Step by which AddingSearch raises the limit, as a share of the crowd's first limit."""
 
 
 class WithoutKnee(Knee):
-    """Sees no responses, and so reports no degradation of them."""
+    """A knee detection that ignores responses, and so reports no degradation of the responses."""
 
     def add(self, portion: Portion | None, *, degraded: bool) -> None:
         """Ignore the response."""
 
 
 class WithoutLongMean(LongMean):
-    """Never holds enough values for a mean, so that every degradation counts."""
+    """A substitute for the mean of AR over a long time. The mean never has enough values to be valid, so that every
+    degradation of responses counts."""
 
     def fold(self, ar_share: float) -> None:
         """Ignore the value."""
 
 
 class Unmoved(CapacitySearch):
-    """Keeps the limit that a crowd's first degradation sets."""
+    """A search that never changes the limit that a crowd's first degradation has set."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
         """Leave the limit as it is."""
@@ -87,7 +88,7 @@ class Unmoved(CapacitySearch):
 
 
 class AddingSearch(CapacitySearch):
-    """Additive increase, multiplicative decrease, from the same first limit."""
+    """A search by additive increase and multiplicative decrease, from the same first limit as the original search."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
         """Raise the limit by a share of the first limit."""
@@ -95,11 +96,11 @@ class AddingSearch(CapacitySearch):
         self.limit += ADDED * self.full
 
     def strained(self, extra: NewsProductionOptions) -> None:
-        """Lower the limit by a share of it."""
+        """Lower the limit by a fixed share."""
         self.limit *= 1 - 2 * extra.back_off
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
-        """Lower the limit as the original search does the first time, and by a share of it later."""
+        """Lower the limit as the original search does at the first degradation, and by a fixed share at later ones."""
         if self.ar_share is None:
             super().degraded(ar_share, extra)
         else:
@@ -107,21 +108,21 @@ class AddingSearch(CapacitySearch):
 
 
 class OneWindow(BaselineDetector):
-    """Judges AR by the last window alone."""
+    """A detector that compares only the last window's AR (the response rate of the fastest flows) with the baseline."""
 
     def _lastingly_down(self, average: float, width: float) -> bool:
         return self._readings[-1] < average * (1 - max(self._options.tolerance, width))
 
 
 class WithoutSlowAverages(BaselineDetector):
-    """Compares with the baseline only, which follows a slowly growing crowd."""
+    """A detector without slow averages. Only the baseline is left, which adapts to a crowd that grows slowly."""
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
         return False
 
 
 class LearnsAlways(BaselineDetector):
-    """Learns from every window, even during crowds and limits."""
+    """A detector whose baseline learns from every window, even during crowds and while a limit is set."""
 
     def observe(
         self,
@@ -133,7 +134,7 @@ class LearnsAlways(BaselineDetector):
         evident: bool = True,
         seconds: float = 0.0,
     ) -> Detection:
-        """Learn from the observation even during a crowd."""
+        """Process a window's observation, and learn from it even during a crowd."""
         detection = super().observe(ar, offered, limiting=limiting, sick=sick, evident=evident, seconds=seconds)
         if ar is not None and not self.learned:
             self._ar.fold(ar)
@@ -142,19 +143,19 @@ class LearnsAlways(BaselineDetector):
 
 
 class OneLimit(ProductionMode):
-    """Limits one hot spot at a time."""
+    """A mode that limits only one hot spot at a time."""
 
     several = False
 
     def start(self, candidate: Candidate, spot: Identification) -> bool:
-        """Move the limit to a further hot spot."""
+        """Replace the limit of the present hot spot by the limit of a further hot spot."""
         self._crowds = {target: crowd for target, crowd in self._crowds.items() if target == candidate.target}
         return super().start(candidate, spot)
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Production mode without one of its mechanisms, with another in its place, or another mode."""
+    """Production mode without one of its mechanisms, production mode with a substituted mechanism, or another mode."""
 
     mode: NewsMode = NewsMode.PRODUCTION
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -219,11 +220,11 @@ MECHANISMS: Mapping[str, Variant] = {
     NONE: Variant(NewsMode.STATIC),
 }
 NOT_WITHOUT = (BY_AR, BY_LASTING, PAPER, NONE)
-"""Rows that substitute another mechanism or mode, instead of removing one."""
+"""Names of the rows with a substituted mechanism or another mode; the other rows are without a mechanism."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return a point for each mechanism and each case in which it can matter."""
+    """Return a point to measure for each mechanism and each case in which the mechanism can matter."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, tuple(CASES))
     return [
         Point(
@@ -239,7 +240,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def planned(parameters: Mapping[str, Any], busy: Busy) -> CrowdPlan:
-    """Return the plan of a case with a mechanism's options."""
+    """Return the plan of a case in which a mechanism is switched off or replaced."""
     case, variant = CASES[parameters["case"]], MECHANISMS[parameters["without"]]
     config = _with_options(configuration(case), variant)
     return plan(case, config, parameters["seed"], busy, keeps_usual=variant.keeps_usual)
@@ -253,7 +254,7 @@ def _with_options(config: Config, variant: Variant) -> Config:
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     case, busy = CASES[point.parameters["case"]], Busy()
     with substituted(MECHANISMS[point.parameters["without"]].parts):
         run = simulate(planned(point.parameters, busy))
@@ -280,7 +281,7 @@ def _title(name: str) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a table for each figure."""
+    """Report a table of all mechanisms and cases for each figure."""
     ablations = [Ablation(records, list(CASES), figure) for figure in FIGURES]
     return Report(
         tables=[ablation.table({name: _title(name) for name in MECHANISMS}) for ablation in ablations],
@@ -289,8 +290,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw bytes and requests answered without each mechanism against production mode's, in colour where the difference
-    counts."""
+    """Draw the shares of bytes and requests answered without each mechanism, as differences from production mode;
+    significant differences are coloured."""
     panels = figure.subplots(1, 2, sharey=True)
     names = [name for name in MECHANISMS if name != WHOLE]
     for axes, shown in zip(panels, FIGURES[:2], strict=True):

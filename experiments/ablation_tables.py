@@ -1,4 +1,4 @@
-"""What the absence of a mechanism costs, from pairs of runs with the same arrivals: the tables of an ablation."""
+"""The tables of an ablation: the cost of a mechanism's absence, from pairs of runs with the same arrivals."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from experiments.intervals import Mean, difference, mean_of
 from experiments.records import matching, number_of
 
 WHOLE = "production mode"
-"""Name of the mode with all of its mechanisms."""
+"""Name of the complete mode, with all of its mechanisms."""
 MARGIN = 0.05
-"""A difference counts if it is surely above this share of the complete mode's value, and above a figure's least."""
+"""A difference counts if its whole confidence interval is above this share of the complete mode's value, and above
+`Measured.least`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A figure of a run, and the least difference of it that counts."""
+    """A figure of a run, and the least difference between two of its values that counts."""
 
     name: str
     title: str
     digits: int
     least: float
-    """The least absolute difference that counts; it must also be above MARGIN of the complete mode's value."""
+    """The least absolute difference that counts; the difference must also exceed MARGIN times the complete mode's
+    value."""
     scale: float = 1.0
     more_is_better: bool = False
     fine_below: float = 0.0
-    """Differences smaller than this are shown with one digit more."""
+    """Differences smaller than this value are shown with one more digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The effect of a mechanism's absence in a case."""
+    """The effect of a mechanism's absence on a figure in a case."""
 
     figure: Measured
     whole: Mean
@@ -40,30 +42,30 @@ class Cost:
 
     @property
     def _sure(self) -> bool:
-        """Return whether the difference is above the margin by its whole interval."""
+        """Whether the whole confidence interval of the difference is above the margin."""
         margin = max(self.figure.least, MARGIN * abs(self.whole.value))
         return abs(self.more.value) - self.more.half > margin
 
     @property
     def pays(self) -> bool:
-        """Whether its absence surely makes the figure worse."""
+        """Whether the mechanism's absence makes the figure significantly worse."""
         return self._sure and (self.more.value < 0) == self.figure.more_is_better
 
     @property
     def harms(self) -> bool:
-        """Whether its absence surely makes the figure better."""
+        """Whether the mechanism's absence makes the figure significantly better."""
         return self._sure and not self.pays
 
     @property
     def text(self) -> str:
-        """The difference, in bold where it counts."""
+        """The difference as Markdown, in bold if significant."""
         plain = self.more.signed(self.figure.digits + (abs(self.more.value) < self.figure.fine_below))
         return f"**{plain}**" if self._sure else plain
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """A figure of the records in each case, with all mechanisms and without one of them."""
+    """Comparison of one figure in each case: with all mechanisms, and without one mechanism."""
 
     records: Sequence[Record]
     cases: Sequence[str]
@@ -97,7 +99,7 @@ class Ablation:
         return Table([self.figure.title, *self.cases, "the mechanism"], rows)
 
     def summary(self, names: Iterable[str]) -> dict[str, dict[str, list[float]]]:
-        """Return the differences with their intervals by mechanism and case."""
+        """Return the difference from the complete mode and half the width of its interval, by mechanism and case."""
         return {
             name: {case: [cost.more.value, cost.more.half] for case, cost in costs.items()}
             for name in names
@@ -105,7 +107,8 @@ class Ablation:
         }
 
     def draw(self, axes: Axes, names: Iterable[str], *, relative: bool = False) -> None:
-        """Draw the differences, or the values relative to production mode's, in colour where the difference counts."""
+        """Draw the differences from the complete mode, or the ratios to the complete mode; significant differences are
+        coloured."""
         for place, name in enumerate(names):
             for cost in self.costs(name).values():
                 value = (cost.whole.value + cost.more.value) / cost.whole.value if relative else cost.more.value

@@ -1,4 +1,4 @@
-"""Whether a figure of the simulation agrees with the lab's. Pure functions."""
+"""The criterion by which a figure of the simulation agrees with the lab's figure. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ PART = 0.15
 
 
 def percent(off: float) -> str:
-    """Return the relative difference of a figure from the lab's, with enough digits to see whether it agrees."""
+    """Return the relative difference between simulation and lab as text, with enough digits to show on which side of
+    PART the difference is."""
     digits = next((n for n in range(6) if (round(abs(off), n + 2) <= PART) is (abs(off) <= PART)), 6)
     return f"{off:+.{digits}%}"

@@ -1,4 +1,4 @@
-"""Runs that belong to another experiment: read from its results, or made in the same way."""
+"""Runs that two experiments share: read from the results of the other experiment, or made in the same way."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from topo.results import program
 
 
 def point_of(experiment: Experiment, key: str) -> Point:
-    """Return a point of another experiment's full form by its key."""
+    """Return the point with the key `key` from the full form of an experiment."""
     return next(point for point in experiment.points(False) if point.key == key)
 
 
 def kept(experiment: Experiment, point: Point, labs: LabRuns) -> Record | None:
-    """Return the run's record from the results; None if there is none, or if it is older than `labs.since`."""
+    """Return the run's record from the experiment's results; None without a record from `labs.since` or later."""
     records = Store(labs.experiments, experiment.name).of([point])
     return records[0] if records and records[0].began >= labs.since else None
 
 
 def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) -> Record:
-    """Return the run's record from the results, or make the run without storing it there."""
+    """Return the run's record from the experiment's results; without a record, make the run without storing a
+    record."""
     if known := kept(experiment, point, labs):
         return known
     with place(experiment, point.group, labs, say) as measure_point:
@@ -32,13 +33,13 @@ def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) 
 
 
 def beside(key: str, own: Point, simulated_s: float, **more: Any) -> Point:
-    """Return a point that takes a lab's run from another experiment's point, and simulates the same beside it."""
+    """Return a point that reads the lab run of another experiment's point, and simulates the same conditions."""
     parameters, seconds = {**own.parameters, **more}, own.seconds + simulated_s
     return Point(key, parameters, seconds, "lab", lab_run=own.lab_run, read_s=simulated_s)
 
 
 def seeds_of(number: int, each: int) -> list[int]:
-    """Return the seeds of the simulations that belong to a run of the lab: `each` of its own."""
+    """Return the seeds of the simulations that are compared with lab run `number`: `each` seeds for every lab run."""
     return list(range(each * number + 1, each * (number + 1) + 1))
 
 
@@ -46,7 +47,7 @@ SIDES = ("lab", "simulated")
 
 
 def values_of(records: Sequence[Record], side: str, figure: str) -> list[float]:
-    """Return a figure of every run of the lab, or of every simulation."""
+    """Return the values of a figure: one for every lab run, or one for every simulation, as `side` selects."""
     if side == "lab":
         return [record.result["lab"][figure] for record in records]
     return [figures[figure] for record in records for figures in record.result["simulated"]]

@@ -1,4 +1,4 @@
-"""The conditions of a figure's runs: form, days, commits, machine, its load, and packets lost by the switch itself."""
+"""The conditions of a figure's runs: form, days, commits, machine, load average, and packets that the switch lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.records import set_up
 
 
 def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> Table:
-    """Return a table with a row for each condition that the records hold."""
+    """Return a table with a row for each condition that the records contain."""
     known = {
         "form": form,
         "runs each": times(records),
@@ -30,7 +30,7 @@ def table(form: str, records: Sequence[Record], machines: Sequence[Machine]) -> 
 
 
 def times(records: Sequence[Record]) -> str:
-    """Return how many runs each set-up has."""
+    """Return the number of runs of each set-up as text, as a range if set-ups differ."""
     counts = Counter(map(set_up, records)).values()
     if not counts:
         return ""
@@ -39,32 +39,32 @@ def times(records: Sequence[Record]) -> str:
 
 
 def days(records: Sequence[Record]) -> str:
-    """Return the first and the last day of the runs (UTC), or the only one."""
+    """Return the first and the last day of the runs (UTC), or the only day, as text."""
     made = sorted({datetime.fromtimestamp(record.began, UTC).date() for record in records})
     return " to ".join(dict.fromkeys(f"{day}" for day in (*made[:1], *made[-1:])))
 
 
 def commits(programs: Iterable[str]) -> str:
-    """Return each commit once."""
+    """Return the commits of the runs as text, each commit once."""
     return "; ".join(dict.fromkeys(program or "not noted" for program in programs))
 
 
 def load(records: Sequence[Record]) -> str:
-    """Return the machine's load averages of the runs that recorded them."""
+    """Return the range of the machine's load averages at the ends of the runs, as text; "" if no run recorded them."""
     known = [record.load for record in records if record.load is not None]
     return f"{min(known):.0f} to {max(known):.0f}{of_some(len(known), records)}" if known else ""
 
 
 def lost(records: Sequence[Record]) -> str:
-    """Return the packets that the switch lost in all runs that counted them (interfaces' counters against the
-    pipeline's)."""
+    """Return how many packets the switch lost in all runs that counted losses (differences between the counters of the
+    interfaces and of the pipeline)."""
     passed = [record.result["switch"] for record in records if record.result.get("switch")]
     count = sum(counts["lost_before"] + counts["lost_after"] for counts in passed)
     return f"{count}{of_some(len(passed), records)}" if passed else ""
 
 
 def of_some(known: int, records: Sequence[Record]) -> str:
-    """Return for how many runs a condition is known; "" if for all."""
+    """Return the number of runs for which a condition is known, as text; "" if the condition is known for all runs."""
     return f", known of {known} of {len(records)} runs" if known < len(records) else ""
 
 

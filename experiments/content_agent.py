@@ -1,4 +1,4 @@
-"""Connections per second: of an agent's engine alone, and of each way to bind requests in the lab."""
+"""Connections per second of an agent's engine alone, and of each method of content switching in the lab."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ LEAST_PER_S = 100_000
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of the engine alone, then of every series in one place, each at its highest rate."""
+    """Return the points to measure: the engine alone, then every series at its highest rate, all series of a repetition
+    in one lab."""
     seconds = QUICK_SECONDS if quick else SECONDS
     engine = [Point(f"{ENGINE} #{number}", {}, 5.0, ENGINE) for number in range(QUICK_ROUNDS if quick else ROUNDS)]
     lab = [
@@ -53,7 +54,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab; the engine needs none."""
+    """Yield the function that measures a point; points of the lab need the open lab, points of the engine alone do
+    not."""
     if group == ENGINE:
         yield lambda point: {"per_s": engine_per_s()}
         return
@@ -68,7 +70,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def engine_per_s() -> float:
-    """Run the engine's bench: SYN, request, SYN-ACK and confirmation of a million connections on one core."""
+    """Run the engine's benchmark and return its connections per second: a million connections on one core, each with
+    SYN, request, SYN-ACK and confirmation."""
     command = [example("handshakes")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
     match = re.search(r"(\d+) connections/s", done.stdout)
@@ -98,7 +101,7 @@ def _known(records: Sequence[Record]) -> list[Series]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Compare the engine's rate with the goal; one row for each series."""
+    """Compare the engine's rate with its goal, and report a table with one row for each series."""
     engine = per_s(records, None)
     goals = [
         Goal(

@@ -1,4 +1,5 @@
-"""Cost of a decision: by the number of rules and their kind, by the size of a body, and beside HAProxy and nginx."""
+"""CPU cost of a content-switching decision: by number and kind of rules, by size of the body, and against HAProxy and
+nginx."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ KINDS = (*INDEXED, "contains", "regex", SCANNED)
 BODIES = ("xml", "json")
 COUNTS = (1, 10, 100, 1_000, 10_000)
 QUICK_COUNTS = (1, 100, 10_000)
-"""Numbers of rules in the lab in the quick form; the bench always measures all."""
+"""Numbers of rules in the lab in the experiment's quick form; the benchmark always measures all numbers in COUNTS."""
 PLACES = ("first", "last", "none")
 WHERE = ("early", "late", "absent")
 ASKED = (AGENT, CHAIN, MAP, LOCATION)
@@ -35,14 +36,14 @@ RATE_PER_S, SECONDS = 100.0, 3.0
 TIMEOUT_S = 300.0
 FLAT_TIMES, MOST_US = 2.0, 5.0
 LINEAR_TIMES = 1.5
-"""The most by which a linear cost may exceed proportional growth, as a factor."""
+"""The largest factor by which a cost that is linear in the number of rules may exceed proportional growth."""
 LEAST_MB_PER_S = 100.0
 EARLY_SHARE = 0.1
-"""The largest share of a body that may be read where the decision falls early."""
+"""The largest share of a body that may be read if the deciding element is near the body's start."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of the bench for each kind, then of a place for each number of rules."""
+    """Return the points to measure: the benchmark for each kind of rule, then lab runs for each number of rules."""
     each = QUICK_EACH_S if quick else EACH_S
     rounds = range(1 if quick else REPETITIONS)
     bench = [
@@ -67,7 +68,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab with that many rules for every series; the bench needs none."""
+    """Yield the function that measures a point, for the benchmark or for a lab, whose number of rules is in `group`."""
     if group == BENCH:
         yield lambda point: bench(point.parameters["kind"], point.parameters["each_s"])
         return
@@ -83,12 +84,12 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def path(count: int, where: str) -> str:
-    """Return a path that the first of `count` rules takes, the last, or none."""
+    """Return a path that matches the first of `count` rules, the last rule, or no rule, as `where` selects."""
     return {"first": f"/shop/0/{KILO}", "last": f"/shop/{count - 1}/{KILO}", "none": f"/{KILO}"}[where]
 
 
 def bench(kind: str, each_s: float) -> Values:
-    """Run the rule engine's bench of a kind of rule or body."""
+    """Run the rule engine's benchmark for one kind of rule or body."""
     command = [example("decide"), "--json", "--only", kind, "--seconds", str(each_s)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode:
@@ -104,13 +105,14 @@ def _lines(records: Sequence[Record]) -> list[Mapping[str, Any]]:
 
 
 def decision_us(records: Sequence[Record], kind: str, count: int, where: str) -> Mean:
-    """Return the mean microseconds of a decision with `count` rules of a kind."""
+    """Return the mean time of a decision in microseconds with `count` rules of a kind; `where` is the place of the rule
+    that matches."""
     lines = [line for line in _lines(records) if (line.get("kind"), line.get("rules")) == (kind, count)]
     return mean_of([line[f"{where}_ns"] / 1e3 for line in lines])
 
 
 def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[Mean, Mean]]:
-    """Return microseconds and MB/s of a kind of body, by its size to one digit."""
+    """Return the microseconds and the MB/s of a decision on a kind of body, by the body's size (a power of ten)."""
     lines_by_size: dict[int, list[Mapping[str, Any]]] = {}
     for line in _lines(records):
         if (line.get("body"), line.get("place")) == (kind, where):
@@ -122,7 +124,7 @@ def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[
 
 
 def request_us(records: Sequence[Record], series: Series, count: int, where: str) -> Mean:
-    """Return the mean CPU microseconds of a request in the lab, in the agent or the proxy."""
+    """Return the mean CPU time per request in microseconds of the series' agent or proxy in the lab."""
     runs = matching(records, series=series.name, rules=count, place=where)
     return mean_of([record.result["cpu_us"][series.process] for record in runs])
 
@@ -159,7 +161,8 @@ def _lab_table(records: Sequence[Record]) -> Table:
 
 
 def _flat(records: Sequence[Record], kind: str) -> Goal:
-    """Require that rules and their place change the time by at most FLAT_TIMES, and that it is at most MOST_US."""
+    """Require that a decision takes at most MOST_US, and at most FLAT_TIMES as long as with 1 rule, wherever the
+    matching rule is."""
     text = f"{kind}: flat within {FLAT_TIMES:g} times of 1 rule, at most {MOST_US:g} us"
     times = {
         where: [mean.value for count in COUNTS if (mean := decision_us(records, kind, count, where)).runs]
@@ -197,7 +200,7 @@ def _body_goals(records: Sequence[Record], kind: str) -> list[Goal]:
 
 
 def shapes(records: Sequence[Record]) -> list[Finding]:
-    """Compare the shapes of LCS's figures, which have no published numbers, with ours."""
+    """Compare the shapes of the curves in LCS's figures, which have no published numbers, with the measured curves."""
     few, many = (decision_us(records, "prefix", count, "last").value for count in (COUNTS[0], COUNTS[-1]))
     single, hundred = (decision_us(records, SCANNED, count, "none").value for count in (1, 100))
     late = {size: us.value for size, (us, _) in bodies(records, "xml", "late").items()}
@@ -232,7 +235,8 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report decisions, bodies, requests in the lab, and LCS's shapes."""
+    """Report the tables of decisions, of bodies and of requests in the lab, and the comparison with the curves of
+    LCS."""
     return Report(
         tables=[
             _decisions_table(records),
@@ -250,7 +254,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Decisions and requests by rules (LCS's Figure 6a), bodies by size (6c)."""
+    """Draw the cost of decisions and requests by number of rules (LCS's Figure 6a), and of bodies by size (6c)."""
     decisions, lab, large = figure.subplots(1, 3)
     for kind in KINDS:
         known = {count: mean.value for count in COUNTS if (mean := decision_us(records, kind, count, "last")).runs}

@@ -1,4 +1,5 @@
-"""A spliced transfer of 100 MB against plain forwarding by the same switch, in interleaved pairs."""
+"""A spliced transfer of 100 MB (the agent has left the connection to the switch) compared with plain forwarding by the
+same switch, in interleaved pairs."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from topo.testbed.processes import Process
 PAIRS, QUICK_PAIRS = 30, 10
 PATH = LAST.replace(KILO, HUNDRED)
 UNDER_WAY = 5_000
-"""Packets to a client after which its connection has surely been spliced; the whole answer takes some 70,000."""
+"""Number of packets to a client after which the connection is certainly spliced; the answer has about 70,000."""
 TIMEOUT_S = 60.0
 LEAST_SHARE, MOST_CPU = 0.9, 1.3
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return pairs of points, the order within a pair alternating."""
+    """Return the points to measure in pairs (plain and spliced), in alternating order within the pair."""
     pairs = [((PLAIN, AGENT), (AGENT, PLAIN))[number % 2] for number in range(QUICK_PAIRS if quick else PAIRS)]
     return [
         Point(f"{series.name} {HUNDRED} #{number}", {"series": series.name, "pair": number}, 3.0, "place")
@@ -35,14 +36,15 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a place whose hosts use no TCP timestamps, as the agents use none."""
+    """Open the lab with hosts that use no TCP timestamps, because the agents use none either."""
     del group
     with ContentPlace(RULES, say, timestamps=False) as place:
         yield lambda point: transfer(place, point.parameters["series"])
 
 
 def transfer(place: ContentPlace, name: str) -> Values:
-    """Fetch the page; return its rate, the agent's packets before and after the splice, and the switch's CPU time."""
+    """Fetch the page of 100 MB; return the transfer's rate, the agent's packets before and after the splice, and the
+    switch's CPU time."""
     series = SERIES[name]
     packets, cpu_s = place.quiet_packet_counts(), place.cpu_s()["switch"]
     agent, client = place.agent_packets(), place.client_packets()
@@ -76,7 +78,7 @@ def transfer(place: ContentPlace, name: str) -> Values:
 
 
 def pairs(records: Sequence[Record], figure: str) -> list[float]:
-    """Return a figure of the spliced transfer relative to plain forwarding's, for each pair."""
+    """Return for each pair the ratio of a figure of the spliced transfer to the same figure of plain forwarding."""
     rates: dict[str, dict[int, float]] = {AGENT.name: {}, PLAIN.name: {}}
     for record in records:
         rates[record.parameters["series"]][record.parameters["pair"]] = record.result[figure]
@@ -105,7 +107,7 @@ def _range(values: Sequence[int]) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each series; medians over the pairs."""
+    """Report a table row for each series, with medians over the pairs."""
     after = [record.result["agent_after"] for record in matching(records, series=AGENT.name)]
     goals = [
         _median(records, "mb_per_s", "spliced: at least 0.9 of plain forwarding, median", {"least": LEAST_SHARE}),
@@ -128,7 +130,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the rates in the order of the pairs, and their ratio."""
+    """Draw both rates of each pair in the order of the pairs, and the ratio of the two rates."""
     rates, ratios = figure.subplots(1, 2)
     for series in (PLAIN, AGENT):
         runs = matching(records, series=series.name)

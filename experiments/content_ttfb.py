@@ -34,36 +34,37 @@ from experiments.intervals import Mean, difference, mean_of, surely_above
 from experiments.records import by_number, matching
 
 MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
-"""Series that are measured with pages."""
+"""Series that are measured with GET requests for pages."""
 POSTED = (DIRECT, PLAIN, AGENT, HIT, MISS)
 """Series that are measured with posted documents, as in LCS's Figures 6b and 7."""
 COMPARED = (AGENT, HIT)
-"""Series whose posts are compared with each other."""
+"""Series whose posted documents are compared with each other."""
 
 LOAD = 0.3
-"""Load as a share of the rate that HAProxy's chain reaches in this place."""
+"""Request rate as a share of the highest rate that HAProxy's chain of rules reaches in the same lab."""
 CAPACITY_S = 3.0
 SECONDS, QUICK_SECONDS = 20.0, 10.0
 REPETITIONS = 3
 COMPARED_ROUNDS = 4
-"""Rounds of the compared series in a quick run's one place: medians of few posts scatter."""
+"""Rounds of the series in COMPARED within the single lab of a quick run: medians of few posts scatter."""
 DOCUMENTS = (1_000, 10_000, 100_000, 1_000_000)
 POST_SECONDS = 4.0
 POST_RATE_PER_S, POST_BYTES_PER_S = 40.0, 5e6
-"""Largest rates of posts; large documents are sent less often, so that no two are under way at once."""
+"""Largest rates of posts; large documents are sent less often, so that no two posts overlap in time."""
 BOUND, DOCUMENT = "bound by the path", "bound by the document"
-"""What binds a document: a rule on the path, which needs nothing of it, or a rule on its last element."""
+"""Which rule selects the server for a posted document: a rule on the path, which reads nothing of the document, or a
+rule on the document's last element."""
 P50_TIMES, P99_TIMES = 1.3, 1.5
 EQUAL_TIMES = 1.1
 """Factor by which medians of the same series differ from run to run."""
 HALF, TENTH = 0.5, 0.1
 FLAT_TIMES = 2.0
-"""A time that grows by less than this factor over all sizes counts as constant."""
+"""A time that grows by less than this factor over all document sizes counts as constant."""
 SENT = "sending it is part of it"
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of all series in turn in one place; each repetition opens a new place."""
+    """Return the points to measure: all series in turn in one lab; each repetition opens a new lab."""
     seconds = QUICK_SECONDS if quick else SECONDS
     rounds = [(number, number, (*_pages(seconds), *_posts())) for number in range(1 if quick else REPETITIONS)]
     if quick:
@@ -105,14 +106,15 @@ def _rate(size: int) -> float:
 
 
 def paths(series: Series, page: str, by: str = BOUND) -> list[str]:
-    """Return the paths that a series requests in turn. A miss needs two groups without a common server."""
+    """Return the paths that a series requests in turn. The series of misses (the guessed server was wrong) needs two
+    groups without a common server."""
     last = f"/{page}" if by == DOCUMENT else LAST.replace(KILO, page)
     return [FIRST.replace(KILO, page), last] if series is MISS else [last]
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a place with all agents and rivals."""
+    """Open the lab with all agents and rival proxies."""
     del group
     with ContentPlace(RULES, say) as place:
         yield lambda point: _measure(place, point.parameters)
@@ -136,13 +138,13 @@ def _of(records: Sequence[Record], series: Series, **wanted: Any) -> list[Record
 
 
 def first_ms(records: Sequence[Record], series: Series, figure: str = "p50_ms", **wanted: Any) -> Mean:
-    """Return the mean of a figure of the times to the first byte."""
+    """Return the mean over runs of one figure (such as the median) of the times to the first byte."""
     return mean_of([record.result["first"][figure] for record in _of(records, series, **wanted)])
 
 
 def cpu_us(records: Sequence[Record], series: Series, page: str, *, switch: bool = False) -> Mean:
-    """Return the mean CPU microseconds of a request in the process beside the switch; with ``switch``, also in the
-    switch."""
+    """Return the mean CPU time of a request in microseconds, in the agent or proxy; with ``switch``, the time in the
+    switch is added."""
     runs = _of(records, series, page=page)
     return mean_of(
         [sum(us for who, us in record.result["cpu_us"].items() if switch or who != "switch") for record in runs]
@@ -188,7 +190,7 @@ def _by_size(records: Sequence[Record], series: Series, by: str) -> tuple[list[i
 
 
 def _times(text: str, ours: Mean, theirs: Mean, most: float) -> Goal:
-    """Require that milliseconds are at most `most` times others."""
+    """Require that the time `ours` is at most `most` times the time `theirs`, both in ms."""
     return _at_most(text, ours, theirs, most, lambda mean: f"{mean.text(2)} ms")
 
 
@@ -217,7 +219,8 @@ def _first_bytes(records: Sequence[Record]) -> list[Goal]:
 
 
 def _hits(records: Sequence[Record]) -> Goal:
-    """Require that a hit costs no more than an agent pass for any document, by pairs of the same round."""
+    """Require that a hit (the pre-allocated server was right) takes no longer than an agent pass for any document, in
+    pairs of runs of the same round."""
     text = "pre-allocated hit: within one agent pass of plain service, whatever its size"
 
     def rounds(series: Series, size: int) -> dict[int, float]:
@@ -247,7 +250,7 @@ def _answered(records: Sequence[Record]) -> Goal:
 
 
 def shapes(records: Sequence[Record]) -> list[Finding]:
-    """Compare the shapes of LCS's figures, which have no published numbers, with ours."""
+    """Compare the shapes of the curves in LCS's figures, which have no published numbers, with the measured curves."""
 
     def at(series: Series, size: int = max(DOCUMENTS), by: str = DOCUMENT) -> float:
         return first_ms(records, series, document=size, by=by).value
@@ -277,7 +280,7 @@ def shapes(records: Sequence[Record]) -> list[Finding]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report pages, documents and LCS's shapes."""
+    """Report the tables of pages and of documents, and the comparison with the curves of LCS."""
     tables = [_pages_table(records, page) for page in (KILO, MEGA)]
     return Report(
         tables=[*tables, _posts_table(records), shapes_table(shapes(records))],
@@ -287,7 +290,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw first bytes and CPU time as bars, and documents after LCS's Figure 7."""
+    """Draw times to the first byte and CPU times as bars, and times of posted documents as in LCS's Figure 7."""
     times, cpu, posts = figure.subplots(1, 3)
     known = _known(records, "page")
     _bars(

@@ -1,5 +1,5 @@
-"""The load generator of content switching's figures, `first_byte` (agent/examples): its arguments and its
-output."""
+"""Arguments and output of `first_byte` (agent/examples), the load generator of the experiments on content
+switching."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = REPOSITORY / "target/release/examples"
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """New connections with one request each; a rate of 0 keeps 16 open at a time."""
+    """A load of new connections with one request each; a rate of 0 means full speed, with 16 connections open."""
 
     paths: Sequence[str]
     rate_per_s: float
@@ -30,7 +30,7 @@ class Requests:
 def example(name: str) -> str:
     """Return the path of an example program of the Rust crates.
 
-    Raises SetupError with the remedy if it is not built.
+    Raises SetupError, whose message states the remedy, if the program is not built.
     """
     path = EXAMPLES / name
     if not path.is_file():
@@ -45,7 +45,7 @@ def command(address: str, port: int, asked: Requests) -> list[str]:
 
 
 def read(output: str, least_bytes: int) -> dict[str, Any]:
-    """Parse the generator's output.
+    """Parse the load generator's output into the figures of a run.
 
     Raises SetupError if the output is not as expected, or if an answer was shorter than the page.
     """

@@ -1,11 +1,11 @@
-"""The place of content switching's figures: one switch, three servers, and everybody who could bind requests to them.
+"""The lab of the experiments on content switching: one switch, three servers, and the agents and proxies under test.
 
 ```
- c1, c2, h1 --|        |-- s1, s2, s3   port 80: shop's groups, 8080: web, 8081: the rivals', 8082: ahead's groups
+ c1, c2, h1 --|        |-- s1, s2, s3   port 80: for shop, 8080: for web, 8081: for HAProxy and nginx, 8082: for ahead
               | sluice |-- a1, a2       agents of shop and of ahead
               |        |-- p1, p2       HAProxy, nginx
 ```
-All of them pass the same switch: a request to a rival passes it twice.
+All traffic passes the same switch; a request to a rival proxy passes the switch twice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from topo.testbed.processes import Process, threads_s
 HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
 AHEAD_ADDRESS = from_text("10.0.0.111")
 PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
-"""Ports of the services beside the shop's: each endpoint belongs to one service only."""
+"""Ports of the services other than shop, because each endpoint belongs to one service only."""
 BALANCE = Balance("production", 2.0, 10.0)
 BACKLOG = 512
 """Length of accept queues: long enough that waiting in them does not affect the figures."""
@@ -54,12 +54,12 @@ GRACE_S = 20.0
 
 KILO, MEGA, HUNDRED = "kilo", "mega", "hundred"
 BYTES: Mapping[str, int] = {KILO: 1_000, MEGA: 1_000_000, HUNDRED: 100_000_000}
-"""Pages, and their sizes in bytes."""
+"""Names of the pages that the servers offer, and the pages' sizes in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A way to bind requests to servers."""
+    """A method of content switching that is measured: it selects a server for each request."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ class Series:
     address: Address
     port: int = WEB_PORT
     process: str = ""
-    """The process that handles requests beside the switch; "": none."""
+    """The process that handles requests in addition to the switch (an agent or a proxy); "": none."""
 
 
 PLAIN = Series("plain", "no rules: plain service", LOAD_CLIENT, VIP)
@@ -86,12 +86,12 @@ SERIES: Mapping[str, Series] = {
 
 
 def prefixes(count: int) -> list[tuple[str, str]]:
-    """Return `count` rules on the path, each with its group: two groups in turn, which share no server."""
+    """Return `count` path prefixes, each with its group of servers: two groups in turn, which share no server."""
     return [(f"/shop/{number}/", ("images", "fast")[number % 2]) for number in range(count)]
 
 
 def rules(count: int) -> list[Mapping[str, object]]:
-    """Return the agents' rules: one on a client's address, `count` prefixes, and one on an element of XML."""
+    """Return the agents' rules: one on a client's address, `count` on path prefixes, and one on an XML element."""
     client = {"name": "client", "match": {"source": f"{DOWNLOAD_CLIENT.address}/32"}, "to": "all", "sticky": "client"}
     listed = [
         {"name": f"r{number}", "match": {"path": {"prefix": prefix}}, "to": to}
@@ -101,7 +101,8 @@ def rules(count: int) -> list[Mapping[str, object]]:
 
 
 def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """Return the services of the controller's configuration; ``controls`` holds the control sockets of the agents."""
+    """Return the services of the controller's configuration; ``controls`` has the control socket of each agent by
+    name."""
     shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
     limits, balanced = {"body": "2MiB"}, {"balance": BALANCE.as_config()}
     ahead_servers = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
@@ -120,18 +121,18 @@ def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, objec
 
 
 RULES = 10
-"""Rules on the path in experiments that do not vary their number."""
+"""Number of rules on the path in experiments that do not vary it."""
 FIRST, LAST = f"/shop/0/{KILO}", f"/shop/{RULES - 1}/{KILO}"
-"""Paths that the first and the last of these rules take; they go to groups that share no server."""
+"""Paths that match the first and the last of the RULES rules; their groups share no server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RivalsPool(ContentPool):
-    """The pool of content switching with its agents and rivals."""
+    """The hosts of the content-switching lab, extended by the hosts of HAProxy and nginx."""
 
     @property
     def hosts(self) -> Sequence[HostPlan]:
-        """All hosts around the switch."""
+        """All hosts that are connected to the switch."""
         return (*super(RivalsPool, self).hosts, HAPROXY, NGINX)
 
 
@@ -140,7 +141,7 @@ POOL = RivalsPool(SERVERS, (1.0,) * len(SERVERS))
 
 
 class ContentPlace(ContentLab):
-    """The lab with agents and rivals; each of them has the same rules."""
+    """The lab with agents and rival proxies, all of which have the same rules."""
 
     apache_directives = "KeepAlive Off\n" + "\n".join(
         f"Listen {port}" for port in (PLAIN_PORT, RIVALS_PORT, AHEAD_PORT)
@@ -154,8 +155,8 @@ class ContentPlace(ContentLab):
         self._capacity: dict[tuple[str, str], float] = {}
 
     def run(self, series: Series, asked: Requests) -> dict[str, Any]:
-        """Run a load; return times, CPU seconds of each process that handles requests, and packets that the switch
-        lost."""
+        """Run a load; return response times, CPU times of each process that handles requests, and the number of packets
+        that the switch lost."""
         before, packets = self.cpu_s(), self.quiet_packet_counts()
         command = contentload.command(str(series.address), series.port, asked)
         process = self.start("first_byte", command, series.client.name)
@@ -176,27 +177,28 @@ class ContentPlace(ContentLab):
         }
 
     def per_second(self, series: Series, path: str, seconds: float) -> float:
-        """Return how many requests per second the series answers, with 16 open at a time; measured once."""
+        """Return how many requests per second the series answers, with 16 connections open at a time; each series and
+        path is measured once."""
         if (what := (series.name, path)) not in self._capacity:
             self._capacity[what] = self.run(series, Requests([path], 0.0, seconds))["answered"] / seconds
         return self._capacity[what]
 
     def agent_packets(self) -> int:
-        """Return the packets that shop's agent has received and sent."""
+        """Return the number of packets that the agent of the service shop has received and sent."""
         return self._packets(AGENTS[0].name)
 
     def client_packets(self) -> int:
-        """Return the packets that the load's client has received and sent."""
+        """Return the number of packets that the load client has received and sent."""
         return self._packets(LOAD_CLIENT.name)
 
     def require_running(self) -> None:
-        """Raise SetupError if any process has ended."""
+        """Raise SetupError if any process of the lab has ended."""
         super().require_running()
         for process in (*self.agents.values(), *self.rivals.values()):
             process.require_running()
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the CPU seconds that each process has used."""
+        """Return the CPU seconds that the switch, each agent and each proxy have used, by name."""
         assert self.switch.process is not None
         shop, ahead = (self.agents[agent.name] for agent in AGENTS)
         processes = {"switch": self.switch.process, "agent": shop, "ahead": ahead, **self.rivals}
@@ -235,6 +237,6 @@ class ContentPlace(ContentLab):
             self.rivals[name] = self.await_listening(process, host.name, WEB_PORT)
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration, without its files."""
+        """Return the controller's configuration without the entries for files, which the lab adds."""
         offered = services(self.count, self.controls)
         return switch_config(self.pool.hosts, offered, thrift=self.switch.thrift, neighbours=ASKED_ONCE)

@@ -1,5 +1,4 @@
-"""Configurations of HAProxy and nginx that switch by content, with the same rules as the agents'. Without side
-effects."""
+"""Configurations of HAProxy and nginx for content switching by the same rules as the agents. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,31 +10,31 @@ from topo.plan.network import HostPlan
 
 CHAIN_PORT, MAP_PORT, NGINX_PORT = 80, 81, 80
 MAXIMUM = 4096
-"""The largest number of simultaneous connections."""
+"""The largest number of simultaneous connections of a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a rival."""
+    """The rules of a rival proxy."""
 
     prefixes: Sequence[tuple[str, str]]
-    """Prefixes of the path, each with its group, in order."""
+    """Prefixes of the path, each with its group of servers; the first prefix that matches applies."""
     default: str
-    """The group of all other requests."""
+    """The group for requests that match no prefix."""
     groups: Mapping[str, Sequence[HostPlan]]
     port: int
-    """The servers' port."""
+    """The TCP port of the servers."""
 
 
 def map_file(rules: Rules) -> str:
-    """Return the content of HAProxy's map file."""
+    """Return the content of HAProxy's map file: a line with prefix and group for each rule."""
     return "".join(f"{prefix} {group}\n" for prefix, group in rules.prefixes)
 
 
 def haproxy_configuration(host: HostPlan, rules: Rules, file: Path) -> str:
     """Return HAProxy's configuration: one thread, HTTP mode.
 
-    One frontend tests the rules one after another, another looks them up in the map at `file`.
+    One frontend tests the rules one after another; a second frontend looks up the path in the map at `file`.
     """
     chain = "\n".join(f"  use_backend {group} if {{ path_beg {prefix} }}" for prefix, group in rules.prefixes)
     backends = "\n".join(
@@ -64,7 +63,7 @@ frontend map
 
 
 def nginx_configuration(host: HostPlan, rules: Rules, directory: Path) -> str:
-    """Return nginx's configuration: one process, a location for each prefix, no log, nothing written to disk."""
+    """Return nginx's configuration: one process, a location for each prefix, no log, and no writes to disk."""
     upstreams = "\n".join(
         f"  upstream {name} {{ least_conn; {' '.join(f'server {peer.address}:{rules.port};' for peer in servers)} }}"
         for name, servers in rules.groups.items()

@@ -1,4 +1,4 @@
-"""Cost of the controller with the embedded switch, by servers and by measured flows."""
+"""Time and CPU cost of a round of the controller with the embedded switch, by number of servers and measured flows."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ QUICK_CASES = ((10, 1024), (10, 4096), (100, 4096), (1000, 4096), (1000, 65_536)
 ROUNDS, QUICK_ROUNDS = 15, 5
 REPETITIONS = 3
 R_PERIOD_S, NEWS_PERIOD_S, POLL_S = 10.0, 64.0, 1.0
-"""The published periods of R and NEWS, and the default between two readings of the flows, in seconds."""
+"""The published periods of R and NEWS, and the default interval between two readings of the flows, in seconds."""
 LATENCY_S = 0.1
 SHARE = 0.02
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return a point for every size, repeated in the full form; the quick form has fewer numbers of flows."""
+    """Return a point to measure for every number of servers and flows; the quick form has fewer numbers of flows and no
+    repetitions."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
@@ -63,7 +64,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Start a switch for each point."""
+    """Yield the measuring function, which starts a new switch for each point."""
     del group, say
 
     def measure(point: Point) -> Values:
@@ -77,7 +78,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def _resized(directory: Path, flows: int) -> Pipeline:
-    """Return the program with `flows` cells of rates. Packets use at most 4,096 of them; the controller reads all."""
+    """Return the P4 program with its rate registers resized to `flows` cells. Packets use at most 4,096 cells; the
+    controller reads all."""
     code = json.loads((artefacts() / CODE).read_text())
     registers = [
         register for register in code["register_arrays"] if register["name"].startswith("SluiceIngress.rates.")
@@ -101,7 +103,7 @@ def _resized(directory: Path, flows: int) -> Pipeline:
 
 async def _measure(directory: Path, address: str, servers: int, flows: int, rounds: int) -> Values:
     pipeline = _resized(directory, flows)
-    # Both loops in paper mode, so that every decision is followed by a write.
+    # Both control loops (R and NEWS) are in paper mode, so that every decision is followed by a write to the switch.
     both = configuration(servers, balance={"mode": "paper"}) | {"news": {"mode": "paper", "identify": False}}
     world = world_of(parse(yaml.safe_dump(both)))
     async with Session(address, 1, pipeline) as session:
@@ -122,7 +124,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
     number = view.wanted().numbers[service.config.address] if view else 0
     for turn in range(rounds + 3):
         now = 100.0 * turn
-        crowd = turn >= 2  # two quiet intervals, then an alarm that stays: every decision moves the limit
+        crowd = turn >= 2  # two quiet intervals, then a lasting alarm, so that every decision changes the limit
         for register, cells in _cells(turn, flows, servers, number, crowd=crowd).items():
             await registers.write_cells(register, cells)
         warm = turn >= 3
@@ -158,7 +160,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
 def _cells(
     turn: int, flows: int, servers: Sequence[int], destination: int, *, crowd: bool
 ) -> dict[Register, dict[int, int]]:
-    """Return the switch's counters after a turn: every flow had packets, and each turn another server is the worst."""
+    """Return the switch's registers after a round: every flow had packets, and only the first server lost SYNs."""
     stamp = TICK_BASE + (turn + 1) * 100_000
     octets = 2_000 if crowd else 20_000
     asked = 3_000 * turn + (20_000 * (turn - 1) if crowd else 0)
@@ -187,45 +189,45 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The runs of one number of servers and flows."""
+    """The runs with one number of servers and one number of flows."""
 
     servers: int
     flows: int
     runs: Sequence[Record]
 
     def ms(self, phase: str, figure: str = "ms") -> Mean:
-        """Return the mean over runs of a phase's median time, wall-clock or CPU (`cpu_ms`)."""
+        """Return the mean over runs of a phase's median time in ms: wall-clock time (`ms`) or CPU time (`cpu_ms`)."""
         return mean_of([record.result[phase][figure] for record in self.runs])
 
     @property
     def whole_ms(self) -> Mean:
-        """Return the mean over runs of the median of whole rounds."""
+        """Return the mean over runs of a whole round's median time in ms."""
         return mean_of([record.result["whole_ms"] for record in self.runs])
 
     @property
     def worst_ms(self) -> float:
-        """Return the longest round of all runs."""
+        """Return the time in ms of the longest round of all runs."""
         return max(record.result["whole_worst_ms"] for record in self.runs)
 
     @property
     def percent(self) -> Mean:
-        """Return the CPU time at the published periods, in percent of a core."""
+        """Return the controller's CPU use at the published periods, in percent of a core."""
         return mean_of([100 * _share(record) for record in self.runs])
 
     @property
     def latency(self) -> str:
-        """Return the time of a whole round in words."""
+        """Return the mean and the largest time of a whole round as text."""
         return f"{self.whole_ms.text(0)} ms ({self.worst_ms:.0f} in the worst round)"
 
     def row(self) -> list[str]:
-        """Return the size's row of the table."""
+        """Return the table row of this number of servers and flows."""
         parts = [f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})" for phase in PARTS]
         whole = [self.whole_ms.text(), f"{self.worst_ms:.1f}", f"{self.percent.text(2)} %"]
         return [f"{self.servers:,}", f"{self.flows:,}", *parts, *whole]
 
 
 def _share(record: Record) -> float:
-    """Return the CPU time at the published periods as a share of one core."""
+    """Return the controller's CPU use at the published periods, as a share of one core."""
     result = record.result
     balancing_ms = (result["r"]["cpu_ms"] + READINGS * result["loads"]["cpu_ms"]) / R_PERIOD_S
     return (balancing_ms + result["poll"]["cpu_ms"] / POLL_S + result["news"]["cpu_ms"] / NEWS_PERIOD_S) / 1000
@@ -237,7 +239,7 @@ def _sizes(records: Sequence[Record]) -> list[Size]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each size."""
+    """Report a table row for each number of servers and flows."""
     sizes = _sizes(records)
     known = {(size.servers, size.flows): size for size in sizes}
     usual = known.get((1000, 4096))
@@ -263,7 +265,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw latency by flows (few servers, and many dashed) and by servers."""
+    """Draw the time of each phase by number of flows (solid: few servers, dashed: many) and by number of servers."""
     left, right = figure.subplots(1, 2, sharey=True)
     sizes = _sizes(records)
     for number, (phase, title) in enumerate(PARTS.items()):

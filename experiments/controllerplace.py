@@ -1,4 +1,4 @@
-"""The environment in which the controller's cost is measured: a configuration, a switch without ports, and clocks."""
+"""The environment in which the controller's cost is measured: a configuration, a switch without ports, and timing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def configuration(servers: int, **options: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(directory: Path) -> Generator[str]:
-    """Start a switch, and yield its address."""
+    """Start a switch, and yield the address of its P4Runtime server."""
     words = EMBEDDED.command(EMBEDDED.find(), {}, Endpoints("127.0.0.1:0", directory))
     process = Process("the switch", words, log=directory / "switch.log")
     try:
@@ -51,7 +51,7 @@ def serving(directory: Path) -> Generator[str]:
 
 @dataclass(slots=True)
 class Cost:
-    """Wall-clock and CPU seconds of this process in each round."""
+    """Wall-clock and CPU seconds that this process (the controller) spends in each round."""
 
     wall: list[float]
     cpu: list[float]
@@ -63,14 +63,14 @@ class Cost:
 
     @contextmanager
     def measured(self) -> Generator[None]:
-        """Measure one round."""
+        """Record the wall-clock and the CPU time of the `with` block as one round."""
         wall, cpu = time.perf_counter(), time.process_time()
         yield
         self.wall.append(time.perf_counter() - wall)
         self.cpu.append(time.process_time() - cpu)
 
     def values(self) -> dict[str, float]:
-        """Return medians and maxima in ms."""
+        """Return medians and maxima over the rounds in ms."""
         return {
             "ms": 1000 * statistics.median(self.wall),
             "worst_ms": 1000 * max(self.wall),

@@ -1,4 +1,4 @@
-"""The loads of `ablation-crowds`, their simulation's plan, and the figures of a run."""
+"""The loads of the experiment `ablation-crowds`, the plans of their simulations, and the figures of a run."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ SERVICE, OTHER = "web", "other"
 ADDRESSES = {SERVICE: ("203.0.113.80", "10.0.2.11"), OTHER: ("203.0.113.81", "10.0.2.12")}
 """Addresses of each service and of its only server."""
 LINK_BIT_PER_S, QUEUE_BYTES = 1e6, 25_000.0
-"""Half of the testbed's link (Chen & Heidemann, section 8.1); it carries some 28 requests per second."""
+"""Rate and queue of the link: half of the testbed's (Chen & Heidemann, section 8.1); it carries about 28 requests/s."""
 QUIET_PER_S, CROWD_PER_S, RAMP_S = 10.0, 55.0, 10.0
-"""Half of the testbed's requests before and in a crowd, and how fast they rise."""
+"""Requests per second before and in a crowd, half of the testbed's rates, and the seconds of the rise between them."""
 PATIENCE_S = 60.0
-"""Mean patience of a client in seconds, as in section 7.6.1."""
+"""Mean patience of a client in seconds, as in Chen & Heidemann, section 7.6.1."""
 SLOW_TURN_S, WORKERS, BACKLOG = 15e-3, 75, 64
-"""Time for a block of 2 KB: the slow server answers some 20 requests per second; workers and backlog as half the
-testbed's."""
+"""The slow server: seconds of CPU for a block of 2 KB, so that it answers about 20 requests per second; workers and
+backlog are half of the testbed's."""
 BEGINS_S = 150.0
-"""Onset of the crowd in seconds. By then production mode's baseline is complete; in paper mode's interval of 64 s it is
-phase 0.34."""
+"""Onset of the crowd in seconds: production mode has completed its baseline by then, and 0.34 of a 64 s interval of
+paper mode has passed."""
 AFTER_S = 75.0
 """Seconds from the end of the last crowd to the end of the run."""
 ANSWERED_S, GIVEN_UP_S = 10.0, 30.0
-"""A request counts as answered when its whole answer arrives within the first time; the mean time counts no request
-with more than the second."""
+"""A request counts as answered if its whole answer arrives within ANSWERED_S. In the mean of the times, a request
+counts with at most GIVEN_UP_S."""
 NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
-"""Service counts as normal when this share of the requests begun within the window is answered."""
+"""Service counts as normal again when this share of the requests begun within a window of this length is answered."""
 WARM_S = 60.0
-"""Seconds that are left out at the beginning of the run without a crowd."""
+"""Seconds at the beginning of a run without a crowd that the figures leave out."""
 LATE_S = 30.0
 """An alarm within this many seconds of a crowd's end is not false: the crowd's queue is still being served."""
 FURTHER_CLIENTS = 1_000_000
-"""Distance between the numbers of the first clients of two loads."""
+"""Difference between the client numbers at which two loads begin, so that no client belongs to both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """A flash crowd: requests beside the usual ones."""
+    """A flash crowd: requests in addition to the usual requests."""
 
     per_s: float = CROWD_PER_S - QUIET_PER_S
     begins_s: float = BEGINS_S
@@ -70,7 +70,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load, the link and the servers behind it, and when the controller restarts."""
+    """A simulated case: the load, the link, the bottleneck, and the time at which the controller restarts."""
 
     surges: Sequence[Surge] = (Surge(),)
     quiet: Mapping[str, float] = field(default_factory=lambda: {SERVICE: QUIET_PER_S})
@@ -89,19 +89,21 @@ class Case:
 
     @property
     def requests(self) -> float:
-        """Approximate number of requests."""
+        """Approximate number of requests in the run."""
         usual = sum(self.quiet.values()) * self.end_s
         return usual + sum(surge.per_s * (surge.lasts_s - surge.ramp_s / 2) for surge in self.surges)
 
     def crowded(self, time_s: float) -> bool:
-        """Return whether a time is in a crowd; in a run without one, whether it is after the warm-up."""
+        """Return whether a time is within a crowd or, in a run without crowds, between the run's first and last
+        seconds."""
         if not self.surges:
             return WARM_S <= time_s < self.end_s - GIVEN_UP_S
         return any(surge.begins_s <= time_s < surge.ends_s for surge in self.surges)
 
     @property
     def windows(self) -> Sequence[tuple[float, float]]:
-        """Return the crowds' times, joined where they overlap; without crowds, the run without its ends."""
+        """Return the begin and end of each crowd, joined where crowds overlap; in a run without crowds, the run without
+        its first and last seconds."""
         if not self.surges:
             return [(WARM_S, self.end_s - GIVEN_UP_S)]
         joined: list[tuple[float, float]] = []
@@ -130,11 +132,11 @@ CASES: Mapping[str, Case] = {
     BESIDE: Case([Surge(lasts_s=100.0)], _TWO),
     SLOW_RAMP: Case([Surge(25.0, lasts_s=960.0, ramp_s=900.0)], {SERVICE: 5.0}, LINK_BIT_PER_S / 2),
 }
-"""Cases in the order in which they are run."""
+"""All cases by name, in the order in which they are run."""
 
 
 def configuration(case: Case) -> Config:
-    """Return the controller's configuration: its defaults."""
+    """Return the controller's configuration: the case's services, and defaults for the rest."""
     services = [
         {
             "name": name,
@@ -151,13 +153,13 @@ def configuration(case: Case) -> Config:
 
 
 def _load(crowd: Crowd, service: str, seed: int, number: int) -> Iterator[Request]:
-    """Yield a load whose clients belong to no other load."""
+    """Yield the requests of the load `number`, whose client numbers differ from those of other loads."""
     for request in synthesise(crowd, service, seed=1000 * number + seed):
         yield replace(request, client=request.client + FURTHER_CLIENTS * number)
 
 
 def requests(case: Case, seed: int) -> Iterator[Request]:
-    """Return the usual requests and the crowds' in the order of time."""
+    """Return the usual requests and the requests of the crowds, in the order of time."""
     usual = [_load(Crowd(rate, rate, 0.0, 0.0, case.end_s), service, seed, 0) for service, rate in case.quiet.items()]
     crowds = [
         _load(Crowd(0.0, surge.per_s, surge.begins_s, surge.ramp_s, surge.ends_s), surge.service, seed, number)
@@ -173,12 +175,12 @@ class Busy:
         self.readings: dict[float, float] = {}
 
     def read(self, clock: Clock, server: SlowServer) -> None:
-        """Record the CPU time used so far."""
+        """Record the CPU time that the server has used so far."""
         self.readings[clock.now] = server.busy_s
 
 
 def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool) -> CrowdPlan:
-    """Return the plan of a run."""
+    """Return the simulation's plan of a run."""
     where = places(seed, CLIENTS)
     by_client: dict[int, Place] = {}
 
@@ -213,7 +215,8 @@ def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool
 
 
 def values(case: Case, run: CrowdRun, busy: Busy) -> Values:
-    """Return the figures of a run: of the requests made in its crowds, unless their names state otherwise."""
+    """Return the figures of a run. They describe the requests made during crowds, unless a figure's name states
+    otherwise."""
     due = [outcome for outcome in run.outcomes if case.crowded(outcome.due_s)]
     ends_s = max((surge.ends_s for surge in case.surges), default=case.end_s)
     return {
@@ -272,11 +275,11 @@ def _lost(case: Case, run: CrowdRun) -> float:
 
 
 _Counts = tuple[int, int, int]
-"""Bytes and packets that the link sent, and packets that it dropped."""
+"""Bytes that the link sent, packets that it sent, and packets that it dropped."""
 
 
 def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
-    """Return the link's counters at both ends of each window."""
+    """Return the link's counters at the begin and at the end of each of the case's windows."""
 
     def at(moment: float) -> _Counts:
         counts = next((counts for time_s, counts in run.link if time_s >= moment), run.link[-1][1])
@@ -286,7 +289,8 @@ def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
 
 
 def _rate(case: Case, run: CrowdRun) -> float | None:
-    """Return AR in the crowds relative to AR before the first crowd; None where there were no responses."""
+    """Return AR (the response rate of the fastest flows) during crowds relative to AR before the first crowd; None
+    without responses."""
     begins_s = min(surge.begins_s for surge in case.surges)
     measured = [(decision.time_s, ar) for decision in run.decisions if (ar := decision.measurement.ar) is not None]
     before = [ar for time_s, ar in measured if WARM_S <= time_s < begins_s]
@@ -295,8 +299,8 @@ def _rate(case: Case, run: CrowdRun) -> float | None:
 
 
 def _alarm_s(case: Case, run: CrowdRun) -> float:
-    """Return the mean over crowds of the seconds from a crowd's beginning to the alarm; its whole length if there was
-    none."""
+    """Return the mean over crowds of the seconds from a crowd's beginning to the alarm; a crowd without an alarm counts
+    with its whole length."""
     after = [
         next(
             (
@@ -323,7 +327,8 @@ def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
 
 
 def _normal_s(run: CrowdRun, ends_s: float) -> float:
-    """Return the seconds from the last crowd's end until service is normal; until the run's end if it never is."""
+    """Return the seconds from the last crowd's end until service is normal, or until about the run's end if service
+    never is normal."""
     latest_s = run.outcomes[-1].due_s - ends_s - NORMAL_WINDOW_S - ANSWERED_S
     after_s = 0.0
     while after_s < latest_s:

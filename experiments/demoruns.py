@@ -1,4 +1,4 @@
-"""Runs of the lab's demo on disk, each with the programs and settings that made it."""
+"""Runs of the lab's demo on disk, each with the version of the programs and the settings of the run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ META = "meta.json"
 
 
 def is_there(directory: Path, since: float = 0.0) -> bool:
-    """Return whether a run of the present switch, controller and lab exists that began at `since` (time.time()) or
-    later."""
+    """Return whether the directory contains a run of the present switch, controller and lab that began at `since`
+    (time.time()) or later."""
     try:
         meta = json.loads((directory / META).read_text())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -29,7 +29,7 @@ def is_there(directory: Path, since: float = 0.0) -> bool:
 
 
 def make(directory: Path, say: Say) -> None:
-    """Run the demo; `directory` is replaced as a whole at the end."""
+    """Run the demo; its results replace `directory` as a whole when the run has ended."""
     meta = {"began": time.time(), "program": program(), "identity": _identity()}
     with replaced_directory(directory) as partial:
         run_demo(Settings(), partial, quiet(say))
@@ -37,12 +37,12 @@ def make(directory: Path, say: Say) -> None:
 
 
 def made(directory: Path) -> dict[str, Any]:
-    """Return when a run `began`, the machine's `load` average at its end and the `program` it was made with."""
+    """Return the run's start time (`began`), the machine's `load` average at its end, and the commit (`program`)."""
     meta = json.loads((directory / META).read_text())
     return {name: meta[name] for name in ("began", "load", "program")}
 
 
 def _identity() -> dict[str, Any]:
-    """Return what distinguishes a run from others, as JSON."""
+    """Return the properties that must be equal for a stored run to be reused, as JSON: switch, version and settings."""
     kind = switch_kind()
     return json.loads(json.dumps({"switch": kind, "version": version(kind), "settings": asdict(Settings())}))

@@ -1,4 +1,4 @@
-"""The lab without the switch: the load client and a server on a link of their own, or a kernel that routes."""
+"""Labs without sluice: the load client and a server on a direct link, or with a Linux kernel as router between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ ONE = pool_of((SERVER_CPUS,))
 
 
 class RoutedLab(AlternativeLab):
-    """A lab in which the kernel routes in the switch's namespace; the load goes to the server's own address."""
+    """A lab in which the kernel routes in the network namespace of the switch; the load is sent to the server's own
+    address."""
 
     target = SERVER.address
 
@@ -20,7 +21,7 @@ class RoutedLab(AlternativeLab):
         super().__init__("routed", say=say, pool=ONE)
 
     def switch_class(self) -> type[Router]:
-        """Return a router that does not balance."""
+        """Return the class that replaces the switch: a kernel router without load balancing."""
         return Router
 
 
@@ -34,7 +35,7 @@ class DirectLab(RoutedLab):
         net.addLink(self.nodes[LOAD_CLIENT.name], self.nodes[SERVER.name], port1=1, port2=1)
 
     def build(self) -> None:
-        """Build the lab; then let client and server reach each other's address over their own link."""
+        """Build the lab; then route between client and server over the direct link."""
         super().build()
         for here, there in ((LOAD_CLIENT, SERVER), (SERVER, LOAD_CLIENT)):
             interface = f"{here.name}-eth1"

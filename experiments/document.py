@@ -1,6 +1,6 @@
 """The pages of docs/results: one for each experiment, rendered from its report.
 
-The README there is written by hand; it lists each claim and whether it holds.
+docs/results/README.md is written by hand; it lists each claim and whether the claim holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TEMPLATE = "page.md.j2"
 REACHED = {True: "yes", False: "**no**", None: "-"}
 
 Written = tuple[Experiment, str, Report, Store]
-"""An experiment, the form that was run, its report, and its runs."""
+"""An experiment, its form (full or quick), its report, and the store of its runs."""
 
 
 def page(experiment: Experiment, form: str, report: Report, store: Store) -> str:
@@ -39,7 +39,7 @@ def page(experiment: Experiment, form: str, report: Report, store: Store) -> str
 
 
 def write_pages(docs: Path, reports: Mapping[str, Written]) -> None:
-    """Write each experiment's page, picture and runs into docs/results; pages of others stay as they are."""
+    """Write each experiment's page, picture and runs into docs/results; files of other experiments are unchanged."""
     directory = docs / "results"
     for name, (experiment, form, report, store) in reports.items():
         put(directory / f"{name}.svg", (store.directory / f"{name}.svg").read_bytes())

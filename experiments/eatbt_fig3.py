@@ -24,34 +24,35 @@ SETTLE_S, SECONDS, QUICK_SECONDS = 6.0, 60.0, 18.0
 USERS = (10, 20, 30, 40, 60)
 QUICK_USERS = (10, 40, 60)
 ENDS = (USERS[0], USERS[-1])
-"""Numbers of users in the quick form: both for some variants, the last one for the others."""
+"""Numbers of users in the quick form for the variants that do not use QUICK_USERS: both numbers, or only the last."""
 REPETITIONS = 3
 GRACE_S = 60.0
 GAIN, PAGE_SHARE = 1.25, 0.1
-"""Goals of Azuma et al., section 4.3: a quarter more throughput, and a tenth of the time."""
+"""Goals of Azuma et al., section 4.3: a quarter more throughput, and a tenth of the time of a page."""
 BESIDE, BESIDE_TIME = 0.98, 1.1
 RACES = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A server, and the age at which the switch closes its idle connections."""
+    """A web server, and the age at which the switch closes the server's idle connections."""
 
     name: str
     server: WebServer
     idle: Mapping[str, float] | None = None
-    """The service's options; None: the switch closes no connections."""
+    """The service's options for closing idle connections; None: the switch closes no connections."""
 
 
 PLAIN = Variant("prefork, 15 s", WebServer("prefork", WORKERS, 15))
 DEFAULT = Variant("closing, age learned (default)", PLAIN.server, IDLE)
 LATE = Variant(f"closing after {DEFAULT_AGE_S:g} s", PLAIN.server, IDLE | {"least_age_s": DEFAULT_AGE_S})
-"""The default as long as the controller has learned no idle age."""
+"""The behaviour of DEFAULT until the controller has learned an idle age."""
 SOON = Variant("closing after 0.5 s", PLAIN.server, IDLE | {"least_age_s": 0.5})
 SHORT = Variant("KeepAliveTimeout 1", WebServer("prefork", WORKERS, 1))
 SHORTEST = Variant("KeepAliveTimeout 500ms", WebServer("prefork", WORKERS, 0.5))
 EQUALS = {DEFAULT.name: SHORT, SOON.name: SHORTEST}
-"""Servers that close at the same age by themselves, by the name of the variant in which the switch closes."""
+"""Variants in which the server itself closes connections at the same age, by name of the variant in which the switch
+closes connections."""
 VARIANTS = (
     PLAIN,
     DEFAULT,
@@ -68,7 +69,7 @@ NAMED: Mapping[str, Variant] = {variant.name: variant for variant in VARIANTS}
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every variant and number of users; the quick form has fewer users for variants of comparison."""
+    """Return a point to measure for every variant and number of users; the quick form has fewer numbers of users."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
@@ -91,7 +92,7 @@ def _quick_users(variant: Variant) -> Sequence[int]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab; a variant's server stays up for all of its runs."""
+    """Open the lab; the server of a variant is started once for all runs of the variant."""
     del say
     variant = NAMED[group]
     with ClosingLab(variant.server, variant.idle) as lab:
@@ -119,7 +120,7 @@ COUNTS = ("asked", "closed", "taken_back", "raced", "lapsed")
 
 
 def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's results that is stored."""
+    """Return the part of a run's figures that is stored."""
     times = sorted(seen["page_s"])
     return {
         "pages": seen["pages"],
@@ -147,7 +148,8 @@ def throughput(records: Sequence[Record], variant: Variant, users: int) -> Mean:
 
 
 def page_s(records: Sequence[Record], variant: Variant, users: int) -> Mean:
-    """Return the mean time of a page; pages still awaited count with the time waited so far."""
+    """Return the mean time of a page in seconds; a page that is incomplete at the end of the run counts with the time
+    waited so far."""
     return mean_of([record.result["page_s"] for record in _runs(records, variant, users)])
 
 
@@ -204,7 +206,8 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report pages and their time by users, the outcome of the switch's probes, and the goals."""
+    """Report pages per second and time of a page by number of users, the outcomes of the switch's probes, and the
+    goals."""
     used = [users for users in USERS if any(record.parameters["users"] == users for record in records)]
     rows = [[variant.name, *(_cell(records, variant, users) for users in used)] for variant in VARIANTS]
     closings = [

@@ -1,4 +1,4 @@
-"""The model of an experiment: points to measure, records of them, and the report made from the records."""
+"""The model of an experiment: points to measure, records of measured points, and the report made from the records."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 Axes: TypeAlias = "matplotlib.axes.Axes"
 Figure: TypeAlias = "matplotlib.figure.Figure"
-"""Matplotlib takes a second to import, so modules name its types without importing it; only the runner does."""
+"""Types of Matplotlib, as strings: importing Matplotlib takes a second, so only the runner imports it."""
 
 Values = Mapping[str, Any]
-"""Values that JSON can hold."""
+"""Values that JSON can represent, by name."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run. Its key is its permanent name, so the key contains everything that distinguishes the run from others.
+    """One run to measure. `key` is the run's permanent name, and contains all that distinguishes the run from others.
 
     Repeated runs have the same key except for ` #` and a number at the end.
     """
@@ -35,29 +35,29 @@ class Point:
     seconds: float
     """Approximate seconds of the run, to estimate the time left."""
     group: str = ""
-    """Points of one group are measured one after another in the same place (a lab that is built once, for instance).
-    Points without a group need no place: they are computed, as many at a time as there are cores."""
+    """Points of one group are measured one after another in the same place (for instance, a lab that is built once).
+    Points without a group are computed without a place, in parallel on all cores."""
     lab_run: str = ""
-    """Name of the lab's run that the point is made from; points of other experiments may use the same run."""
+    """Name of the lab run from which the point is measured; points of other experiments may use the same lab run."""
     read_s: float = 0.0
-    """Seconds to read that run if it is on disk; 0 if the point always makes the run."""
+    """Seconds to read the lab run if it is on disk; 0 if the lab run is made anew for the point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A measured point."""
+    """A measured point with its result."""
 
     key: str
     parameters: Values
     result: Values
     began: float
-    """Begin in seconds, on the clock of time.time(); for a run that was read from disk, the begin of that run."""
+    """Begin of the run in seconds, on the clock of time.time(), even if the run was only read from disk."""
     seconds: float
-    """Seconds that the measurement took, even if it only read a run."""
+    """Seconds that the measurement took; for a run that was only read from disk, the seconds of reading."""
     load: float | None
-    """The machine's one-minute load average at the end, as an indication of other work; None if not recorded."""
+    """The machine's one-minute load average at the run's end, as an indication of other work; None if not recorded."""
     program: str = ""
-    """Commit of the program that measured; "" if not recorded."""
+    """Commit of the program that made the run; "" if not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal and whether it was reached; `reached` is None where the records do not decide it."""
+    """A goal of an experiment; `reached` is None if the records are not sufficient to decide."""
 
     text: str
     reached: bool | None
@@ -79,42 +79,44 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The report made from the records."""
+    """The report of an experiment, made from its records."""
 
     tables: Sequence[Table]
     goals: Sequence[Goal] = ()
     summary: Values = field(default_factory=dict[str, Any])
-    """The figures, for programs that read them."""
+    """The report's figures in machine-readable form."""
 
 
 Measure = Callable[[Point], Values]
-"""Measures a point. For a run that was only read, the result holds `made`: its record's `began`, `load` and `program`
-where they differ from the present ones. Where only the simulation is made now, `lab_program` is the program of the
-lab's run."""
+"""Measures a point. If a run was only read from disk, the result contains `made`: the values of `began`, `load` and
+`program` for the record, instead of the present ones. If only the simulation beside a lab run is made now,
+`lab_program` is the commit of the lab run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A figure or a table; `name` is the name of its directory and the value of FIG=."""
+    """An experiment that reproduces a figure or a table. `name` is the name of the results' directory, and the value of
+    the variable FIG of `make experiments`."""
 
     name: str
     title: str
     source: str
-    """The place in the publication, or the reason for the experiment."""
+    """The section, figure or table of the publication, or the reason for the experiment."""
     about: str
-    """What was run, in at most two sentences: the only prose of its page."""
+    """Description of the experiment in at most two sentences: the only prose of its page in docs/results."""
     points: Callable[[bool], Sequence[Point]]
-    """Returns the runs; those of the quick form if True."""
+    """Returns the points to measure: of the quick form if the argument is True, otherwise of the full form."""
     report: Callable[[Sequence[Record]], Report]
     draw: Callable[[Sequence[Record], Figure], None]
     place: Callable[[str, Say], AbstractContextManager[Measure]] | None = None
-    """Opens the place of a group, and yields the function that measures its points."""
+    """Opens the place (such as a lab) of a group of points, and yields the function that measures these points."""
     compute: Measure | None = None
-    """Measures a point without a group in a separate process, so it must be a function of a module."""
+    """Measures a point without a group. The call is made in another process, so only a module's function is
+    possible."""
     take: Callable[[Point, LabRuns, Say], Values] | None = None
-    """Measures a point from a run of the lab on disk, making that run first if it is missing; needs no place."""
+    """Measures a point from a lab run on disk, and makes the lab run first if it is missing; needs no place."""
     is_there: Callable[[Point, LabRuns], bool] | None = None
-    """Returns whether the run that `take` needs is on disk."""
+    """Returns whether the lab run that `take` needs is on disk."""
     needs_root: bool = False
     switch: str = ""
-    """The kind of switch ($SWITCH) that the experiment is about; it is not made for other kinds. "": any."""
+    """The only kind of switch ($SWITCH) for which the experiment is run; "": any kind."""

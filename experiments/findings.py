@@ -1,4 +1,4 @@
-"""Findings: our figures compared with the published numbers, whether they agree, and why not. Without side effects."""
+"""Findings: measured figures compared with published numbers, and the reasons for deviations. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from experiments.experiment import Table
 from experiments.intervals import Mean
 
 NEAR_POINTS = 10.0
-"""Shares in percent agree if they differ by at most this many percentage points ..."""
+"""Two shares in percent agree if they differ by at most this many percentage points."""
 NEAR_LOSS_POINTS = 3.0
-"""... loss shares by at most this many ..."""
+"""Two shares of lost packets agree if they differ by at most this many percentage points."""
 NEAR_TIMES = 1.5
-"""... and ratios by at most this factor."""
+"""Two ratios agree if they differ by at most this factor."""
 NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One comparison."""
+    """Comparison of one measured figure with the publication."""
 
     figure: str
     """The figure, table or section of the publication."""
@@ -29,7 +29,7 @@ class Finding:
     here: str
     agrees: bool
     why: str = NOT_KNOWN
-    """The reason where the figures do not agree."""
+    """The reason for the deviation if the figures do not agree."""
 
 
 def near(
@@ -42,8 +42,8 @@ def near(
     below: str = NOT_KNOWN,
     above: str = NOT_KNOWN,
 ) -> list[Finding]:
-    """Compare a share in percent with a published one; `below` and `above` explain a deviation. Empty if not
-    measured."""
+    """Compare a share in percent with the published share; `below` and `above` are the reasons for a deviation. Return
+    no finding if the share was not measured."""
     if math.isnan(here.value):
         return []
     digits = 0 if within >= NEAR_POINTS else 1
@@ -54,7 +54,7 @@ def near(
 def times(
     figure: str, what: str, paper: float, here: Mean, *, below: str = NOT_KNOWN, above: str = NOT_KNOWN
 ) -> list[Finding]:
-    """Compare a ratio with the published one."""
+    """Compare a ratio with the published ratio."""
     if math.isnan(here.value):
         return []
     agrees = paper / NEAR_TIMES <= here.value <= paper * NEAR_TIMES
@@ -79,7 +79,8 @@ def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why
 
 
 def shape(figure: str, what: str, paper: str, here: float, *, agrees: bool, why: str = NOT_KNOWN) -> list[Finding]:
-    """Compare the shape of a figure without published numbers by a ratio of ours. Empty if not measured."""
+    """Compare the shape of a curve without published numbers, described by the measured ratio `here`. Return no finding
+    if the ratio was not measured."""
     return [] if math.isnan(here) else [Finding(figure, what, paper, f"{here:.2f} times", agrees, why)]
 
 
@@ -92,7 +93,7 @@ def _short(value: float) -> str:
 
 
 def table(findings: Sequence[Finding]) -> Table:
-    """Return a table with a row for each finding; consecutive findings of a figure name it once."""
+    """Return a table with a row for each finding; only the first of consecutive findings names their common figure."""
     before = ["", *(finding.figure for finding in findings)]
     return Table(
         ["of the paper", "point", "paper", "here", "agrees", "why not"],

@@ -1,4 +1,4 @@
-"""Means with 95 % intervals over repeated runs (Student's t)."""
+"""Means with 95 % confidence intervals over repeated runs (Student's t)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean of `runs` values; `half` is half the width of its 95 % interval, NaN for a single run."""
+    """A mean of `runs` values; `half` is half the width of its 95 % confidence interval, NaN for a single run."""
 
     value: float
     half: float
@@ -22,7 +22,7 @@ class Mean:
 
     @property
     def bar(self) -> float:
-        """Length of the error bar on a logarithmic axis, cut so that it stays above 0."""
+        """Length of the error bar, cut so that the bar's lower end is above 0, as a logarithmic axis requires."""
         return 0.0 if math.isnan(self.half) else min(self.half, 0.9 * self.value)
 
     def signed(self, digits: int = 1) -> str:
@@ -30,9 +30,9 @@ class Mean:
         return f"{self.value:+,.{digits}f}" + ("" if math.isnan(self.half) else f" ± {self.half:,.{digits}f}")
 
     def text(self, digits: int = 1) -> str:
-        """Return the mean as `12.3 ± 0.4`; as `12.3 (0–30.1)` if half the interval is wider than the mean is large.
+        """Return the mean as `12.3 ± 0.4`, or as `12.3 (0–30.1)` if half the interval's width exceeds the mean.
 
-        Measured quantities are never negative, so such an interval begins at 0.
+        Measured quantities are never negative, so an interval that would begin below 0 begins at 0.
         """
         if math.isnan(self.value):
             return "-"
@@ -44,36 +44,37 @@ class Mean:
 
 
 BY_CHANCE = ", no more apart than chance"
-"""Suffix of a text about two means that do not differ by more than chance."""
+"""Suffix of a text about two means whose difference is not significant."""
 
 
 def by_chance(first: Mean, second: Mean) -> bool:
-    """Return whether two means of repeated runs differ by no more than their intervals allow; False for single runs."""
+    """Return whether the difference of two means is not significant: at most the root of the sum of the squared half
+    widths of the intervals. False for single runs."""
     return abs(first.value - second.value) <= math.hypot(first.half, second.half)
 
 
 def chance(first: Mean, second: Mean) -> str:
-    """Return BY_CHANCE if two means do not differ by more than chance, else ""."""
+    """Return BY_CHANCE if the difference of two means is not significant, else ""."""
     return BY_CHANCE if by_chance(first, second) else ""
 
 
 def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Mean:
-    """Return the mean difference of ours and theirs over pairs of runs with equal numbers, which had the same load."""
+    """Return the mean of `ours` minus `theirs` over pairs of runs with the same number, which had the same load."""
     return mean_of([ours[number] - theirs[number] for number in sorted(ours.keys() & theirs.keys())])
 
 
 def surely_above(gap: Mean) -> bool:
-    """Return whether a difference is above 0 by more than its interval; for a single pair, whether it is above 0."""
+    """Return whether the whole interval of a difference is above 0; for a single pair, whether the difference is."""
     return gap.value > (0.0 if math.isnan(gap.half) else gap.half)
 
 
 def student_t(degrees: int) -> float:
-    """Return the quantile of Student's t for a two-sided interval of LEVEL."""
+    """Return the quantile of Student's t for a two-sided interval with the confidence LEVEL."""
     return float(stdtrit(degrees, (1 + LEVEL) / 2))
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean of repeated runs; NaN without any."""
+    """Return the mean of repeated runs; its value is NaN if there are no runs."""
     if not values:
         return Mean(math.nan, math.nan, 0)
     n = len(values)

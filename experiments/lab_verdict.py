@@ -1,4 +1,4 @@
-"""Verdicts of flash-crowd control on runs that are labelled with what goes wrong in them; in the lab."""
+"""Verdicts of flash-crowd control in lab runs that are labelled with the true cause of their degradation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _AROUND_S = 8.0
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points with equally many runs of each label, interleaved so that drift of the machine affects all labels
-    alike."""
+    """Return the points to measure: equally many runs of each label, interleaved so that a slow change of the machine's
+    speed affects all labels alike."""
     return [
         Point(f"{label} #{seed}", {"label": label, "seed": seed}, END_S + _AROUND_S, group="lab")
         for seed in range(1, 2 if quick else 1 + REPETITIONS)
@@ -27,13 +27,13 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Build a lab for each run, so that the controller keeps no state from another run."""
+    """Yield the measuring function, which builds a lab for each run: the controller has no state of earlier runs."""
     del group, say
     yield measure
 
 
 def measure(point: Point) -> Values:
-    """Make the run, and read the controller's decisions."""
+    """Make the run in a new lab, and return figures of the controller's decisions."""
     with CausesLab(Label(point.parameters["label"])) as lab:
         return values(lab.run(point.parameters["seed"]))
 

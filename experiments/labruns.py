@@ -1,4 +1,4 @@
-"""Whole runs of the lab on disk: runs that take long are made once and shared by experiments."""
+"""Lab runs on disk: a run that takes long is made once and used by several experiments."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ EXPERIMENTS = "experiments"
 
 @dataclass(frozen=True, slots=True)
 class LabRuns:
-    """Where the lab's runs are, and from which time on they count."""
+    """The directories of the lab runs, and the earliest start of a run that counts as present."""
 
     experiments: Path = RESULTS / EXPERIMENTS
-    """Directory of the experiments' results and of their own runs."""
+    """Directory of the experiments' results and of the lab runs that only experiments make."""
     shared: Path = RESULTS
-    """Directory of the runs of `make news` and `make news-overhead`."""
+    """Directory of the runs that `make news` and `make news-overhead` also make."""
     since: float = 0.0
-    """Seconds on the clock of time.time(): runs that began earlier are made again."""
+    """Time in seconds on the clock of time.time(); runs that began earlier are made again."""
 
     def at(self, name: str) -> Path:
-        """Return the directory of a run by its name: below `experiments` if the name begins so, else below `shared`."""
+        """Return the directory of a run: below `self.experiments` if its name begins with EXPERIMENTS, else below
+        `self.shared`."""
         first, _, rest = name.partition("/")
         return self.experiments / rest if first.startswith(EXPERIMENTS) else self.shared / name
 
 
 def below_results(name: str, kind: str) -> str:
-    """Return a directory's name relative to `results`; each kind of switch has a directory of its own."""
+    """Return the path of a directory of results relative to RESULTS; each kind of switch has its own directory."""
     first, slash, rest = name.partition("/")
     return f"{results_directory(first, kind).relative_to(RESULTS)}{slash}{rest}"
 
 
 def simulated_beside(*, began: float, load: float | None, program: str) -> dict[str, Any]:
-    """Return the fields of a result that describe the lab's run beside a new simulation.
+    """Return the fields of a result that describe a stored lab run with which a new simulation is compared.
 
-    They hold when the run was made and with which program, which may differ from the simulation's.
+    The fields contain the begin, the load average and the commit of the lab run; the simulation's commit may differ.
     """
     return {"made": {"began": began, "load": load}, "lab_program": program}

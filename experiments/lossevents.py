@@ -1,8 +1,8 @@
-"""Loss events in a capture at the sender's side, by times. Without side effects.
+"""Loss events in a packet capture at the sender's side, from packets' times. Pure functions.
 
 A segment that is sent again was lost. Losses belong to one event if the lost segments had been sent before the event's
-first retransmission (Floyd et al., RFC 5348, section 5.2, in place of its round trip). The switch uses recovery points
-instead, which are sequence numbers.
+first retransmission (similar to RFC 5348, section 5.2, by Floyd et al., which uses one round trip). The switch delimits
+events by recovery points, which are sequence numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WRAP = 1 << 32
 
 @dataclass
 class Losses:
-    """Segments and loss events of a connection's sender."""
+    """Counts of a connection's sender: segments, segments sent again, and loss events."""
 
     segments: int = 0
     again: int = 0
@@ -25,7 +25,7 @@ class Losses:
     _edge: int | None = None
 
     def sent(self, time_s: float, sequence: int, payload: int) -> None:
-        """Record a segment with payload."""
+        """Count a segment; `payload` is its length in bytes."""
         self.segments += 1
         end = (sequence + payload) % _WRAP
         if self._edge is None or ((end - self._edge) % _WRAP < _WRAP // 2 and end != self._edge):
@@ -39,7 +39,8 @@ class Losses:
 
 
 def losses(segments: Iterable[tuple[float, int, int, int]]) -> dict[int, Losses]:
-    """Return losses by connection, from time, connection, sequence number and payload of its segments in order."""
+    """Return the losses by connection. Each segment is a tuple of time in seconds, connection, sequence number and
+    payload in bytes; segments are in the order of time."""
     by_connection: dict[int, Losses] = {}
     for time_s, connection, sequence, payload in segments:
         if payload:

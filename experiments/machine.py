@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine; memory in MB."""
+    """Hardware and software of a machine."""
 
     cpu: str
     cores: int
@@ -21,7 +21,7 @@ class Machine:
     python: str
 
     def sentence(self) -> str:
-        """Return the machine in words."""
+        """Return a description of the machine as text."""
         return (
             f"{self.cores} cores ({self.cpu}), {self.memory_mb // 1024} GB, Linux {self.kernel}, Python {self.python}"
         )
@@ -37,7 +37,7 @@ def _first(file: str, pattern: str, otherwise: str) -> str:
 
 @cache
 def this_machine() -> Machine:
-    """Return the machine that this runs on."""
+    """Return the description of the machine on which this process runs."""
     return Machine(
         cpu=_first("/proc/cpuinfo", r"^model name\s*:\s*(.*)$", platform.machine()),
         cores=len(os.sched_getaffinity(0)),

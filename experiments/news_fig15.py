@@ -11,19 +11,20 @@ from experiments.records import Columns, grouped, table
 PERIODS_S = (10.0, 15.0, 20.0, 30.0, 60.0, 90.0, 120.0)
 QUICK_PERIODS_S = (15.0, 60.0, 120.0)
 PRODUCTION_PERIODS_S = (15.0, 120.0)
-"""Values of T for production mode in the full form, in seconds; its decisions do not depend on T, so two suffice."""
+"""Values of T (detection interval) in seconds for production mode in the full form; two values suffice, because
+decisions of production mode do not depend on T."""
 SEEDS = (1, 2, 3)
 FALSE_ALARMS_S = (15.0, 30.0)
 NO_FALSE_ALARM_ABOVE_S = 90.0
 BEST_S = 60.0
-"""The best T by section 7.4, in seconds."""
+"""The best detection interval T in seconds by Chen & Heidemann, section 7.4."""
 SIMILAR = 0.1
-"""Rates that differ by less than this share count as similar."""
+"""Two rates count as similar if they differ by less than this share."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every interval under NEWS as published; in the full form also of production mode with two
-    intervals."""
+    """Return the points to measure: NEWS as published with every interval, and in the full form production mode with
+    two intervals."""
     seeds = SEEDS[:1] if quick else SEEDS
     made = [
         simulated.point(f"T {period:g}", "news", quick=quick, seed=seed, period_s=period)
@@ -39,7 +40,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 Place = tuple[str, float]
-"""Variant and T."""
+"""Variant of NEWS, and detection interval T in seconds."""
 
 
 def _place(record: Record) -> Place:
@@ -58,7 +59,7 @@ def _alarms(records: Sequence[Record]) -> float:
 
 
 def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
-    """Compare with Chen & Heidemann whether a short T causes false alarms."""
+    """Return the goal that the short interval `period_s` causes false alarms, as reported by Chen & Heidemann."""
     text = f"false alarms at {period_s:g} s, as in the paper"
     if not runs:
         return Goal(text, None, "-")
@@ -67,7 +68,8 @@ def _false_alarms(period_s: float, runs: Sequence[Record]) -> Goal:
 
 
 def _best(news: Mapping[float, Sequence[Record]]) -> Goal:
-    """Compare AR at Chen & Heidemann's best T with the best AR of any T."""
+    """Return the goal that AR (the response rate of the fastest flows) at Chen & Heidemann's best T is near the best AR
+    of all T."""
     text = f"AR at {BEST_S:g} s, the paper's best T, within {SIMILAR:.0%} of the best"
     if BEST_S not in news:
         return Goal(text, None, "-")
@@ -77,7 +79,7 @@ def _best(news: Mapping[float, Sequence[Record]]) -> Goal:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report detection delay, false alarms, and AR by interval."""
+    """Report detection delay, false alarms, and AR (the response rate of the fastest flows) by detection interval."""
     rows = grouped(records, _place)
     news = {period_s: runs for (variant, period_s), runs in rows.items() if variant == "news"}
     long = [record for period_s, runs in news.items() if period_s > NO_FALSE_ALARM_ABOVE_S for record in runs]
@@ -100,7 +102,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """AR and admitted rate against time, by interval."""
+    """Draw AR and the rate of admitted requests against time, a curve for each detection interval."""
     upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
     for (variant, period), runs in grouped(records, _place).items():
         label = f"T = {period:g} s{'' if variant == 'news' else ', production'}"

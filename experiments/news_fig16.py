@@ -11,8 +11,8 @@ from experiments.experiment import Experiment, Figure, Goal, Point, Record, Repo
 from experiments.records import Columns, grouped, table
 
 SEEDS, SHORT_SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
-"""Seeds of runs of Chen & Heidemann's 4,000 s, and of runs as short as the quick form's, which are repeated more
-often."""
+"""Seeds of the long runs (4,000 s, as in Chen & Heidemann) and of the short runs (as in the quick form), which have
+more repetitions."""
 CASES: Mapping[str, Mapping[str, Any]] = {
     "FTP bystander": {"ftp": True},
     "impatient users": {"patience_s": 60.0},
@@ -21,10 +21,10 @@ CASES: Mapping[str, Mapping[str, Any]] = {
 }
 QUICK_CASES = ("FTP bystander", "impatient users")
 BOTH_MODES = ("FTP bystander", "impatient users")
-"""Cases that are also run in production mode, in the full form."""
+"""Cases that the full form also runs in production mode."""
 AS_PUBLISHED = "as published"
-"""Name of the published values. delta 0.1 and p 10 % are Chen & Heidemann's; the others have no published value: step
-0.2, a bucket of 0.25 s."""
+"""Name of the row with the default parameters. delta 0.1 and p 10 % are the values of Chen & Heidemann; step 0.2 and a
+bucket of 0.25 s are values of sluice, because no values are published."""
 DELTA_P: Mapping[str, Mapping[str, Any]] = {
     **{f"delta {value:g}": {"tolerance": value} for value in (0.02, 0.05, 0.2, 0.4)},
     **{f"p {100 * value:g} %": {"fast_share": value} for value in (0.01, 0.05, 0.2, 0.5)},
@@ -35,7 +35,7 @@ OWN_VALUES: Mapping[str, Mapping[str, Any]] = {
     **{f"bucket {value:g} s": {"bucket_s": value} for value in (0.05, 1.0, 4.0)},
 }
 OTHERS = 100
-"""Destinations beside the target; without them the hot-spot table has a single candidate."""
+"""Number of destinations in addition to the target; without others, the hot-spot table has a single candidate."""
 TABLE_SIZES = (64, 8, 16, 256)
 SENSITIVE: Mapping[str, Mapping[str, Any]] = {
     AS_PUBLISHED: {},
@@ -53,12 +53,12 @@ PAPER = {
 }
 PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS = 337.0, 120.0
 SIMILAR = 0.1
-"""Rates that differ by less than this share count as similar."""
+"""Two rates count as similar if they differ by less than this share."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every case under NEWS and without control, some in production mode, then of the parameters in
-    short runs."""
+    """Return the points to measure: every case under NEWS and without control, some cases in production mode, and short
+    runs that vary the parameters."""
     made: list[Point] = []
     seeds = SEEDS[:1] if quick else SEEDS
     for seed in seeds:
@@ -87,7 +87,7 @@ def _name(record: Record) -> str:
 
 
 def _bulk(runs: Sequence[Record], window: str) -> str:
-    """Return the FTP transfer's goodput, if there is one."""
+    """Return the goodput of the bystander's FTP transfer as text; "-" in cases without a transfer."""
     ftp = runs[0].parameters.get("ftp", False)
     return simulated.text(runs, "bystander_goodput_kbps", 0, window=window) if ftp else "-"
 
@@ -113,23 +113,24 @@ SENSITIVE_COLUMNS: Columns[str] = {
 
 
 def _kept(runs: Sequence[Record], name: str) -> float:
-    """Return a figure during the crowd relative to its value before."""
+    """Return the ratio of a figure during the crowd to its value before the crowd."""
     return simulated.mean(runs, name) / simulated.mean(runs, name, "quiet")
 
 
 def _sensitive(rows: Rows) -> Rows:
-    """Return the rows of the parameters, in their order."""
+    """Return the rows of the runs that vary a parameter, in the order of SENSITIVE."""
     return {name: runs for name in SENSITIVE if (runs := rows.get(name)) is not None}
 
 
 def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
-    """Report where a value delays the alarm, adds false alarms, or changes AR, compared with the usual value."""
+    """Return the effects of a parameter's value compared with the usual value: a late alarm, false alarms, or another
+    AR."""
     said: list[str] = []
     if not all(moment <= record.result["period_s"] for record in runs for moment in simulated.detections_s([record])):
         said.append(simulated.alarm(runs))
     if simulated.mean(runs, "false_alarms") > simulated.mean(usual, "false_alarms"):
         said.append(f"{simulated.mean(runs, 'false_alarms'):.1f} false alarms a run")
-    # AR depends on p by its definition: it is held against what it was before the crowd.
+    # AR is the response rate of the fastest p %, so its level depends on p; compare its ratio to before the crowd.
     ours, theirs = _kept(runs, "ar_kbps"), _kept(usual, "ar_kbps")
     if not abs(ours / theirs - 1) <= SIMILAR:
         said.append(f"AR keeps {ours:.0%} rather than {theirs:.0%}")
@@ -137,7 +138,7 @@ def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
 
 
 def _insensitive(rows: Rows) -> list[Goal]:
-    """Compare half and double of delta and p with the published values."""
+    """Return the goal that half and double of delta and of p have the same effect as the published values."""
     published = rows.get(AS_PUBLISHED)
     known = {name: runs for name in HALF_AND_DOUBLE if (runs := rows.get(name)) is not None}
     if published is None or not known:
@@ -154,7 +155,8 @@ def _insensitive(rows: Rows) -> list[Goal]:
 
 
 def _protected(rows: Rows) -> list[Goal]:
-    """Compare the bystander's remaining goodput in each mode with Chen & Heidemann's."""
+    """Return a goal for each mode: the bystander's goodput in the crowd, relative to before, is as high as
+    published."""
     asked = PAPER_FTP_NEWS_KBPS / PAPER_FTP_KBPS
     goals: list[Goal] = []
     for mode, runs in (
@@ -172,7 +174,7 @@ def _protected(rows: Rows) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each case, and a row for each value of a parameter."""
+    """Report a table with a row for each case, and a table with a row for each value of a parameter."""
     rows = grouped(records, _name)
     cases = {name: runs for name, runs in rows.items() if name not in SENSITIVE}
     tables = [table(COLUMNS, cases), table(SENSITIVE_COLUMNS, _sensitive(rows))]
@@ -184,7 +186,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw AR, and the bystander's goodput, against time."""
+    """Draw AR (the response rate of the fastest flows) and the bystander's goodput against time."""
     upper, lower = simulated.above_and_below(figure, "AR, kbit/s", "FTP, kbit/s")
     for name, runs in grouped(records, _name).items():
         if name in SENSITIVE:

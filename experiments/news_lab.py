@@ -20,23 +20,23 @@ from topo.testbed.errors import SetupError
 from topo.testbed.nodes import KERNEL, switch_kind
 
 VARIED = ("period_s", "before", "after", "ramp_s", "k", "seed")
-"""Settings in which the runs differ."""
+"""Names of the settings that differ between the runs."""
 REPETITIONS = 3
-"""Repetitions in the full form, some 50 minutes each. The first is that of `make news` and `make news-overhead`."""
+"""Repetitions of all runs in the full form, about 50 minutes each. The first repetition consists of the runs of
+`make news` and `make news-overhead`."""
 SEED_STEP = 100
-"""Distance of the seeds of two repetitions: each host of the lab uses a seed slightly above the run's for its clients'
-patience."""
+"""Difference between the seeds of two repetitions. The seeds between them are for the hosts of a lab: each host draws
+the patience of its clients with a seed slightly above the seed of the run."""
 READ_S = 1.0
 """Approximate seconds to read a run's records."""
 QUICK_BEFORE, QUICK_AFTER = 3, 5
-"""Numbers of intervals before and after the onset in the quick form."""
+"""Numbers of detection intervals before and after the crowd's onset in the quick form."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of the crowds of `make news`, of one crowd without the switch, and of a crowd for each T, all
-    repeated.
+    """Return the points to measure: the crowds of `make news`, one crowd without the switch, and a crowd for each T.
 
-    The quick form has shorter runs, with and without control, once.
+    The full form repeats all points. The quick form has two short runs, with and without control.
     """
     kind = switch_kind()
     if quick:
@@ -49,7 +49,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def series(kind: str, number: int) -> Sequence[Point]:
-    """Return every run once, with requests and patience that belong to this repetition."""
+    """Return the points of one repetition; their seed, which draws requests and patience, belongs to the repetition."""
     settings = replace(Settings(), seed=Settings().seed + SEED_STEP * number)
     crowds = [
         compressed(planned_run, kind)
@@ -100,7 +100,7 @@ def _point(planned_run: Planned, kind: str, directory: str, number: int = 0, *, 
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Read a run's records; if there are none, build a lab and make the run."""
+    """Return the figures of a run on disk; if the run is missing, build a lab and make the run first."""
     del say
     kind, directory = point.parameters["switch"], labs.at(point.lab_run)
     run = run_of(point.parameters, directory)
@@ -115,16 +115,17 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Return whether a run's records exist."""
+    """Return whether the point's run is on disk."""
     directory = labs.at(point.lab_run)
     try:
         return is_done(run_of(point.parameters, directory), point.parameters["switch"], directory, labs.since)
-    except (FileNotFoundError, SetupError):  # the run that it takes its limit from is not there, or limited nothing
+    except (FileNotFoundError, SetupError):  # the run that provides the static limit is missing, or had no limit
         return False
 
 
 def run_of(parameters: Mapping[str, Any], directory: Path) -> Run:
-    """Return what a directory's run consists of; a static limit may be derived from the run beside it."""
+    """Return the description of the run in a directory; its static limit may be derived from a run in a directory
+    beside it."""
     scenario, variant = SCENARIOS[parameters["scenario"]], VARIANTS[parameters["variant"]]
     varied = {name: parameters[name] for name in VARIED}
     settings = scenario.settle(replace(Settings(), **varied))

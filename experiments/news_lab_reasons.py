@@ -1,4 +1,4 @@
-"""Reasons why figures of the lab's flash crowds differ from Chen & Heidemann's, as far as they are known."""
+"""Known reasons why figures of the lab's flash crowds differ from the figures of Chen & Heidemann."""
 
 ALARM_EARLY = "the paper's crowd rises for minutes"
 LIMIT_LOW = "the alarm's interval is partly quiet: the limit starts low"

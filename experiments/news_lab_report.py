@@ -1,4 +1,4 @@
-"""The report on the lab's flash crowds, beside the numbers of Chen & Heidemann."""
+"""The report on the lab's flash crowds, compared with the numbers of Chen & Heidemann."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def _sweep_goals(sweep: Mapping[float, Runs]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report tables beside Chen & Heidemann's numbers, which of them agree, and why the others do not."""
+    """Report the tables of the crowds, and a comparison of each figure with Chen & Heidemann, with reasons for
+    deviations."""
     setups = set_ups(records)
     findings_list = held_against_the_paper(setups)
     return Report(
@@ -111,15 +112,15 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw AR and requests against time for the first run of each set-up, then AR by limit and, where T was swept, by
-    T."""
+    """Draw AR (the response rate of the fastest flows) and requests against time for the first run of each set-up; then
+    AR by static limit and, if T was varied, by T."""
     setups = set_ups(records)
     (upper_left, upper_right), (lower_left, right) = figure.subplots(2, 2)
     for axes, scenario in ((upper_left, NETWORK), (lower_left, SERVER)):
         for name, runs in setups.crowds[scenario.name].items():
             if name in CURVES:
                 variant = VARIANTS[name]
-                # Production mode decides so often that its curve would hide the others.
+                # Production mode decides so often that its curve would hide the other curves, so it is drawn faintly.
                 style: dict[str, float] = {"alpha": 0.4, "zorder": 1} if variant is PRODUCTION else {}
                 axes.plot(*_curve(runs.records[0], simulated.AR, 1e-3), lw=0.8, label=variant.title, **style)
         axes.set_ylabel(f"AR, kbit/s, {scenario.name}", fontsize="x-small")
@@ -155,7 +156,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _curve(record: Record, column: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
-    """Draw a column against time, both converted to the uncompressed scale."""
+    """Return times and values of a record's column, converted to the paper's uncompressed time scale."""
     k = record.parameters["k"]
     times, values = simulated.column(record, column, scale / k)
     return [k * moment for moment in times], values

@@ -14,37 +14,38 @@ from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import KERNEL
 
 CROWD, QUIET = "crowd", "quiet"
-"""Windows of a run: from one interval after the alarm on, and before the crowd."""
+"""Windows of a run in which figures are measured: from one interval after the alarm on, and before the crowd."""
 AS_MEASURED = ("switch_packets_per_s", "late_p99_ms")
-"""Figures of the load on switch and generator, which stay in the lab's compressed time."""
+"""Names of the figures on the load of switch and generator, which are not converted from the lab's compressed time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of one set-up, which differ in their requests only."""
+    """The runs of one set-up, which differ only in the seed of their requests."""
 
     records: Sequence[Record]
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Parameters that the runs have in common; the seed is that of the first run."""
+        """Parameters that the runs have in common; the seed belongs to the first run only."""
         return self.records[0].parameters
 
     def figure(self, name: str, window: str = CROWD, scale: float = 1.0) -> Mean:
-        """Return a figure's mean: rates divided by k, times multiplied by k and in seconds, other figures unchanged."""
+        """Return a figure's mean at the uncompressed scale: the compression k divides rates and multiplies times, which
+        are returned in seconds."""
         return mean_of([scale * value for value in self.by_seed(name, window).values()])
 
     def percent(self, name: str, window: str = CROWD) -> Mean:
-        """Return a share's mean in percent."""
+        """Return the mean of a share, in percent."""
         return self.figure(name, window, 100.0)
 
     def alarm_s(self) -> Mean:
-        """Return the mean seconds from the onset to the alarm, of the runs that had an alarm."""
+        """Return the mean time in seconds from the crowd's onset to the alarm, over the runs with an alarm."""
         scales = {record.parameters["seed"]: record.parameters["period_s"] for record in self.records}
         return mean_of([n * scales[seed] for seed, n in self.by_seed("detected_after_intervals").items()])
 
     def by_seed(self, name: str, window: str = CROWD) -> dict[int, float]:
-        """Return a figure of each run in which it was measured, by seed."""
+        """Return the value of a figure by the run's seed, for the runs that measured the figure."""
         return {
             record.parameters["seed"]: _scaled(name, value, record.parameters["k"])
             for record in self.records
@@ -52,7 +53,8 @@ class Runs:
         }
 
     def over(self, other: Runs, name: str, window: str = CROWD, other_window: str = CROWD) -> Mean:
-        """Return the mean ratio of a figure to that of other runs, over pairs with the same requests."""
+        """Return the mean ratio of a figure to the figure of `other` runs, over pairs of runs with the same
+        requests."""
         theirs = other.by_seed(name, other_window)
         pairs = [(value, theirs.get(seed, 0.0)) for seed, value in self.by_seed(name, window).items()]
         return mean_of([ours / their for ours, their in pairs if their])
@@ -79,11 +81,11 @@ class SetUps:
     sweep: Mapping[float, Runs] = field(default_factory=dict[float, Runs])
     """Runs by T in seconds, the shortest first."""
     without: Runs | None = None
-    """Runs of the network-limited crowd without control and without the switch."""
+    """Runs of the network-limited crowd without control, with a kernel router instead of the switch."""
 
 
 def set_ups(records: Sequence[Record]) -> SetUps:
-    """Sort records into set-ups."""
+    """Group records by their set-ups."""
     without = [record for record in records if record.parameters["switch"] == KERNEL]
     sweep = grouped(
         [record for record in records if record.parameters["sweep"]], lambda record: record.parameters["period_s"]

@@ -1,4 +1,4 @@
-"""The tables of the lab's flash crowds."""
+"""The tables of the report on the lab's flash crowds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def percent(mean: Mean, digits: int = 0) -> str:
 
 
 def alarm(runs: Runs) -> str:
-    """Return the seconds from the onset to the alarm, and in how many runs there was an alarm unless in all."""
+    """Return the mean seconds from the onset to the alarm as text; if only some runs had an alarm, also their
+    number."""
     mean, count = runs.alarm_s(), len(runs.records)
     return mean.text(0) if mean.runs in (0, count) else f"{mean.text(0)} in {mean.runs} of {count}"
 
@@ -52,12 +53,12 @@ CROWD_COLUMNS: Mapping[str, _Cell] = {
 
 
 def _rows(columns: Mapping[str, _Cell], shown: Sequence[tuple[str, Runs, str]]) -> list[list[str]]:
-    """Return a row for each title, its runs, and their window."""
+    """Return a table row for each entry of `shown`, which consists of a title, the runs, and the runs' window."""
     return [[title, *(cell(runs, window) for cell in columns.values())] for title, runs, window in shown]
 
 
 def _compared(before: Runs, by_variant: Mapping[str, Runs], without: Runs | None) -> list[tuple[str, Runs, str]]:
-    """Return what the rows show: before the crowd, the variants, and the lab without the switch."""
+    """Return the entries of the rows: before the crowd, every variant in the crowd, and the lab without the switch."""
     shown = [(VARIANTS[name].title, runs, CROWD) for name, runs in by_variant.items()]
     return [(BEFORE, before, QUIET), *shown, *([] if without is None else [(WITHOUT, without, CROWD)])]
 
@@ -82,7 +83,7 @@ def _latency_table(by_variant: Mapping[str, Runs], without: Runs | None) -> Tabl
 
 
 def _both(name: str, digits: int = 0, scale: float = 1.0, unit: str = "") -> _Cell:
-    """Return a column of a figure before the crowd and in it."""
+    """Return a column whose cells show a figure before and during the crowd."""
     return lambda runs, _: " -> ".join(
         f"{runs.figure(name, window, scale).text(digits)}{unit}" for window in (QUIET, CROWD)
     )
@@ -103,7 +104,7 @@ SWEEP_COLUMNS: Mapping[str, _Cell] = {
 
 
 def swept(sweep: Mapping[float, Runs]) -> str:
-    """Return the title of the variant that T was swept with."""
+    """Return the title of the variant whose detection interval T was varied."""
     return VARIANTS[next(iter(sweep.values())).parameters["variant"]].title
 
 
@@ -113,7 +114,7 @@ def _sweep_table(sweep: Mapping[float, Runs]) -> Table:
 
 
 def tables(setups: SetUps) -> list[Table]:
-    """Return a table for each scenario, one of the bystander's latency, and one of the sweep of T."""
+    """Return a table for each scenario, a table of the bystander's latency, and a table of the runs that vary T."""
     network, server = setups.crowds[NETWORK.name], setups.crowds[SERVER.name]
     made: list[Table] = []
     if network:

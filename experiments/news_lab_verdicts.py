@@ -13,7 +13,7 @@ from experiments.news_lab_tables import false_alarms, swept
 from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SERVER, Settings, Variant
 
 PAPER_CROWD_PER_S = 117.0
-"""Section 8.2: "the average incoming request rate during flash crowds"."""
+"""Requests/s in section 8.2: "the average incoming request rate during flash crowds"."""
 CROWD_PER_S = Settings().crowd_per_s
 
 STATIC = {
@@ -21,19 +21,21 @@ STATIC = {
     "static-40": (80 / 209.7, 56.5, 0.0, 100.2 / 96),
     "static-60": (120 / 209.7, 32.8, 2.0, 90.8 / 96),
 }
-"""Limits of Table I beside ours: crowd rate, rejected share and loss in percent, and AR relative to AR before."""
+"""Chen & Heidemann's results in Table I for a static limit, by the lab's variant with the same limit: limit relative to
+the crowd's rate, rejected requests in percent, loss in percent, and AR relative to AR before the crowd."""
 NEAR_INTERVALS = 1.5
-"""Detection within this many intervals agrees with "slightly more than one"."""
+"""Detection within this many intervals agrees with the paper's "slightly more than one"."""
 BEST_PERIODS_S = (64.0, 128.0)
 CLEARLY_LESS = 0.9
-"""An AR below this share of the best AR is clearly less."""
+"""A value of AR (the response rate of the fastest flows) is clearly less than the best AR if the ratio of both is below
+CLEARLY_LESS."""
 
 
 def findings(setups: SetUps) -> list[Finding]:
-    """Return every comparison for which there are runs, in the order of Chen & Heidemann.
+    """Return every comparison for which there are runs, in the order of Chen & Heidemann's sections.
 
-    "NEWS" is NEWS as published, without identification. Only section 8.6 has identification, which its comparisons
-    state.
+    In the texts, "NEWS" is NEWS as published, without hot-spot identification. Section 8.6 is the only section with
+    identification, so the texts of its comparisons mention the identification.
     """
     network, server, sweep = setups.crowds[NETWORK.name], setups.crowds[SERVER.name], setups.sweep
     return [
@@ -51,13 +53,14 @@ def findings(setups: SetUps) -> list[Finding]:
 
 
 def _runs_of(by_variant: Mapping[str, Runs], *variants: Variant) -> list[Runs]:
-    """Return the runs of variants, empty where there are none: what is compared of them is NaN, and not reported."""
+    """Return the runs of each variant. A variant that was not run has empty runs, whose figures are NaN; comparisons
+    with NaN are not reported."""
     return [by_variant.get(variant.name, Runs([])) for variant in variants]
 
 
 def _simulated_ones(network: Mapping[str, Runs]) -> list[Finding]:
-    """Compare with Table I and Figs. 12 and 13, which Chen & Heidemann simulate: proportions to the crowd and to
-    before."""
+    """Compare with Table I and Figs. 12 and 13, which Chen & Heidemann simulate: rates relative to the crowd's request
+    rate, and AR relative to AR before the crowd."""
     table = "Table I, Figs. 12 and 13"
     none, news = _runs_of(network, NONE, NEWS)
     loss, ar = none.percent("response_loss"), _percent(none.over_quiet("ar_kbps"))
@@ -120,7 +123,7 @@ def _network_limited(network: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _static(network: Mapping[str, Runs]) -> list[Finding]:
-    """Compare NEWS with the best of the static limits that were run."""
+    """Compare AR under NEWS with AR under the best of the static limits that were run."""
     static = {name: runs for name, runs in network.items() if name.startswith("static")}
     (news,) = _runs_of(network, NEWS)
     if not static:
@@ -149,7 +152,7 @@ def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
-    """Add to each figure's name the variant with which T was swept."""
+    """Append to the figure name of each finding the title of the variant whose T was varied."""
     return [replace(finding, figure=f"{finding.figure}, {swept(sweep)}") for finding in said]
 
 
@@ -257,7 +260,7 @@ def _latency(network: Mapping[str, Runs]) -> list[Finding]:
 def _bulk(
     network: Mapping[str, Runs], figure: str, without: float, under_news: float, *, below: str, above: str
 ) -> list[Finding]:
-    """Compare the bulk transfer's goodput with a figure's, in percent of that before."""
+    """Compare the bulk transfer's goodput in the crowd with a published figure, in percent of the goodput before."""
     none, news = (_percent(runs.over_quiet("bystander_goodput_kbps")) for runs in _runs_of(network, NONE, NEWS))
     return [
         *near(figure, "bulk transfer without control, of before", without, none, below=below),
@@ -266,7 +269,7 @@ def _bulk(
 
 
 def _alarm(figure: str, paper_s: float, runs: Runs) -> list[Finding]:
-    """Compare alarms: they agree within a tenth of T."""
+    """Compare the time from the onset to the alarm with the published time; times agree within a tenth of T."""
     if not runs.records:
         return []
     alarm, what = runs.alarm_s(), "alarm after the onset, within a tenth of T"
@@ -284,7 +287,7 @@ def _false_alarm(figure: str, what: str, runs: Runs) -> Finding:
 
 
 def _no_false_alarm(figure: str, above_s: float, sweep: Mapping[float, Runs]) -> list[Finding]:
-    """Compare the number of false alarms with T above a limit."""
+    """Compare the number of false alarms with the published absence of false alarms for T above `above_s`."""
     counts = [false_alarms(runs) for period_s, runs in sweep.items() if period_s > above_s]
     seen = str(sum(counts) or "none")
     what = f"false alarms with T above {above_s:g} s"
@@ -300,7 +303,7 @@ def _percent(mean: Mean) -> Mean:
 
 
 def _of_crowd(runs: Runs, name: str = "admitted_per_s") -> Mean:
-    """Return a rate in percent of the crowd's."""
+    """Return a rate in percent of the crowd's request rate."""
     return _percent(_of_crowd_times(runs, name))
 
 

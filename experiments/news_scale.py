@@ -1,5 +1,5 @@
-"""NEWS at sizes that no lab reaches: decisions and the controller's cost against clients, responses and
-destinations."""
+"""NEWS at sizes that no lab reaches: quality of decisions and cost of the controller, by number of clients, responses
+and destinations; simulated."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from topo.plan.crowd.network import TARGET, TARGET_ADDRESS
 
 SIZES = (0.25, 1.0, 4.0, 16.0)
 OTHERS = (16, 64, 250)
-"""Numbers of destinations beside the target; the program's selectors have room for 256 services in all."""
+"""Numbers of destinations in addition to the target; the P4 program's selectors have room for 256 services in all."""
 QUICK_SIZE = 0.25
 NEVER_S, OFTEN_S = 3600.0, 10.0
-"""Balancing periods of the other services in seconds: longer than a run, to measure NEWS alone; and, in one place, the
-default."""
+"""Balancing periods of the other services in seconds: NEVER_S is longer than a run, to measure NEWS alone; OFTEN_S is
+the default, which one set-up uses."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 TIMES = 160.0, 460.0
-"""Seconds of onset and end. The onset's phase in its interval is Chen & Heidemann's, with fewer intervals before and
-after it."""
+"""Seconds of the crowd's onset and of the run's end. The onset is at the same phase of an interval as in Chen &
+Heidemann, with fewer intervals before and after it."""
 QUICK_TIMES = 100.0, 220.0
-"""Seconds of onset and end for the larger sizes: enough for the alarm and half a minute of figures."""
+"""Seconds of onset and end for larger sizes in the quick form: enough for the alarm and half a minute of
+measurement."""
 SECONDS_PER_DECISION = 2e-4
 """Approximate seconds of one service's ratio decision, to estimate the time left."""
 OF_A_CORE = 0.02
-"""The controller's goal at the published periods, as a share of one core."""
+"""The controller's largest acceptable CPU use at the published periods, as a share of one core."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every size with the fewest destinations, and of every number of destinations at the published
-    size."""
+    """Return the points to measure: every size with the fewest destinations, and every number of destinations at the
+    published size."""
     if quick:
         short = [
             _point(size, OTHERS[0], NEVER_S, variant, 1, times=QUICK_TIMES)
@@ -82,16 +83,16 @@ def _point(
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     dumbbell = simulated.dumbbell(point.parameters)
     return values(dumbbell, simulate_crowd(plan(dumbbell)))
 
 
 def values(dumbbell: Dumbbell, run: CrowdRun) -> Values:
-    """Return the crowd's figures and those of the controller.
+    """Return the crowd's figures and the controller's figures.
 
-    The latter are the hot spots it named, the losses of other destinations from the onset on, the measured share of
-    responses and of their packets, and the CPU time of its steps.
+    The controller's figures are the hot spots that it identified, the refused requests to other destinations from the
+    onset on, the measured share of the packets of responses, and the CPU time of its steps.
     """
     alarmed = [decision for decision in run.decisions if decision.detection.alarm]
     named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]
@@ -123,7 +124,7 @@ def values(dumbbell: Dumbbell, run: CrowdRun) -> Values:
 
 
 Place = tuple[str, float, int, float]
-"""Variant, size, number of other destinations, and their balancing period in seconds."""
+"""Variant, size, number of other destinations, and the balancing period of the other destinations in seconds."""
 Rows = Mapping[Place, Sequence[Record]]
 
 
@@ -133,7 +134,7 @@ def _place(record: Record) -> Place:
 
 
 def _first(place: Place) -> list[str]:
-    """Return the cells that name a place."""
+    """Return the first three cells of a row: variant, size, and destinations."""
     variant, size, others, period_s = place
     return [variant, f"{size:g}", f"{others + 1}{'' if period_s == NEVER_S else f', balanced each {period_s:g} s'}"]
 
@@ -143,7 +144,7 @@ def _mean(runs: Sequence[Record], name: str, scale: float = 1.0) -> Mean:
 
 
 def _kept(runs: Sequence[Record]) -> Mean:
-    """Return AR in the crowd relative to AR before, over the runs that have both."""
+    """Return the mean ratio of AR in the crowd to AR before the crowd, over the runs that measured both."""
     parts = [(record.result["crowd"]["ar_kbps"], record.result["quiet"]["ar_kbps"]) for record in runs]
     return mean_of([crowd / quiet for crowd, quiet in parts if crowd is not None and quiet])
 
@@ -154,7 +155,7 @@ def _right(runs: Sequence[Record]) -> str:
 
 
 def _of(runs: Sequence[Record]) -> str:
-    """Return " of 1/N" if a run measured only one in N responses; an empty text if all runs measured all."""
+    """Return " of 1/N" if a run measured only every Nth response; an empty text if all runs measured all responses."""
     least = min(record.result.get("least_share", 1.0) for record in runs)
     return "" if least == 1 else f" of 1/{1 / least:.0f}"
 
@@ -207,11 +208,12 @@ GOALS: Sequence[tuple[str, Callable[[Record], bool], str]] = (
         "loss",
     ),
 )
-"""Goals, what every run must fulfil for each, and the column that shows it."""
+"""Text of each goal, the condition that every run must fulfil, and the name of the column that shows the figure."""
 
 
 def _everywhere(rows: Rows, text: str, holds: Callable[[Record], bool], shown: str) -> Goal:
-    """Return a goal that every run must reach; its text names the places that missed it, or else all places."""
+    """Return a goal that every run must reach; its result names the set-ups that missed the goal, or else all
+    set-ups."""
     cell = {**DECISIONS, **COST}[shown]
     missed = [place for place, runs in rows.items() if not all(map(holds, runs))]
     said = "; ".join(f"{_named(place)}: {cell(place, rows[place])}" for place in missed)
@@ -219,7 +221,7 @@ def _everywhere(rows: Rows, text: str, holds: Callable[[Record], bool], shown: s
 
 
 def _tried(rows: Rows) -> str:
-    """Return in words the number of runs, their sizes and numbers of destinations."""
+    """Return a text with the number of runs, their sizes, and their numbers of destinations."""
     runs = sum(map(len, rows.values()))
     sizes = sorted({size for _, size, _, _ in rows})
     destinations = sorted({others + 1 for _, _, others, _ in rows})
@@ -229,7 +231,7 @@ def _tried(rows: Rows) -> str:
 
 
 def _ends(values: Sequence[float]) -> Sequence[float]:
-    """Return the least and the greatest of sorted values, or the only one."""
+    """Return the least and the greatest of sorted values, or the only value."""
     return (values[0], values[-1]) if len(values) > 1 else values
 
 
@@ -239,7 +241,7 @@ def _named(place: Place) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report decisions, then their cost, a row for each place."""
+    """Report a table of the decisions' quality and a table of their cost, with a row for each set-up."""
     rows = grouped(records, _place)
     return Report(
         tables=[table({**WHERE, **columns}, rows) for columns in (DECISIONS, COST)],
@@ -251,7 +253,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw AR kept and packets measured against size, and CPU time of decisions against flows."""
+    """Draw the ratio of AR to AR before the crowd and the share of measured packets against size, and the CPU time of
+    decisions against flows."""
     left, right = figure.subplots(1, 2)
     rows = grouped(records, _place)
     for number, variant in enumerate(VARIANTS):

@@ -1,4 +1,5 @@
-"""Table I and Figs. 12 to 14 of Chen & Heidemann: admitted requests, rates of the fast and losses, by limit."""
+"""Table I and Figs. 12 to 14 of Chen & Heidemann: admitted requests, rates of the fastest responses, and losses, by
+limit."""
 
 from __future__ import annotations
 
@@ -12,17 +13,19 @@ from experiments.records import Columns, grouped, table
 STATIC = (60.0, 80.0, 100.0, 120.0)
 SEEDS = (1, 2, 3)
 WIDER_BIT_PER_S = 7e6
-"""Rate of a wider link, without control; its runs are as short as the quick form's."""
+"""Rate of a wider link in the runs without control; these runs are as short as in the quick form."""
 PAPER_ALARM_S = 20.0
 PAPER_LOSS, PAPER_LOSS_NEWS = 0.25, 0.02
 LOSS_NEAR = 0.1
-"""Losses agree that differ by at most this much from Chen & Heidemann's."""
+"""A share of lost packets agrees with Chen & Heidemann if the two differ by at most this much."""
 AR_KEPT = 0.94
-"""The published share of AR that NEWS keeps: 90.5 of 96."""
+"""The published ratio of AR (response rate of the fastest flows) under NEWS to AR before the crowd: 90.5 of 96
+kbit/s."""
 FULL = 0.9
-"""A link counts as nearly full from this utilisation on."""
+"""A link counts as nearly full if its utilisation is at least this share."""
 BEST_STATIC_SHARE = 0.89
-"""Section 7.3: "only about 11% less than the best static rate limiter"."""
+"""Ratio of AR under NEWS to AR under the best static limit, from section 7.3 of Chen & Heidemann: "only about 11% less
+than the best static rate limiter"."""
 PAPER = {
     "none": "209.7 / 0 % / 58.2 / 25 %",
     "news": "107.2 / 32.4 % / 90.5 / 2 %",
@@ -34,8 +37,8 @@ PAPER = {
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every row of the table, and of both modes with hot-spot identification; in the full form also of
-    a wider link."""
+    """Return the points to measure: every row of the table and production mode; in the full form also NEWS with
+    hot-spot identification and a wider link."""
     made: list[Point] = []
     for seed in SEEDS[:1] if quick else SEEDS:
         for variant in ("none", "news", "production") if quick else ("none", "news", "news-hsi", "production"):
@@ -52,7 +55,7 @@ def _wider() -> str:
 
 
 def label(record: Record) -> str:
-    """Return the name of a row."""
+    """Return the name of the table row to which a record belongs."""
     if record.parameters.get("link_bit_per_s") == WIDER_BIT_PER_S:
         return f"{_wider()}, {_length_s([record]):,g} s"
     rate = record.parameters.get("static_per_s")
@@ -67,13 +70,13 @@ Rows = Mapping[str, Sequence[Record]]
 
 
 def _static_ar(rows: Rows) -> dict[str, float]:
-    """Return AR by static limit, the lowest limit first."""
+    """Return AR (the response rate of the fastest flows) by name of the static limit, the lowest limit first."""
     named = {name: simulated.mean(runs, "ar_kbps") for name, runs in rows.items() if name.startswith("static")}
     return dict(sorted(named.items(), key=lambda entry: float(entry[0].split()[1])))
 
 
 def _best_static(rows: Rows) -> list[Goal]:
-    """Compare NEWS with the static limit that has the highest rates (Fig. 14)."""
+    """Return the goal that AR under NEWS is near AR under the best static limit (Fig. 14)."""
     static = _static_ar(rows)
     if not static:
         return []
@@ -84,12 +87,12 @@ def _best_static(rows: Rows) -> list[Goal]:
 
 
 def _kept(runs: Sequence[Record]) -> float:
-    """Return the lowest AR of any run in the crowd relative to AR before."""
+    """Return the lowest ratio, over all runs, of AR in the crowd to AR before the crowd."""
     return min(record.result["crowd"]["ar_kbps"] / record.result["quiet"]["ar_kbps"] for record in runs)
 
 
 def _published(rows: Rows) -> list[Goal]:
-    """Return goals for what Chen & Heidemann reach."""
+    """Return the goals that Chen & Heidemann's results set."""
     if "news" not in rows or "none" not in rows:
         return []
     news, none = rows["news"], rows["none"]
@@ -118,7 +121,8 @@ def _published(rows: Rows) -> list[Goal]:
 
 
 def _production(rows: Rows) -> list[Goal]:
-    """Return goals of production mode: an earlier alarm, a link that is nearly full, rates that stay."""
+    """Return the goals of production mode: an earlier alarm, a link that is nearly full, and an AR as before the
+    crowd."""
     if (runs := rows.get("production")) is None:
         return []
     used = min(record.result["crowd"]["bottleneck_used"] for record in runs)
@@ -142,7 +146,7 @@ COLUMNS: Columns[str] = {
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report our table next to Chen & Heidemann's, and the claims of Sections 7.2 and 7.3."""
+    """Report the measured table beside Chen & Heidemann's numbers, and the claims of their sections 7.2 and 7.3."""
     rows = grouped(records, label)
     return Report(
         tables=[table(COLUMNS, rows)],

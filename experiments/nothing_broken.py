@@ -1,5 +1,5 @@
-"""Connections that reach two servers, of a million: counted by an observer outside of the switch, and by the switch
-itself."""
+"""Number of connections whose packets reach two servers, of a million connections: counted by an observer outside of
+the switch, and by the switch itself."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from topo.plan.network import VIP, WEB_PORT
 
 SEED = 1
 UNPINNED = 0.012
-"""Largest share of unpinned connections while a quarter of the table is used (p4src/common/sizes.p4)."""
+"""Largest share of unpinned connections (without an entry in the switch's table) while a quarter of the table is used
+(p4src/common/sizes.p4)."""
 WHOLE, QUICK = (1, Plan(11, 60_000, 274_000)), (4, Plan(2, 15_000, 67_000))
-"""The divisor of the table in which the connections lie, and the plan: a million connections or, in the quick form,
-100,000."""
+"""The plans of the full form (a million connections) and of the quick form (100,000), each with the divisor that gives
+the part of the table that the connections use."""
 Phase = Mapping[str, Any]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return one run: the events counted are rare, so one run has many connections instead of repetitions."""
+    """Return a single point to measure: the counted events are rare, so one run with many connections is made instead
+    of repetitions."""
     corner, plan = QUICK if quick else WHOLE
     return [
         Point(
@@ -39,7 +41,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab of its own for each point, with its tuples."""
+    """Yield the measuring function, which opens a new lab for each point, with the address tuples of its
+    connections."""
     del group
 
     def measure(point: Point) -> Values:
@@ -59,7 +62,7 @@ def _summed(name: str, phases: Sequence[Phase]) -> dict[str, Any]:
 
 
 def rows(result: Values) -> list[dict[str, Any]]:
-    """Return the sum of all waves, and the phase behind them."""
+    """Return the sum of all waves of connections, and the phase after them, in which the table is overfilled."""
     waves = [phase for phase in result["phases"] if phase["name"] != PRESSED]
     pressed = [phase for phase in result["phases"] if phase["name"] == PRESSED]
     return [_summed(f"{len(waves)} waves", waves), *pressed]
@@ -70,7 +73,7 @@ COMPARED = {
     "moved by a SYN": ("moved", "moved"),
     "disowned": ("resets", "disowned"),
 }
-"""Names of the same count at the observer or the clients, and at the switch."""
+"""Names of the compared counts: the observer's or the clients' count, and the switch's count of the same events."""
 
 
 def _row(phase: Mapping[str, Any]) -> list[str]:
@@ -87,7 +90,7 @@ def _row(phase: Mapping[str, Any]) -> list[str]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report the last run."""
+    """Report the counts of the last run."""
     result = records[-1].result
     summed = rows(result)
     heading = [

@@ -9,7 +9,7 @@ from experiments.experiment import Point
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words: 45 s, 12 min, 1 h 05 min."""
+    """Return a time as text: 45 s, 12 min, 1 h 05 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -18,11 +18,11 @@ def duration(seconds: float) -> str:
 
 @dataclass(slots=True)
 class _Kind:
-    """Points of one kind, and the seconds for which they occupy the machine."""
+    """The points of one kind (computed or measured in a lab), and the seconds for which they occupy the machine."""
 
     estimated: float = 0.0
     done: float = 0.0
-    """Seconds finished so far, by the estimate."""
+    """Estimated seconds of the points that are finished."""
     taken: float = 0.0
 
     def left_s(self) -> float:
@@ -31,10 +31,10 @@ class _Kind:
 
 
 class Progress:
-    """Counts the points of all experiments, and corrects the estimate by the times of finished points.
+    """Counts the points of all experiments, and corrects the estimated time left by the times of finished points.
 
-    Computed points and points of a lab have separate corrections: a machine's speed does not change the length of a
-    load. A computed point occupies one of the `cores`, a point of a lab all of them.
+    Computed points and lab points have separate corrections, because the machine's speed changes only the time of
+    computed points. A computed point occupies one of the `cores`, a lab point all cores.
     """
 
     def __init__(self, points: Sequence[Point], cores: int = 1) -> None:

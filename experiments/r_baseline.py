@@ -1,4 +1,5 @@
-"""Why sluice's equal split loses more SYNs than kernel DNAT: the cost of a user-space hop for a loaded server."""
+"""Test of a reason why sluice's equal split loses more SYNs than kernel DNAT: the cost that a user-space hop has for a
+loaded server."""
 
 from __future__ import annotations
 
@@ -22,11 +23,13 @@ COMPARED: Sequence[Variant] = (IPTABLES, BEHIND_HOP, EQUAL)
 RATE_PER_S, LOAD_S, QUICK_LOAD_S, GIVEN_UP_S = 160.0, 40.0, 15.0, 5.0
 REPETITIONS = 5
 OPENED, OVERFLOWS = "TcpPassiveOpens", "TcpExtListenOverflows"
-"""Counters of a network namespace: completed handshakes; SYNs and ACKs that found the accept queue full."""
+"""Kernel counters of a network namespace: completed handshakes, and SYNs and ACKs dropped because of a full accept
+queue."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every variant in turn, so that drift of the machine affects all variants alike."""
+    """Return the points to measure: all variants in turn, so that a slow change of the machine's speed affects all
+    alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     shorter: Values = {"seconds": seconds} if quick else {}
     return [
@@ -43,7 +46,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a fresh lab with one loaded server."""
+    """Open a new lab with one loaded server, and yield the measuring function."""
     (variant,) = [variant for variant in COMPARED if variant.name == group.split(maxsplit=1)[0]]
     with pool(variant.open(say, THREE)) as web:
         web.lab.break_server(LOADED)
@@ -95,7 +98,7 @@ FIGURES: Mapping[str, tuple[tuple[str, ...], int]] = {
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a table, and whether the hop explains the gap."""
+    """Report a table of the variants, and whether the user-space hop explains the additional losses."""
     known = [variant for variant in COMPARED if _values(records, variant, "connect", "mean_ms")]
     rows = [
         [variant.title, *(_mean(records, variant, *path).text(digits) for path, digits in FIGURES.values())]
@@ -136,7 +139,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw connect times, and sleeps of an idle server's workers per connection; every run is a point."""
+    """Draw the mean connect time, and how often an idle server's workers sleep per connection, a dot for every run."""
     left, right = figure.subplots(1, 2)
     for place, variant in enumerate(COMPARED):
         for axes, path in ((left, ("connect", "mean_ms")), (right, ("servers", IDLE, "sleeps"))):

@@ -1,4 +1,4 @@
-"""Beyond Ohta & Andou: a server that is repaired after starvation, and one that is killed."""
+"""Cases that Ohta & Andou do not measure: a server that is repaired after starvation, and a server that is killed."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ RATE_PER_S = 90.0
 GIVEN_UP_S = 5.0
 LOADED = SERVER_NAMES[-1]
 LOAD_S, QUICK_LOAD_S = 120.0, 54.0
-"""Seconds of a load. Two thirds are left after the event: each period restores a twentieth of the missing ratio, so a
-server needs 35 periods from the probe floor to BACK."""
+"""Seconds of a load. Two thirds of this time follow the event (repair or kill): each period restores a twentieth of the
+missing ratio, so a server needs 35 periods from the probe floor (smallest ratio) to BACK."""
 REPETITIONS = 3
 REPAIRED = "repaired after starvation"
 KILLED = "killed"
 FAIR = 1 / len(SERVER_NAMES)
 BACK = 0.28
-"""A server is back at its share from this ratio on."""
+"""A server counts as back at its share of connections if its ratio is at least this value."""
 STARVED = FAIR / 2
-"""A server counts as starved below this ratio."""
+"""A server counts as starved (without enough connections for new measurements) below this ratio."""
 FLOOR = FAIR * ProductionOptions().probe_floor
 """The ratio to which production mode lowers a server that does not answer."""
 RESOLUTION = 1e-6
 """Resolution of the ratios that the controller reports."""
 EJECTED_S = 2 * PERIOD_S + SAMPLE_S
-"""Seconds until a killed server must be at the floor. Its last interval may hold an answer, the next one holds none;
-ratios are read once a second."""
+"""Seconds within which a killed server's ratio must reach FLOOR: two periods, because the first one may contain answers
+from before the kill, plus the time between two readings of the ratios."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of each case in paper and production mode; the quick form kills a server in production mode
-    only."""
+    """Return the points to measure: each case in paper and production mode; the quick form omits the killed server in
+    paper mode."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     cases = [(case, mode) for case in (REPAIRED, KILLED) for mode in ("paper", "production")]
     if quick:
@@ -63,7 +63,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab; a third of the load's time in, the last server is repaired or killed."""
+    """Open a lab, and yield the measuring function: after a third of the load's time, it repairs or kills the last
+    server."""
     case, mode, _ = group.split("/")
     with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
         if case == REPAIRED:
@@ -84,18 +85,19 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def _happened_s(record: Record) -> float:
-    """Return when the event happened, in seconds since the start; the planned time if none was recorded."""
+    """Return the time of the event (repair or kill) in seconds since the start; the planned time if no time was
+    recorded."""
     (at,) = record.result.get("happened_s") or [record.result["at_s"]]
     return at
 
 
 def _before(record: Record) -> float:
-    """Return the last server's ratio at the event."""
+    """Return the last server's ratio immediately before the event (repair or kill)."""
     return [row[-1] for row in record.result["ratios"] if row[0] <= _happened_s(record)][-1]
 
 
 def _at_end(record: Record) -> float:
-    """Return the last server's ratio at the end."""
+    """Return the last server's ratio at the end of the run."""
     return record.result["ratios"][-1][-1]
 
 
@@ -104,14 +106,15 @@ def _place(record: Record) -> tuple[str, str]:
 
 
 def floor_s(record: Record) -> float:
-    """Return the seconds from the death of the last server until its ratio is at the probe floor; infinite if never."""
+    """Return the seconds from the kill of the last server until its ratio is FLOOR; infinite if this never happens."""
     at = _happened_s(record)
     times = [row[0] for row in record.result["ratios"] if row[0] >= at and row[-1] <= FLOOR + RESOLUTION]
     return min(times) - at if times else math.inf
 
 
 def _floor(runs: Sequence[Record]) -> str:
-    """Report when the killed server was at the probe floor, and in how many runs it never was."""
+    """Return a text: the mean seconds until the killed server's ratio was FLOOR, and the number of runs in which the
+    ratio never was FLOOR."""
     after = [floor_s(record) for record in runs]
     known = [seconds for seconds in after if math.isfinite(seconds)]
     never = [f"never in {len(runs) - len(known)} of {len(runs)}"] if len(known) < len(runs) else []
@@ -157,7 +160,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the last server's ratio against time."""
+    """Draw the ratio of the last server, which is repaired or killed, against time."""
     axes = figure.subplots()
     for number, ((case, mode), runs) in enumerate(grouped(records, _place).items()):
         rows: list[list[Any]] = runs[0].result["ratios"]

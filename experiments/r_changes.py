@@ -1,4 +1,4 @@
-"""Established connections broken by weight changes: long downloads and pages while the weights change constantly."""
+"""Number of established connections that weight changes break, from long downloads and pages under constant changes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from topo.testbed.nodes import switch_kind
 RATE_PER_S = 40.0
 GIVEN_UP_S = 5.0
 CHANGE_S = 0.25
-"""Seconds between two manual changes; each drains a server, or gives it connections again."""
+"""Seconds between two manual changes; a change drains a server, or ends the drain."""
 READERS = 6
 READER_BYTES_PER_S = 200_000.0
-"""Rate of a download's reader; a download takes 15 s."""
+"""Rate at which a download's client reads; a download takes 15 s."""
 MODES = ("paper", "production")
 LOAD_S, QUICK_LOAD_S = 120.0, 20.0
 REPETITIONS = 3
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of both modes of R, in turn in the full form."""
+    """Return the points to measure: both modes of R, which alternate in the full form."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
@@ -50,19 +50,20 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 class Changing:
-    """Drains the servers in turn and takes each back until it is stopped; R decides at the same time."""
+    """A thread that drains the servers in turn and ends each drain again, until `stop` is called. R changes weights at
+    the same time."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._ending = threading.Event()
         self._failure: Exception | None = None
         self.moments: list[float] = []
-        """Times at which a change took effect, on the clock of time.time()."""
+        """Time of each manual change, on the clock of time.time()."""
         self._thread = threading.Thread(target=self._run, name="changes")
         self._thread.start()
 
     def stop(self) -> None:
-        """Return once every server has its share again.
+        """Stop the changes, and return after the drain of every server has ended.
 
         Raises the exception with which a change failed.
         """
@@ -85,7 +86,7 @@ class Changing:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab whose last server is loaded, so that R changes weights as well."""
+    """Open a lab whose last server is loaded, so that R also changes weights, and yield the measuring function."""
     mode = group.split("/", maxsplit=1)[0]
     with pool(Lab(switch_kind(), Balance(mode, PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
         web_pool.lab.break_server(SERVER_NAMES[-1])
@@ -121,7 +122,7 @@ def _weight_changes(lab: Lab) -> int:
 
 
 def figures(downloads: Sequence[Download], moments: Sequence[float]) -> dict[str, Any]:
-    """Return the outcomes of the downloads, and how many manual changes each of them survived."""
+    """Return the outcomes of the downloads, and the number of manual changes during each download."""
     lived = [
         sum(connection.established <= moment <= connection.ended for moment in moments) for connection in downloads
     ]
@@ -165,7 +166,7 @@ COLUMNS: Columns[str] = {
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each mode; counts are sums over its runs."""
+    """Report a table row for each mode of R; counts are sums over the runs of the mode."""
     by_mode = grouped(records, lambda record: record.parameters["mode"])
     changes, downloads = (_sum(records, itemgetter(name)) for name in ("changes", "downloads"))
     broken, resets = _sum(records, _broken), _sum(records, _resets)

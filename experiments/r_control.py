@@ -1,4 +1,5 @@
-"""The control run: the same client and server without the switch, to separate the switch's share of a time."""
+"""The control run: the same client and server without the switch, to determine the switch's part of connect and
+transfer times."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ WAYS: Mapping[str, Callable[[Say], Lab]] = {DIRECT: DirectLab, ROUTED: RoutedLab
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every path at every rate; repetitions are interleaved, so that drift of the machine affects all
-    alike."""
+    """Return the points to measure: every path between client and server at every rate. Repetitions are interleaved, so
+    that a slow change of the machine's speed affects all alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -49,18 +50,19 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab with one server."""
+    """Open a lab with one server on the group's path, and yield the measuring function."""
     with pool(WAYS[group.split("/", maxsplit=1)[0]](quiet(say))) as web_pool:
         yield lambda point: web_pool.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
 
 
 def figure_of(records: Sequence[Record], path: str, rate: float, kind: str, figure: str) -> Mean:
-    """Return a figure (`mean_ms`, `median_ms`, `p99_ms`) of the connect or transfer times of a path at a rate."""
+    """Return the mean over runs of `figure` (`mean_ms`, `median_ms` or `p99_ms`) of the connect or transfer times
+    (`kind`) for a path and a rate."""
     return mean_of([record.result[kind][figure] for record in matching(records, path=path, rate_per_s=rate)])
 
 
 def answered_per_s(record: Record) -> float:
-    """Return the replies per second that httperf received while the load was made."""
+    """Return the replies per second that httperf received during the load."""
     return record.result["httperf"]["replies"] / record.result["httperf"]["duration_s"]
 
 
@@ -87,7 +89,7 @@ def _answers(records: Sequence[Record]) -> Goal:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each path and rate."""
+    """Report a table row for each path between client and server, and each rate."""
     heading = ["between client and server", "requests/s", "answered/s"]
     heading += [f"{kind}, {figure} (ms)" for kind in ("connect", "transfer") for figure in ("median", "mean", "p99")]
     rows = [

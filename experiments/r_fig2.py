@@ -1,4 +1,4 @@
-"""Fig. 2 of Ohta & Andou: R times the SYN timeout against the mean connect time, one server, up to overload."""
+"""Fig. 2 of Ohta & Andou: the mean connect time against its prediction from R, with one server, up to overload."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from topo.testbed.nodes import switch_kind
 
 SERVER = SERVER_NAMES[0]
 BACKLOG = 4
-"""Length of the accept queue. It overflows at rates that the server sustains on average, so SYN losses are nearly
-independent. The longer queue of the other experiments overflows only when the server falls behind for seconds; then one
-connection loses several SYNs in a row."""
+"""Length of the accept queue. A queue this short overflows at rates that the server sustains on average, so SYN losses
+are nearly independent. The longer queue of the other experiments overflows only when the server is overloaded for
+seconds; then a connection loses several SYNs in a row."""
 RATES_PER_S: Mapping[int, Sequence[float]] = {
     BACKLOG: (10.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 20.0, 24.0),
     webservers.BACKLOG: (20.0, 22.0, 24.0),
@@ -32,7 +32,7 @@ REPETITIONS = 3
 LOAD_S = 60.0
 QUICK_LOAD_S = 20.0
 GIVEN_UP_S = 20.0
-"""Seconds after which httperf gives a connection up: later than most of the SYN timers."""
+"""Seconds after which httperf gives a connection up: longer than most of the client's SYN retransmission timeouts."""
 
 PREDICTED_ABOVE_R, PREDICTED_BELOW_R = 0.02, 0.5
 AGREEMENT = 0.1
@@ -40,7 +40,7 @@ CORRELATION = 0.98
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every rate, repeated in the full form."""
+    """Return the points to measure: every queue length and rate, repeated in the full form."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -63,7 +63,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab with one server in use, the loaded one, whose overload does not slow the client."""
+    """Open the lab, drain all servers except one loaded server, and yield the measuring function."""
     backlog = int(group.split(maxsplit=1)[0])
     with pool(Lab(switch_kind(), Balance("fixed", 1.0, 10.0), say=quiet(say), backlog=backlog)) as web_pool:
         for name in SERVER_NAMES:
@@ -81,24 +81,25 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def r_of(record: Record, *, every: bool = False) -> float:
-    """Return R of a run; with `every`, repeated SYN-ACKs of the server count too."""
+    """Return R of a run: lost SYNs per answered SYN. With `every`, repeated SYN-ACKs of the server also count as
+    answers."""
     counts = record.result["servers"][SERVER]
     answers = counts["synack"] + (counts["synack_again"] if every else 0)
     return (counts["syn"] - answers) / answers
 
 
 def connect_s(record: Record) -> float:
-    """Return the mean connect time of the connections that were answered."""
+    """Return the mean connect time in seconds of the connections that were answered."""
     return record.result["connect"]["answered_mean_ms"] / 1000
 
 
 def predicted_s(record: Record) -> float:
-    """Return the mean connect time that R and the client's timers predict."""
+    """Return the mean connect time in seconds that R and the client's SYN timers predict."""
     return SynTimers(**record.result["timers"]).connect_s(r_of(record), record.parameters["given_up_s"])
 
 
 def error_of(record: Record) -> float:
-    """Return the relative excess of the measured mean connect time over the predicted one."""
+    """Return the relative difference of the measured mean connect time from the predicted time."""
     return connect_s(record) / predicted_s(record) - 1
 
 
@@ -124,12 +125,12 @@ def _table(records: Sequence[Record]) -> Table:
 
 
 def _low(records: Sequence[Record]) -> list[Record]:
-    """Return the runs whose R is compared with the prediction."""
+    """Return the runs with an R in the range in which the prediction is tested."""
     return [record for record in records if PREDICTED_ABOVE_R <= r_of(record) <= PREDICTED_BELOW_R]
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Compare the connect time with R."""
+    """Report the connect time compared with its prediction from R."""
     standard = matching(records, backlog=BACKLOG)
     longer = [record for record in records if record.parameters["backlog"] != BACKLOG]
     rs, connects = [r_of(record) for record in standard], [connect_s(record) for record in standard]
@@ -162,7 +163,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw connect time and R against the rate, and against each other."""
+    """Draw connect time and R against the request rate, and connect time against R."""
     left, right = figure.subplots(1, 2)
     standard = matching(records, backlog=BACKLOG)
     ordered = sorted(standard, key=lambda record: record.parameters["rate_per_s"])

@@ -1,4 +1,5 @@
-"""Fig. 5 of Ohta & Andou: times against request rate, three servers, one of them loaded; today's alternatives."""
+"""Fig. 5 of Ohta & Andou: connect and transfer times against request rate for three servers, one of which is loaded;
+also for current alternatives to sluice."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ LOADED = SERVER_NAMES[-1]
 RATES_PER_S = (30.0, 60.0, 90.0, 120.0, 160.0)
 QUICK_RATES_PER_S = (120.0,)
 QUICK = tuple(name for name in VARIANTS if name not in (WITHOUT.name, ROUND_ROBIN.name))
-"""Variants of the quick form: all but the mode between two others, and the proxy that ignores open connections."""
+"""Names of the variants of the quick form: all except WITHOUT and ROUND_ROBIN, the proxy that ignores open
+connections."""
 REPETITIONS = 3
 LOAD_S = 40.0
 QUICK_LOAD_S = 15.0
@@ -36,14 +38,14 @@ GIVEN_UP_S = 5.0
 HURTS_MS = 100.0
 SHARE_OF_EQUAL = 0.25
 NO_LOSS_MS = 1.0
-"""A connect time below this many ms is a handshake's; the first repeated SYN follows after 1,000 ms."""
+"""A connect time below this many ms means that no SYN was lost: a client repeats a lost SYN only after 1,000 ms."""
 MEDIAN_DIGITS = 2
-"""Digits of a median in ms: it is a millisecond or two, since half of the requests do not have to wait."""
+"""Digits of a median in ms: medians are one or two milliseconds, because half of the requests do not have to wait."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every variant at every rate; repetitions are interleaved, so that drift of the machine affects
-    all alike."""
+    """Return the points to measure: every variant at every rate. Repetitions are interleaved, so that a slow change of
+    the machine's speed affects all alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -60,13 +62,14 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def key_of(name: str, rate_per_s: float, seconds: float, number: int) -> str:
-    """Return the key of a run."""
+    """Return the key (permanent name) of a run."""
     return f"{name} {rate_per_s:g}/s {seconds:g} s #{number}"
 
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a fresh lab with one loaded server: ratios and queues begin anew."""
+    """Open a new lab with one loaded server, without ratios and queues of earlier runs; yield the measuring
+    function."""
     with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say, THREE)) as web_pool:
         web_pool.lab.break_server(LOADED)
 
@@ -77,7 +80,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def figure_of(records: Sequence[Record], name: str, rate: float, kind: str, figure: str) -> Mean:
-    """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant at a rate."""
+    """Return the mean over runs of `figure` (`mean_ms` or `p99_ms`) of the connect or transfer times (`kind`) for a
+    variant and a rate."""
     runs = matching(records, variant=name, rate_per_s=rate)
     return mean_of([record.result[kind][figure] for record in runs])
 
@@ -99,8 +103,8 @@ def _table(records: Sequence[Record], kind: str, figure: str, what: str, digits:
 
 
 def _shares(records: Sequence[Record], above_ms: float = 0.0) -> dict[float, float]:
-    """Return paper mode's mean connect time relative to an equal split's, by rate, where the latter is above a
-    limit."""
+    """Return the ratio of paper mode's mean connect time to the equal split's, by rate, for the rates at which the
+    equal split's mean is above `above_ms`."""
     shares: dict[float, float] = {}
     for rate in sorted({record.parameters["rate_per_s"] for record in records}):
         equal, paper = (figure_of(records, name, rate, "connect", "mean_ms").value for name in (EQUAL.name, PAPER.name))
@@ -120,8 +124,8 @@ def _quarter(records: Sequence[Record]) -> Goal:
 
 
 def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
-    """Compare production mode's mean or p99 with the alternatives'; of connect times, only with alternatives that are
-    no proxy."""
+    """Return the goal that production mode's mean or p99 is at or below that of each alternative. Connect times are
+    compared only with iptables, because a proxy completes the client's handshake itself."""
     what = figure.removesuffix("_ms")
     text = {
         "connect": f"production mode at or below {IPTABLES.title}, {what} of the connect time",
@@ -152,13 +156,14 @@ def _at_or_below(records: Sequence[Record], kind: str, figure: str) -> Goal:
 
 
 def _everywhere(close: Mapping[str, Sequence[str]]) -> str:
-    """Report whether the goal holds at every rate, and where means do not differ by more than chance."""
+    """Return a text for a goal that is reached at every rate. The text lists alternatives and rates at which the
+    difference is not significant."""
     whom = "; ".join(f"{title} at {', '.join(rates)}" for title, rates in close.items())
     return "everywhere" + (f"{BY_CHANCE} from {whom}" if close else "")
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report tables of mean, p99 and median, and the goals."""
+    """Report tables of mean, p99 and median of the times, and the goals."""
     return Report(
         tables=[
             _table(records, "connect", "mean_ms", "connect time, mean (ms)"),
@@ -185,7 +190,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw mean connect time, and mean and p99 of transfers, against the rate."""
+    """Draw the mean connect time, and mean and p99 of the transfer time, against the request rate."""
     plots = (
         ("connect", "mean_ms", "connect, mean"),
         ("transfer", "mean_ms", "transfer, mean"),

@@ -1,4 +1,5 @@
-"""Fig. 6 of Ohta & Andou: ratios against time, in the lab and simulated; maps of Delta and windows, simulated."""
+"""Fig. 6 of Ohta & Andou: ratios against time, in the lab and simulated; also simulated maps of the parameters Delta
+and window."""
 
 from __future__ import annotations
 
@@ -23,13 +24,14 @@ from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed.nodes import switch_kind
 
 RATE_PER_S = 120.0
-"""Requests per second of the run that is made both in the lab and by simulation."""
+"""Requests per second of the standard run, which is made both in the lab and by simulation."""
 
 LAB_S, QUICK_LAB_S = 90.0, 45.0
 REPETITIONS, SIMULATIONS = 6, 30
-"""Repetitions of that run in the full form; its connect time depends on the few seconds in which a queue is full."""
+"""Repetitions of the standard run in the lab and by simulation in the full form. Many are needed, because the connect
+time depends on the few seconds in which a queue is full."""
 CPU = "quota, EEVDF, clients that close"
-"""How the simulation grants CPU time. It is part of a point's parameters, so that runs made otherwise are made
+"""Name of the simulation's CPU model. The name is among a point's parameters, so that runs with another model are made
 again."""
 
 MAP_PERIOD_S = 10.0
@@ -39,15 +41,15 @@ WINDOWS_S = (20.0, 50.0, 100.0, 200.0, 400.0)
 QUICK_DELTAS = (0.05, 0.1, 0.4, 0.9)
 QUICK_WINDOWS_S = (20.0, 200.0)
 TOLD_DELTAS, TOLD_WINDOWS_S = (0.02, 0.1, 0.4, 0.9), (20.0, 100.0, 400.0)
-"""Rows of the map in the page's tables; the figure has every cell."""
+"""Values of Delta and window that the page's tables show; the figure shows all values."""
 QUICK_SEEDS, SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
 HALVED = 0.5
-"""A ratio below this share of an equal split's has clearly fallen."""
+"""A ratio has clearly fallen if it is below this share of the equal split's ratio."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load of the map: requests per second, and the CPU seconds of each."""
+    """A load of the map: requests per second, and the CPU seconds of each request."""
 
     rate_per_s: float
     work_s: float
@@ -55,12 +57,13 @@ class Case:
 
 ROOM, SCARCE = "room to spare", "near capacity"
 CASES = {ROOM: Case(RATE_PER_S, PAGE_S), SCARCE: Case(70.0, 15 * PAGE_S)}
-"""Near capacity the healthy servers just do not suffice, so that one overflows when traffic moves to it. Requests cost
-fifteen times as much there, so that a fifteenth of them is enough."""
+"""Loads of the map. In SCARCE, the capacity of the healthy servers is slightly too small, so that a server overflows
+when traffic moves to it. Each request costs fifteen times as much CPU time there, so that fewer requests suffice."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of the lab, of the same run simulated with the lab's arrivals, and of the map; all repeated."""
+    """Return the points to measure, all repeated: the lab, the same run simulated with the lab's arrivals, and the
+    map."""
     seconds = QUICK_LAB_S if quick else LAB_S
     both: dict[str, Any] = {
         "rate_per_s": RATE_PER_S,
@@ -107,7 +110,7 @@ def _cell_of_map(case: str, delta: float, window_s: float, seconds: float, seed:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab."""
+    """Open the lab with one loaded server in paper mode, and yield the measuring function."""
     del group
     with pool(Lab(switch_kind(), Balance("fixed", PERIOD_S, WINDOW_S), say=quiet(say))) as web_pool:
         web_pool.lab.break_server(LOADED)
@@ -116,12 +119,12 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def compute(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     return simulated(point.parameters)
 
 
 def courses(record: Record) -> Sequence[Course]:
-    """Return the courses of the servers' ratios while there was load; the last one is the loaded server's."""
+    """Return the course of each server's ratio during the load; the last course belongs to the loaded server."""
     rows = [row for row in record.result["ratios"] if row[0] <= record.parameters["seconds"]]
     times = [row[0] for row in rows]
     return [course(times, [row[number] for row in rows]) for number in range(1, 1 + len(SERVER_NAMES))]
@@ -129,19 +132,19 @@ def courses(record: Record) -> Sequence[Course]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Results of repeated runs, for ratios and clients; times in s, connect times in ms."""
+    """Results of repeated runs: the behaviour of the ratios, and connect times in ms."""
 
     settled: Sequence[float]
-    """Seconds from which on every ratio stays near its level, for each run."""
+    """For each run, the time in seconds after which every ratio remains near its final level."""
     level: Mean
-    """Level of the loaded server's ratio."""
+    """Final level (mean over the last third of the run) of the loaded server's ratio."""
     swing: Mean
-    """Swing of the ratio that swings most."""
+    """Standard deviation, over the last third of the run, of the ratio that varies most."""
     reversals: Mean
-    """Share of decisions in which the ratio that reverses most often reverses."""
+    """Share of decisions that reverse the direction of a ratio, for the ratio with the most reversals."""
     connect: Mean
     late: Mean
-    """Connect time in the last third; NaN where it was not measured."""
+    """Mean connect time in the last third of the run, in ms; NaN if not measured."""
 
     @property
     def cells(self) -> list[str]:
@@ -163,7 +166,7 @@ HEADING = [
 
 
 def seen(records: Sequence[Record]) -> Seen:
-    """Read repeated runs."""
+    """Return the results of repeated runs."""
     of_runs = [courses(record) for record in records]
     return Seen(
         [max(course.settled_s for course in run) for run in of_runs],
@@ -176,18 +179,18 @@ def seen(records: Sequence[Record]) -> Seen:
 
 
 Cells = Mapping[tuple[float, float], Seen]
-"""Results by Delta and window."""
+"""Results of a map by Delta and by window in seconds."""
 
 
 def cells_of_map(records: Sequence[Record], case: str) -> Cells:
-    """Return the results of each cell of a case's map."""
+    """Return the results of each cell of the map of a case."""
     runs = matching(records, where="map", case=case)
     cells = grouped(runs, lambda record: (record.parameters["delta"], record.parameters["window_s"]))
     return {place: seen(cells[place]) for place in sorted(cells)}
 
 
 def _agreement(records: Sequence[Record]) -> list[Goal]:
-    """Compare the simulation's ratio and connect time with the lab's in separate goals."""
+    """Return the goals that simulation and lab agree in the loaded server's ratio, and in the mean connect time."""
     ratio = "the simulation agrees with the lab: the loaded server's ratio within 0.05"
     time = f"the simulation agrees with the lab: the mean connect time within {PART:.0%} of the lab's"
     lab, simulated_too = matching(records, where="lab"), matching(records, where="sim")
@@ -208,7 +211,8 @@ def _agreement(records: Sequence[Record]) -> list[Goal]:
 
 
 def _falls(lab: Sequence[Record]) -> list[Goal]:
-    """Compare the loaded server's ratio with Ohta & Andou's figure, which begins at an equal split."""
+    """Return the goal that the loaded server's ratio falls clearly below an equal split, as in Ohta & Andou's
+    figure."""
     if not lab:
         return []
     level, equal = seen(lab).level, 1 / len(SERVER_NAMES)
@@ -217,7 +221,7 @@ def _falls(lab: Sequence[Record]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report lab beside simulation, and the maps."""
+    """Report a table that compares lab and simulation, and tables of the maps."""
     sides = {"lab": matching(records, where="lab"), "simulated": matching(records, where="sim")}
     rows = [
         [f"{name}, {len(runs)} {'run' if len(runs) == 1 else 'runs'}", *seen(runs).cells]
@@ -245,7 +249,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw ratios against time (lab, simulation, and where they oscillate), and the maps by Delta and window."""
+    """Draw ratios against time (in the lab, in the simulation, and in an oscillating run), and the maps of Delta and
+    window."""
     (ratios, *connects), (oscillation, *swings) = figure.subplots(2, 1 + len(CASES))
     for where, style in (("lab", "-"), ("sim", ":")):
         for record in matching(records, where=where)[:1]:
@@ -263,7 +268,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _swinging(records: Sequence[Record]) -> list[Record]:
-    """Return the run near capacity with the largest Delta and the shortest window."""
+    """Return the run near capacity with the largest Delta and the shortest window, in which ratios oscillate most."""
     runs = matching(records, where="map", case=SCARCE)
     return sorted(runs, key=lambda record: (-record.parameters["delta"], record.parameters["window_s"]))[:1]
 
@@ -281,7 +286,8 @@ def _draw_ratios(axes: Axes, record: Record, style: str, where: str) -> None:
 
 
 def _draw_map(above: Axes, below: Axes, cells: Cells, case: str) -> None:
-    """Draw connect times of the whole run and (dashed) of its last third, and largest swings and (dotted) reversals."""
+    """Draw the connect time of the whole run (solid) and of its last third (dashed) in `above`, and the largest swing
+    (solid) and the reversals (dotted) in `below`."""
     for number, window in enumerate(sorted({place[1] for place in cells})):
         of_window = {delta: cell for (delta, other), cell in cells.items() if other == window}
         deltas, colour = list(of_window), f"C{number}"

@@ -1,4 +1,4 @@
-"""Ohta & Andou's balancing in the lab whose switch is Tofino's model: the demo, its checks and its ratios."""
+"""Ohta & Andou's balancing in a lab whose switch is the Tofino model: the demo, its checks and its ratios."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from topo.testbed.nodes import switch_kind
 TOFINO = "tofino"
 REPETITIONS = 3
 DEMO_S, READ_S = 600.0, 0.1
-"""Approximate seconds of a demo, and of reading its records."""
+"""Approximate seconds of a demo, and of reading the records of a demo from disk."""
 PHASES = {"equal": "equal split", "r": "R decides"}
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of repeated demos."""
+    """Return the points to measure: repeated runs of the demo."""
     return [
         Point(
             f"demo #{number}",
@@ -38,22 +38,22 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Return whether the demo's records are on disk."""
+    """Return whether the records of the point's demo are on disk."""
     return demoruns.is_there(labs.at(point.lab_run), labs.since)
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Return a demo's summary and the ratios that the controller decided."""
+    """Return a demo's summary and the controller's ratios; run the demo first if its records are not on disk."""
     directory = labs.at(point.lab_run)
     if not demoruns.is_there(directory, labs.since):
         demoruns.make(directory, say)
     summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
-    del summary["switch"]  # its name, where results have what it lost
+    del summary["switch"]  # the switch's name; in results, the key "switch" has the packets that the switch lost
     return {**summary, "ratios": _ratios(directory / "trace.jsonl"), "made": demoruns.made(directory)}
 
 
 def _ratios(trace: Path) -> list[tuple[float, dict[str, float]]]:
-    """Return each decision under R: seconds since the first one, and the servers' ratios."""
+    """Return for each decision of R the seconds since the first decision and the servers' ratios."""
     decisions = [json.loads(line) for line in trace.read_text().splitlines()]
     made = [decision for decision in decisions if decision.get("mode") == "paper" and "servers" in decision]
     return [
@@ -77,12 +77,12 @@ def _row(records: Sequence[Record], phase: str) -> list[str]:
 
 
 def _goal(check: str, outcomes: Sequence[bool]) -> Goal:
-    """Return the goal of one check of the demo, by its outcome in each run."""
+    """Return the goal that one of the demo's checks passes in every run."""
     return Goal(check.replace("_", " "), all(outcomes), f"{sum(outcomes)} of {len(outcomes)}")
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each phase, and the demo's checks."""
+    """Report a table row for each phase of the demo, and the demo's checks as goals."""
     heading = ["", *(f"connect time, {figure} (ms)" for figure in ("mean", "median", "p99")), f"R of {LOADED}", "SYNs"]
     final = [record.result["ratios_final"][LOADED] for record in records]
     checks = records[0].result["checks"] if records else ()

@@ -1,4 +1,5 @@
-"""Ten servers of unequal capacity, and requests of unequal cost, in the lab: cases that Ohta & Andou do not measure."""
+"""Two cases that Ohta & Andou do not measure, in the lab: ten servers of unequal capacity, and requests of unequal
+cost."""
 
 from __future__ import annotations
 
@@ -18,25 +19,27 @@ from topo.plan.network import PoolPlan, pool_of
 CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
 CASES = (CAPACITY, COST)
 CPUS = {CAPACITY: (0.0125,) * 4 + (0.025,) * 3 + (0.05,) * 3, COST: (0.025,) * 10}
-"""CPU shares in the proportions of `sim-unlike`, small enough that ten servers leave most of a core free."""
+"""CPU shares of the servers in the proportions of the experiment `sim-unlike`. They are so small that ten servers leave
+most of a core free."""
 RATES_PER_S = {CAPACITY: 80.0, COST: 32.0}
-"""With some 3 ms of CPU time per request both loads need about 0.8 of the servers' CPU time: no overload."""
+"""Requests per second. At about 3 ms of CPU time per request, the loads need about 0.8 of the servers' CPU time, so no
+server is overloaded."""
 HEAVY_SHARE, HEAVY_FACTOR = 0.05, HEAVY_BYTES / WORK_BYTES
-"""Share and cost factor of heavy requests: each costs 21 times as much, so that a twentieth of the requests has half of
-the work."""
+"""Share and cost factor of heavy requests: a heavy request costs 21 times as much, so that a twentieth of the requests
+causes half of the work."""
 COMPARED = tuple(name for name in VARIANTS if name != ROUND_ROBIN.name)
 QUICK = (PRODUCTION.name, LEAST.name, NGINX.name)
 REPETITIONS = 3
 LOAD_S, QUICK_LOAD_S = 60.0, 20.0
 GIVEN_UP_S = 5.0
 COST_REQUESTS = 20
-"""Requests to an idle server, which measure a request's cost on an otherwise idle machine."""
+"""Number of requests to an idle server, which measure the CPU time of a request on an otherwise idle machine."""
 SEED = 1
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every variant in both cases; repetitions are interleaved, so that drift of the machine affects
-    all alike."""
+    """Return the points to measure: every variant in both cases. Repetitions are interleaved, so that a slow change of
+    the machine's speed affects all alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
@@ -60,12 +63,13 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def key_of(case: str, name: str, seconds: float, number: int) -> str:
-    """Return the key of a run."""
+    """Return the key (permanent name) of a run."""
     return f"{case}, {name}, {seconds:g} s #{number}"
 
 
 def asked_for(count: int, heavy_share: float) -> list[str]:
-    """Return the paths of `count` requests with their share of heavy ones, in an order drawn once for all variants."""
+    """Return the paths of `count` requests, of which `heavy_share` are heavy, in a random order that is the same for
+    all variants."""
     heavy = round(count * heavy_share)
     paths = [HEAVY] * heavy + [WORK] * (count - heavy)
     random.Random(SEED).shuffle(paths)
@@ -74,7 +78,7 @@ def asked_for(count: int, heavy_share: float) -> list[str]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a fresh lab with ten servers: ratios and queues begin anew."""
+    """Open a new lab with ten servers, without ratios and queues of earlier runs; yield the measuring function."""
     case, name, _ = group.split("/")
     plan = pool_of(CPUS[case])
     with pool(VARIANTS[name].open(say, plan)) as web_pool:
@@ -92,26 +96,27 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def costs(plan: PoolPlan, load: Load, paths: Sequence[str], httperf: Values, used_s: float) -> dict[str, float]:
-    """Return the CPU cost of a request that is not heavy (`cost_ms`), and the share of all servers' CPU time that the
+    """Return the CPU time of a request that is not heavy (`cost_ms`), and the share of all servers' CPU time that the
     load used (`used`).
 
-    ``used_s``: CPU seconds of all servers. The cost is measured under load: on an idle machine, a request behind a
-    proxy took a fifth more CPU time than behind sluice, whose controller keeps the machine busy. Under load the cost is
-    the same for all variants.
+    ``used_s``: CPU seconds of all servers. The cost is measured under load, where it is the same for all variants. On
+    an idle machine, a request behind a proxy took a fifth more CPU time than behind sluice, whose controller occupies
+    the machine.
     """
     units = sum(HEAVY_FACTOR if path == HEAVY else 1.0 for path in paths) * httperf["replies"] / httperf["connections"]
     return {"cost_ms": 1000 * used_s / max(1.0, units), "used": used_s / (load.seconds * sum(plan.cpus))}
 
 
 def figure_of(records: Sequence[Record], case: str, name: str, kind: str, figure: str) -> Mean:
-    """Return a figure (`mean_ms`, `p99_ms`) of the connect or transfer times of a variant in a case."""
+    """Return the mean over runs of `figure` (`mean_ms` or `p99_ms`) of the connect or transfer times (`kind`) for a
+    variant in a case."""
     return mean_of([record.result[kind][figure] for record in matching(records, case=case, variant=name)])
 
 
 def _used(records: Sequence[Record], case: str, name: str) -> Mean:
-    """Return the CPU time that a variant's load used in a case, in percent of the servers'.
+    """Return the CPU time that a variant's load used in a case, in percent of the CPU time of all servers.
 
-    NaN for runs made before this was measured, whose `cost_ms` is without load.
+    NaN for old runs without this figure, whose `cost_ms` was measured without load.
     """
     runs = matching(records, case=case, variant=name)
     return mean_of([100 * record.result["used"] for record in runs if "used" in record.result])
@@ -137,13 +142,13 @@ def _table(records: Sequence[Record], case: str) -> Table:
 
 
 def _known(records: Sequence[Record], case: str) -> list[Variant]:
-    """Return the alternatives that were run in a case."""
+    """Return the alternatives to sluice that were run in a case."""
     return [variant for variant in ALTERNATIVES if matching(records, case=case, variant=variant.name)]
 
 
 def _best(records: Sequence[Record], case: str, figure: str) -> tuple[Variant, Mean] | None:
-    """Return the alternative with the lowest figure of the whole transfer in a case; None if there is no
-    alternative."""
+    """Return the alternative to sluice with the lowest `figure` of the transfer time in a case, and that figure; None
+    if no alternative was run."""
     means = [(variant, figure_of(records, case, variant.name, "transfer", figure)) for variant in _known(records, case)]
     return min(means, key=lambda entry: entry[1].value, default=None)
 
@@ -165,7 +170,8 @@ def _at_or_below(records: Sequence[Record], case: str, figure: str, what: str) -
 
 
 def _loaded_otherwise(records: Sequence[Record], case: str) -> list[Variant]:
-    """Return the alternatives whose load used another share of the servers' CPU time than production mode's."""
+    """Return the alternatives whose load used another share of the servers' CPU time than the load of production
+    mode."""
     ours = _used(records, case, PRODUCTION.name)
     theirs = {variant: _used(records, case, variant.name) for variant in _known(records, case)}
     known = {variant: mean for variant, mean in theirs.items() if mean.runs and ours.runs}
@@ -188,7 +194,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw mean and p99 of whole transfers, a bar for each variant."""
+    """Draw mean and p99 of the transfer times, a bar for each variant."""
     for axes, case in zip(figure.subplots(1, 2, sharey=True), CASES, strict=True):
         names = [name for name in COMPARED if matching(records, case=case, variant=name)]
         for place_at, name in enumerate(names):

@@ -1,5 +1,4 @@
-"""Measures of ratios against time: when they settle, how much they swing afterwards, how often they reverse. Without
-side effects."""
+"""Measures of a ratio's course over time: settling time, variation afterwards, and reversals. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,25 +9,26 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 NEAR = 0.05
-"""Ratios within this distance of their final level have settled."""
+"""A ratio has settled when it remains within this distance of its final level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The course of one server's ratio; times in seconds."""
+    """Measures of the course of one server's ratio (share of the new connections)."""
 
     settled_s: float
-    """Seconds from which on the ratio stays near its level; infinite if it does not even in the last third."""
+    """Time in seconds after which the ratio remains near its level; infinite if this time is in the last third."""
     level: float
     """Mean ratio over the last third."""
     swing: float
     """Standard deviation of the ratio over the last third."""
     reversals: float
-    """Share of the last third's steps that go against the direction of the previous move."""
+    """Share of the steps in the last third of the time that reverse the direction of the previous change."""
 
 
 def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) -> Course:
-    """Read a course off samples in order of time; it has settled when within `near` of its level.
+    """Return the measures of samples in the order of time; a ratio has settled if it remains within `near` of its
+    level.
 
     Raises ValueError without samples.
     """
@@ -47,6 +47,6 @@ def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) 
 
 
 def reversals(ratios: Sequence[float]) -> float:
-    """Return the share of steps that go against the last move; 0 if there are none."""
+    """Return the share of steps that reverse the direction of the last change; 0 without steps."""
     moves = [after > before for before, after in pairwise(ratios) if after != before]
     return sum(after != before for before, after in pairwise(moves)) / max(1, len(ratios) - 1)

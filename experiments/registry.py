@@ -1,4 +1,4 @@
-"""The experiments by name. A new experiment needs a module and a line here."""
+"""The experiments by name. A new experiment needs a module and an entry in this registry."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 class UnknownError(Exception):
-    """No experiment has this name."""
+    """Raised if no experiment has a requested name."""
 
 
 def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
-    """Return experiments by name; without names, all that a kind of switch has.
+    """Return the experiments with the given names; without names, all experiments for a kind of switch.
 
     Raises UnknownError, which lists the existing names or the kind of switch that an experiment needs.
     """

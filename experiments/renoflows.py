@@ -1,7 +1,7 @@
-"""A model of Reno's windows with one step per round trip: flows with capped windows, and what a switch measures of
-them.
+"""A model of TCP Reno with one step per round trip: flows with capped windows, and the switch's measurements of these
+flows.
 
-A window grows by the bytes acknowledged, as in Linux (RFC 5681, section 3.1): a segment per round trip.
+In congestion avoidance, a window grows by one segment per round trip (RFC 5681, section 3.1).
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from sluice.resources.need import Reading
 from sluice.resources.throughput import Column
 
 MSS = 1448
-"""Bytes of a segment."""
+"""Payload bytes of a segment."""
 DUPLICATES = 3
 """A loss in a window of at most this many segments is detected by a timeout only (RFC 5681, section 3.2)."""
 
 
 class Seen(NamedTuple):
-    """Counts of an interval, in segments."""
+    """Counts of one flow in an interval; sent data and flights are in segments."""
 
     sent: int
     losses: int
-    """Loss events in the interval."""
+    """Number of loss events in the interval: all losses in one window are one event."""
     timeouts: int
     flight: int
-    """The largest flight in the interval."""
+    """The largest number of segments in flight during the interval."""
     under_way: int
-    """Segments in flight at the interval's end."""
+    """Number of segments in flight at the interval's end."""
 
 
 class Flow:
-    """One connection that always has data to send. Windows are in segments."""
+    """One connection whose sender always has data to send. Windows are in segments."""
 
     def __init__(self, loss: float, rto_rounds: int, seed: int) -> None:
         self._loss, self._rto_rounds = loss, rto_rounds
@@ -45,7 +45,7 @@ class Flow:
         self.sent = self.lost = self.timeouts = self.flight = self.under_way = 0
 
     def step(self, limit: float) -> int:
-        """Simulate a round trip with a window of at most `cap` segments; return how many segments arrive."""
+        """Simulate a round trip with a window of at most `limit` segments; return how many segments arrive."""
         if self._silent:
             self._silent -= 1
             return 0
@@ -60,19 +60,20 @@ class Flow:
             late = now <= DUPLICATES
             self.window = 1.0 if late else self._threshold
             self._silent = self._rto_rounds if late else 0
-        elif self.window <= now + 1:  # a window that is not used does not grow
+        elif self.window <= now + 1:  # a window that is not fully used does not grow
             self.window += now if self.window < self._threshold else 1
         return now - lost
 
     def interval(self) -> Seen:
-        """Return the counts since the last call."""
+        """Return the counts of the interval since the last call."""
         seen = Seen(self.sent, self.lost, self.timeouts, self.flight, self.under_way)
         self.sent = self.lost = self.timeouts = self.flight = 0
         return seen
 
 
 def reading(seen: Sequence[Seen], rtt_s: float, rto_s: float, *, is_first: bool) -> Reading:
-    """Return the switch's reading of these flows for an interval."""
+    """Return the measurements that the switch would have of these flows in an interval, a column entry for each
+    flow."""
     count = len(seen)
     segments, losses, timeouts, flight, under_way = (np.array(column, float) for column in zip(*seen, strict=True))
 

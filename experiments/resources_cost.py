@@ -1,5 +1,5 @@
-"""The controller's cost of sharing servers' send buffers: of the decision alone, and of the whole loop with the
-embedded switch."""
+"""Time and CPU cost of the controller when it shares out the servers' send buffers: of the decision alone, and of the
+whole loop with the embedded switch."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ REPETITIONS = 3
 LATENCY_S, SHARE = 0.1, 0.1
 MSS, RTT_S = 1448, 0.02
 BUDGET = 300_000
-"""Budget of a server, in bytes for each of its transfers; most of the servers exceed it."""
+"""Budget of a server in bytes per transfer of the server; most servers exceed the budget, so that caps are needed."""
 MOST = 1 << 30
-"""The largest budget, in bytes."""
+"""The largest budget of a server, in bytes."""
 
 Cells = Mapping[Register, NDArray[np.uint64]]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of both numbers of slots, repeated in the full form."""
+    """Return the points to measure: decisions alone and the whole loop, each for every number of servers."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
@@ -80,7 +80,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Start a switch for each point of the whole loop."""
+    """Yield the measuring function, which starts a switch for each point that measures the whole loop."""
     del group, say
 
     def measure(point: Point) -> Values:
@@ -93,27 +93,28 @@ def place(group: str, say: Say) -> Generator[Measure]:
     yield measure
 
 
-# -- what the switch has seen
+# -- the switch's registers
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Transfers in every slot, equally many for each server, without losses and with 10 KB to 1 MB in flight."""
+    """A load with a transfer in every slot, equally many for each server, with 10 KB to 1 MB in flight."""
 
     servers: int
     slots: int
     change: str
 
     def world(self) -> World:
-        """The features' state for the servers of these transfers."""
+        """Return the state of the controller's features for the servers of this load."""
         budget = min(MOST, BUDGET * self.slots // self.servers)
         resources = {"send": {"budget": budget}, "receive": {"budget": budget}}
         return world_of(parse(yaml.safe_dump(configuration(self.servers, resources=resources))))
 
     def cells(self, turn: int, servers: Sequence[int]) -> Cells:
-        """Return the register cells at a turn's end.
+        """Return the switch's register cells at the end of a round.
 
-        Each turn, all transfers or one in a hundred change their flight, and another eighth of them pauses.
+        With EVERY, the bytes in flight of every transfer change in each round, and another eighth of the transfers has
+        none. With FEW, the bytes in flight of one transfer in a hundred change in each round.
         """
         slot = np.arange(self.slots, dtype=np.uint64)
         owner = np.array(servers, np.uint64)[(slot % np.uint64(self.servers)).astype(np.int64)]
@@ -147,7 +148,7 @@ class Load:
 
 
 def _decide(load_of: Load, rounds: int) -> Values:
-    """Compute columns from register cells in memory, and caps from those columns."""
+    """Measure the decision alone: decode register cells from memory, and compute the caps of the transfers."""
     world = load_of.world()
     view, servers = _parts(world)
     decided, written = Cost.none(), 0
@@ -162,7 +163,7 @@ def _decide(load_of: Load, rounds: int) -> Values:
 
 
 class _Timed(SwitchStages):
-    """Stages that record how long they take."""
+    """Stages of the controller's loop (reading and writing the switch) that record how long they take."""
 
     def __init__(self, world: World, link: Link) -> None:
         super().__init__(world, link)
@@ -173,19 +174,19 @@ class _Timed(SwitchStages):
         self.read, self.wrote, self.written = Cost.none(), Cost.none(), 0
 
     async def transfers(self) -> Columns:
-        """Read the transfers' columns, and record the time."""
+        """Read the transfers' columns from the switch, and record the time."""
         with self.read.measured():
             return await super().transfers()
 
     async def cap(self, own: Caps) -> None:
-        """Set caps, and record the time."""
+        """Write caps to the switch, and record the time."""
         self.written += len(own.flow)
         with self.wrote.measured():
             await super().cap(own)
 
 
 async def _loop(load_of: Load, address: str, rounds: int) -> Values:
-    """Run the loop's own step repeatedly."""
+    """Measure the whole loop: repeat its step against a switch whose registers contain the load."""
     world = load_of.world()
     view, servers = _parts(world)
     async with Session(address, 1, load()) as session:
@@ -226,7 +227,7 @@ def _parts(world: World) -> tuple[ResourcesView, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The runs of one size."""
+    """The runs of one size: numbers of servers and slots, and whether all or few caps change."""
 
     what: str
     servers: int
@@ -236,25 +237,25 @@ class Case:
 
     @property
     def main(self) -> str:
-        """Name of the phase that covers the whole case."""
+        """Name of the measured phase that covers all other phases of the case."""
         return "whole" if self.what == WHOLE else "decide"
 
     def ms(self, phase: str, figure: str = "ms") -> Mean:
-        """Return the mean over runs of a phase's median time, wall-clock or CPU (`cpu_ms`)."""
+        """Return the mean over runs of a phase's median time in ms: wall-clock time (`ms`) or CPU time (`cpu_ms`)."""
         return mean_of([record.result[phase][figure] for record in self.runs])
 
     @property
     def worst_ms(self) -> float:
-        """Return the longest round of all runs."""
+        """Return the time in ms of the longest round of all runs."""
         return max(record.result[self.main]["worst_ms"] for record in self.runs)
 
     @property
     def percent(self) -> Mean:
-        """Return the CPU time at one decision per second, in percent of a core."""
+        """Return the CPU use at one decision every SHARE_S seconds, in percent of a core."""
         return mean_of([record.result[self.main]["cpu_ms"] / 10 / SHARE_S for record in self.runs])
 
     def row(self) -> list[str]:
-        """Return the case's row of the table."""
+        """Return the table row of the case."""
 
         def both(phase: str) -> str:
             return f"{self.ms(phase).text()} ({self.ms(phase, 'cpu_ms').text()})"
@@ -272,7 +273,7 @@ def _cases(records: Sequence[Record]) -> list[Case]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each size; goals are about the slowest of them."""
+    """Report a table row for each size; the goals are about the slowest size."""
     cases = _cases(records)
     deciding = [case for case in cases if case.what == DECIDE]
     loops = [case for case in cases if case.what == WHOLE]
@@ -298,7 +299,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw CPU time by servers."""
+    """Draw CPU time against the number of servers."""
     axes = figure.subplots()
     for number, (what, change) in enumerate(((DECIDE, EVERY), (WHOLE, EVERY), (WHOLE, FEW))):
         chosen = [case for case in _cases(records) if (case.what, case.change) == (what, change)]

@@ -1,4 +1,4 @@
-"""Measures the points that are missing, group by group and simulations in parallel, and writes the reports."""
+"""Measures the points without results, labs group by group and simulations in parallel, and writes the reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from experiments.store import Store, StoreError, without_nan
 from topo.results import program
 
 PR_SET_PDEATHSIG = 1
-"""Constant of <linux/prctl.h>: sets the signal that a process receives when its parent ends."""
+"""Option of prctl (<linux/prctl.h>) that sets the signal that a process receives when its parent ends."""
 
 
 def missing(
@@ -36,9 +36,9 @@ def missing(
     again: bool = False,
     coming: Collection[str] = (),
 ) -> list[Point]:
-    """Return the points still to be measured (all of the form if `again`), with the seconds that they will take here.
+    """Return the points to measure (with `again`, all points of the form), each with its estimated seconds.
 
-    `coming` are runs of the lab that will be on disk by then.
+    `coming` are the names of the lab runs that earlier experiments will have made by then.
     """
     points = [point for point in experiment.points(quick) if again or not store.has(point)]
 
@@ -58,8 +58,8 @@ def plan(
     quick: bool,
     again: bool,
 ) -> dict[str, list[Point]]:
-    """Return the points still to be measured by experiment, in order. If several experiments use a run of the lab, the
-    first makes it."""
+    """Return the points to measure by name of the experiment, in order. If several experiments use the same lab run,
+    the first of these experiments makes it."""
     work: dict[str, list[Point]] = {}
     for experiment in experiments:
         coming = {point.lab_run for points in work.values() for point in points}
@@ -72,7 +72,7 @@ def plan(
 def measure(
     experiment: Experiment, points: Sequence[Point], store: Store, progress: Progress, say: Say, *, labs: LabRuns
 ) -> None:
-    """Measure points, and store each at once."""
+    """Measure points, and store each record immediately."""
 
     def keep(point: Point, record: Record) -> None:
         store.add(record)
@@ -95,7 +95,8 @@ def measure(
 
 @contextmanager
 def place(experiment: Experiment, group: str, labs: LabRuns, say: Say) -> Generator[Measure]:
-    """Open the place of a group, if it needs one, and yield the function that measures its points."""
+    """Open the place (such as a lab) of a group, if the group needs a place, and yield the function that measures its
+    points."""
     if (take := experiment.take) is not None:
         yield lambda point: take(point, labs, say)
         return
@@ -105,7 +106,7 @@ def place(experiment: Experiment, group: str, labs: LabRuns, say: Say) -> Genera
 
 
 def recorded(measure_point: Measure, point: Point, made_with: str) -> Record:
-    """Measure a point."""
+    """Measure a point, and return its record."""
     began, since = time.time(), time.monotonic()
     result = dict(measure_point(point))
     seconds = time.monotonic() - since
@@ -116,7 +117,7 @@ def recorded(measure_point: Measure, point: Point, made_with: str) -> Record:
 
 
 def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Point, Record], None]) -> None:
-    """Compute points, in a process for each core, and store each when it is done. An interrupt or an error ends all
+    """Compute points, in a process for each core, and pass each record to `keep`. An interrupt or an error ends all
     processes."""
     with ProcessPoolExecutor(this_machine().cores, get_context("fork"), _obey_the_parent) as processes:
         try:
@@ -130,17 +131,18 @@ def compute(compute_point: Measure, points: Sequence[Point], keep: Callable[[Poi
 
 
 def _obey_the_parent() -> None:
-    """Ignore Ctrl-C and hang-ups, which the parent handles; end when the parent ends the process or ends itself."""
+    """Let the parent process control this one: ignore SIGINT and SIGHUP, which the parent handles, and end on SIGTERM
+    and at the parent's end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # or the lock on its results would outlive it
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # a surviving child would keep the parent's lock
 
 
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
-    """Write the summary.json and pictures from the stored runs; return the form that was run and the report.
+    """Write summary.json and the pictures from the stored runs; return the runs' form (full or quick) and the report.
 
-    Raises StoreError if runs of another program lack fields that the report needs.
+    Raises StoreError if runs of another program version lack fields that the report needs.
     """
     form, records = store.known(experiment)
     if not records:
@@ -158,11 +160,11 @@ def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
 
 
 def _draw(experiment: Experiment, records: Sequence[Record], files: Iterable[Path]) -> None:
-    # matplotlib takes a second to import: not before it is needed.
+    # The import of matplotlib takes a second, so it is delayed until a picture is drawn.
     import matplotlib as mpl  # noqa: PLC0415
 
     mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = experiment.name  # the same picture is the same file
+    mpl.rcParams["svg.hashsalt"] = experiment.name  # makes the SVG file reproducible
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(8, 5), layout="constrained")

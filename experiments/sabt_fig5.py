@@ -1,4 +1,5 @@
-"""Flows with unequal losses that share one budget: the smallest sufficient budget of each way to share."""
+"""Flows with unequal losses that share one send-buffer budget: the smallest sufficient budget of each sharing
+method."""
 
 from __future__ import annotations
 
@@ -18,29 +19,30 @@ from experiments.sabt_sharing import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS, STEA
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 EACH = 4
-"""Connections of each loss rate."""
+"""Number of connections with each loss rate."""
 LOSSES = (0.005, 0.01, 0.02)
 WAYS = tuple(Way(f"10.10{n}.0.1", 0.02, EACH, 200, 1000, loss) for n, loss in enumerate(LOSSES, 1))
 FIXED = "fixed"
 CURVES = (EQ, ABT, SABT)
-"""Ways to share whose smallest budgets are determined."""
+"""Sharing methods whose smallest sufficient budgets are determined."""
 BUDGETS = (160, 220, 280, 340, 400, 480, 560, 720)
 QUICK_BUDGETS: Mapping[str, Sequence[int]] = {EQ: (480, 560), ABT: (560,), SABT: (480,)}
 HALF = 280
-"""About half of EQ's smallest budget. Budgets are in KB, for all connections together."""
+"""Budget in KB for all connections together: about half of the smallest sufficient budget of the sharing method EQ."""
 ROUNDS: Mapping[str, int] = {EQ: 5, ABT: 5, SABT: 5}
 QUICK_ROUNDS: Mapping[str, int] = {EQ: 4, ABT: 2, SABT: 4}
-"""Quick rounds by way to share; in each round the compared ways run one after the other."""
+"""Rounds in the quick form by sharing method; in each round the compared methods run one after the other."""
 FIXED_KB = (16, 64)
 SECONDS, QUICK_SECONDS, QUICK_LONG = 60.0, 20.0, 40.0
-"""Seconds of runs. The long runs are those that others are compared with."""
+"""Seconds of the runs. QUICK_LONG is for the quick form's run of plain Linux, with which the other runs are
+compared."""
 ENOUGH = 0.95
 OF_EQ, OF_ABT, SUM_OF_ABT = 0.85, 1.05, 0.98
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of plain Linux, fixed shares, and budgets with every way to share; comparisons at half of EQ's
-    smallest budget run in rounds."""
+    """Return the points to measure: plain Linux, fixed shares, and budgets with every sharing method. Comparisons at
+    HALF run in rounds, so that the compared methods run at nearly the same time."""
     if quick:
         plans = [(PLAIN, 0, QUICK_LONG), *((how, HALF, QUICK_SECONDS) for how in (STEADY, PAPER))]
         plans += [(how, kb, QUICK_SECONDS) for how, budgets in QUICK_BUDGETS.items() for kb in budgets]
@@ -68,7 +70,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def send(how: str, kb: int) -> Mapping[str, object] | None:
-    """Return the send option of the service."""
+    """Return the `send` option of the service for a sharing method and a budget in KB; None for plain Linux."""
     if how == PLAIN:
         return None
     if how == FIXED:
@@ -78,7 +80,7 @@ def send(how: str, kb: int) -> Mapping[str, object] | None:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the place."""
+    """Open the lab, and yield the function that measures a point."""
     del group, say
     with SharingLab(WAYS) as lab:
         yield lambda point: lab.share(
@@ -91,7 +93,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 # -- the report
 
 Rates = Mapping[tuple[str, int], NDArray[np.float64]]
-"""Mbit/s of the connections of each loss rate, by way to share and budget in KB."""
+"""Mbit/s of the connections of each loss rate, by sharing method and budget in KB."""
 
 
 def _rates(records: Sequence[Record]) -> Rates:
@@ -105,10 +107,10 @@ def _rates(records: Sequence[Record]) -> Rates:
 
 
 def least_kb(curve: Sequence[tuple[int, float]], most: float) -> float:
-    """Return the budget at which connections of one loss rate reach 95 % of ``most``; NaN without a run.
+    """Return the budget in KB at which connections of one loss rate reach 95 % of ``most``; NaN without a run.
 
-    A bounded sawtooth's rate follows erf(budget / scale) to a few percent; fitting the scale by least squares removes
-    the noise of single runs.
+    ``curve`` has pairs of budget and rate. The rate of a TCP sawtooth with a bounded window follows erf(budget / scale)
+    to a few percent; fitting the scale by least squares removes the noise of single runs.
     """
     if not curve or not most > 0:
         return math.nan
@@ -124,7 +126,7 @@ def least_kb(curve: Sequence[tuple[int, float]], most: float) -> float:
 
 
 def _leasts(rates: Rates, how: str) -> list[float]:
-    """Return the smallest budgets for each loss rate, and for all connections together."""
+    """Return the smallest sufficient budget in KB for each loss rate, then the budget for all connections together."""
     most = rates[PLAIN, 0]
     curve = {kb: seen for (who, kb), seen in sorted(rates.items()) if who == how}
     each = [
@@ -134,7 +136,7 @@ def _leasts(rates: Rates, how: str) -> list[float]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each run, the smallest budgets, and the goals."""
+    """Report a table row for each sharing method and budget, the smallest sufficient budgets, and the goals."""
     rates = _rates(records)
     rows = [
         [how, str(kb or "-"), *(f"{rate:.1f}" for rate in seen), mean_of(_sums(records, how, kb)).text()]
@@ -159,7 +161,8 @@ def _sums(records: Sequence[Record], how: str, kb: int) -> list[float]:
 
 
 def _held(records: Sequence[Record], how: str) -> Mean:
-    """Return SABT's sum at half of EQ's smallest budget relative to another's in the same round."""
+    """Return the mean ratio of SABT's total rate to the total rate of another sharing method in the same round, at
+    HALF."""
     pairs = zip(_sums(records, SABT, HALF), _sums(records, how, HALF), strict=False)
     return mean_of([sabt / other for sabt, other in pairs])
 
@@ -192,7 +195,7 @@ def _goals(rates: Rates, least: Mapping[str, float], of_sum: float, totals: Mapp
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the sum over the budget."""
+    """Draw the total rate of all connections against the budget."""
     axes = figure.subplots()
     rates = _rates(records)
     for how in SHARINGS:

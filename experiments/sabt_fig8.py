@@ -1,4 +1,4 @@
-"""One fast connection beside slow ones, whose server has 256 KB to send from."""
+"""One fast connection beside slow connections; the server has a send-buffer budget of 256 KB for all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.sabt_sharing import ABT, EQ, PAPER, PLAIN, SABT, SHARINGS
 from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 WAYS = (Way("10.101.0.1", 0.02, 1, 50, 64), Way("10.102.0.1", 0.002, 15, 10, 64))
-"""Paths of the connections; the slow ones share an Ethernet of 10 Mbit/s."""
+"""Paths of the fast connection and of the slow connections, which share an Ethernet of 10 Mbit/s."""
 BUDGET = 256_000
 SMALL, LARGE = "fixed 16 KB", "fixed 64 KB"
 SENDS: Mapping[str, Mapping[str, object] | None] = {
@@ -27,7 +27,7 @@ KEPT, FAR_BELOW = 0.9, 0.5
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every way to share, with and without slow connections."""
+    """Return the points to measure: every sharing method, without slow connections and with several numbers of them."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
@@ -43,7 +43,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the place."""
+    """Open the lab, and yield the function that measures a point."""
     del group, say
     with SharingLab(WAYS) as lab:
         yield lambda point: lab.share(
@@ -52,7 +52,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each way to share."""
+    """Report a table row for each sharing method and each number of slow connections."""
     runs = grouped(records, lambda record: (record.parameters["how"], record.parameters["slow"]))
     fast = {key: mean_of([record.result["mbit_s"][0] for record in members]).value for key, members in runs.items()}
     slow = {key: mean_of([record.result["mbit_s"][1] for record in members]).value for key, members in runs.items()}
@@ -83,7 +83,7 @@ def _goals(fast: Mapping[tuple[str, int], float], most: int) -> Sequence[Goal]:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the fast connection's rate over the number of slow ones."""
+    """Draw the fast connection's rate against the number of slow connections."""
     axes = figure.subplots()
     for how in SENDS:
         runs = matching(records, how=how)

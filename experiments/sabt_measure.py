@@ -1,4 +1,5 @@
-"""The switch's measurements of transfers, compared with TCP_INFO of their sender and with a capture beside it."""
+"""The switch's measurements of transfers, compared with the sender's TCP_INFO and with a packet capture at the
+sender."""
 
 from __future__ import annotations
 
@@ -18,20 +19,21 @@ DISTANCES = (
     Distance("10.103.0.1", 0.1, 6),
     Distance("10.104.0.1", 0.3, 12),
 )
-"""Distances of the clients; a longer path with losses carries fewer segments per second and connection."""
+"""Clients at each distance: address, delay, and number of connections. A longer path with losses carries fewer segments
+per second and connection, so it has more connections."""
 CONGESTION = ("reno", "cubic")
 LOSSES = (0.0, 0.005, 0.02, 0.05)
 SECONDS, QUICK_SECONDS, LOSSLESS_SECONDS = 120.0, 20.0, 10.0
 STARTING_S = 7.0
 SHARE, SLACK_S = 0.1, 0.0002
-"""Round trips agree that differ by at most this share and this many seconds."""
+"""Two round-trip times agree if they differ by at most this share of the kernel's time plus this many seconds."""
 LEAST_EVENTS = 50
 MARKS = {"reno": "o", "cubic": "^"}
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The transfers that the switch has measured with one congestion control, loss rate and delay."""
+    """The transfers that the switch has measured for one combination of congestion control, loss rate and delay."""
 
     congestion: str
     loss: float
@@ -39,16 +41,16 @@ class Path:
     transfers: Sequence[Values]
 
     def total(self, *names: str) -> int:
-        """Return the sum of a count over all transfers."""
+        """Return the sum of a count over all transfers; `names` are the keys that lead to the count."""
         return sum(_named(transfer, names) for transfer in self.transfers)
 
     def mean_s(self, *names: str) -> float:
-        """Return the mean over transfers of a time in seconds."""
+        """Return the mean over transfers of a time in seconds; `names` are the keys that lead to the time."""
         return statistics.fmean(_named(transfer, names) for transfer in self.transfers)
 
     @property
     def name(self) -> str:
-        """Return the path in words."""
+        """Return a description of the path as text."""
         return f"{self.congestion}, {self.loss:.1%}, {1e3 * self.delay_s:g} ms"
 
 
@@ -60,7 +62,7 @@ def _named(transfer: Values, names: Sequence[str]) -> Any:
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every congestion control with every loss rate, over all distances at a time."""
+    """Return the points to measure: every congestion control with every loss rate; a point measures all distances."""
     chosen: list[Point] = []
     for congestion in CONGESTION:
         for loss in LOSSES:
@@ -72,14 +74,15 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the place."""
+    """Open the lab with a packet capture, and yield the function that measures a point."""
     del group, say
     with CapturedPlace(DISTANCES) as place:
         yield lambda point: place.captured(**point.parameters)
 
 
 def paths(records: Sequence[Record]) -> Iterator[Path]:
-    """Yield the paths of records, without transfers that shared a slot with others."""
+    """Yield the paths of the records, without transfers that shared a slot of the switch's table with other
+    transfers."""
     for record in records:
         for distance in DISTANCES:
             mine = [
@@ -121,7 +124,10 @@ HEADING = (
 
 
 def _goal(text: str, values: Sequence[tuple[str, float, bool]]) -> Goal:
-    """Return a goal over all paths that names the worst one."""
+    """Return a goal over all paths; its result names the path with the largest deviation.
+
+    `values` has name, relative deviation and success of each path.
+    """
     if not values:
         return Goal(text, None, "not measured")
     worst = max(values, key=lambda entry: abs(entry[1]))
@@ -143,7 +149,7 @@ def _counts(
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report the table and the goals."""
+    """Report a table of all paths, and the goals."""
     again = _counts(records, ("switch", "again"), ("again",), 1)
     traced = _counts(records, ("switch", "again"), ("tcptrace", "again"), 1)
     events = _counts(records, ("switch", "losses"), ("captured", "events"), LEAST_EVENTS)
@@ -175,7 +181,7 @@ _OURS = ("timeouts", "probes", "holes")
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the switch's round trips and loss shares over the kernel's and the capture's."""
+    """Draw the switch's round-trip times against the kernel's, and the switch's loss shares against the capture's."""
     times, shares = figure.subplots(1, 2)
     known_paths = list(paths(records))
     _scatter(

@@ -1,4 +1,4 @@
-"""Shares of equal flows over time, simulated: how much they swing, and whether they are fair."""
+"""Shares of a send-buffer budget that equal flows receive over time, simulated: their variation and their fairness."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDS = 10
 """Round trips in an interval of one second."""
 LOSSES = (0.002, 0.005, 0.01)
 BUDGETS = (0.75, 1.0, 1.5)
-"""Budgets relative to what the flows need together by the model."""
+"""Budgets relative to the bytes that all flows need together according to the model (`needed`)."""
 SECONDS, BEGIN_S = 600, 60
 SEEDS, QUICK_SEEDS = tuple(range(1, 11)), (1, 2, 3)
 SWING, FAIR = 1 / 3, 0.98
@@ -36,7 +36,7 @@ HOW: Mapping[str, tuple[Sharing, Needs]] = {
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every loss rate and way to share."""
+    """Return the points to measure: every loss rate, budget and sharing method."""
     return [
         Point(f"{how} {loss:g} {budget:g} #{seed}", {"how": how, "loss": loss, "part": budget, "seed": seed}, 0.8)
         for seed in (QUICK_SEEDS if quick else SEEDS)
@@ -47,13 +47,14 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def needed(loss: float) -> float:
-    """Return the bytes that a flow needs by the model: the mean flight of an unlimited window."""
+    """Return the bytes that a flow needs according to the TCP model: the mean bytes in flight of an unlimited
+    window."""
     flow = [np.array([value]) for value in (loss, RTT_S, RTO_S, 1e9)]
     return float(segments_per_s(*flow, each=COUNTED)[0]) * RTT_S * MSS
 
 
 def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Column]:
-    """Return a function that assigns each flow its bytes at an interval's end, as the controller does."""
+    """Return a function that, at the end of each interval, computes the bytes of each flow as the controller does."""
     sharing, needs = HOW[how]
     estimator, turns = Estimator(len(flows)), iter([True])
     server = np.zeros(len(flows), np.int64)
@@ -69,7 +70,8 @@ def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Colu
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point; shares are relative to an equal share, without the beginning."""
+    """Simulate a point. In the result, shares are relative to an equal share, and the first BEGIN_S seconds are left
+    out."""
     loss, seed = point.parameters["loss"], point.parameters["seed"]
     budget = point.parameters["part"] * FLOWS * needed(loss)
     flows = [Flow(loss, round(RTO_S / RTT_S), 1000 * seed + number) for number in range(FLOWS)]
@@ -94,18 +96,18 @@ def measure(point: Point) -> Values:
 
 
 def jain(values: Column) -> float:
-    """Return Jain's index of fairness: 1 if all shares are equal."""
+    """Return Jain's fairness index: 1 if all values are equal."""
     return float(values.sum() ** 2 / (len(values) * (values**2).sum()))
 
 
 # -- the report
 
 Place = tuple[float, float]
-"""Loss rate, and the budget relative to the flows' needs."""
+"""Loss rate, and the budget relative to the needs of all flows."""
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each loss rate, budget and way to share."""
+    """Report a table row for each combination of loss rate, budget and sharing method."""
     runs = grouped(
         records, lambda record: (record.parameters["loss"], record.parameters["part"], record.parameters["how"])
     )
@@ -150,7 +152,7 @@ def _goal(text: str, seen: Sequence[tuple[Place, float]], holds: Callable[[float
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the first flow's share over time."""
+    """Draw the first flow's share of the budget over time for each sharing method, in one representative case."""
     axes = figure.subplots()
     for record in records:
         seed, loss, budget, how = (record.parameters[name] for name in ("seed", "loss", "part", "how"))

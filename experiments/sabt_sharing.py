@@ -1,4 +1,4 @@
-"""The ways to share a server's buffer that Matsuo et al. compare, and our options for them."""
+"""The methods of sharing a server's buffer that Matsuo et al. compare, and sluice's options for these methods."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ SHARINGS: Mapping[str, Mapping[str, object]] = {
     SABT: {"sharing": "sabt"},
     PAPER: {"sharing": "sabt", "needs": "paper"},
 }
-"""The options of `send` by way to share, but for the budget; plain Linux has none."""
+"""The options of `send` by sharing method, without the budget; plain Linux has no options."""

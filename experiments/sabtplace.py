@@ -1,4 +1,4 @@
-"""Measured transfers compared with TCP itself: the records of the switch, the kernel and a capture for each
+"""The lab that compares the switch's measurements with TCP: records of switch, kernel and packet capture for each
 connection."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from topo.testbed.network import READY_S
 
 
 class CapturedPlace(TransfersLab):
-    """The lab of measured transfers with a capture at the server."""
+    """The lab of measured transfers with a packet capture at the server."""
 
     def captured(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
         """Return the records of switch, kernel and capture for each connection, and the kernel's total counts."""

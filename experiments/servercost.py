@@ -1,8 +1,9 @@
-"""CPU time of the slow server beyond the configured cost of turns: per request, and per turn.
+"""CPU time of the slow server beyond the configured cost of a turn (work for one block of an answer): per request, and
+per turn.
 
 Run `python -m experiments.servercost` as root. Requests of one size at a time arrive at a rate that the server
-sustains, through the lab and its switch without any control. Both costs are solved from the CPU times of a short and a
-long answer. The simulation uses the result (`sim.lab`).
+sustains, through the lab's switch without flash-crowd control. The two costs follow from the CPU times of a short and
+of a long answer. The simulation uses these costs (`sim.lab`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from topo.testbed.interrupts import run_command
 from topo.testbed.nodes import switch_kind
 
 LOADS = ((1, 200.0), (8, 60.0))
-"""Turns of an answer, and requests per second: a third and a half of the server's CPU limit."""
+"""Loads: turns of an answer (one turn for each block), and requests per second. The loads need a third and a half of
+the server's CPU limit."""
 SECONDS = 10.0
 LEAD_S, END_S = 2.0, 1.0
 REPETITIONS = 5
@@ -34,23 +36,23 @@ REPETITIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """CPU time beyond the cost of turns, in microseconds."""
+    """CPU time beyond the configured cost of turns (work for one block of an answer), in microseconds."""
 
     request_us: float
     turn_us: float
 
 
 def beside(loads: Sequence[tuple[int, float]], turn_cost_us: float) -> Beside:
-    """Solve for both costs from two pairs of turns and CPU microseconds of a request."""
+    """Compute the costs per request and per turn from two loads, each with turns and CPU microseconds of a request."""
     (few, short_us), (many, long_us) = loads
     each_us = (long_us - short_us) / (many - few)
     return Beside(short_us - few * each_us, each_us - turn_cost_us)
 
 
 def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> float:
-    """Load the slow server and return the CPU microseconds of a request.
+    """Load the slow server with answers of `turns` blocks, and return the CPU time of a request in microseconds.
 
-    Raises SetupError unless the server answered all requests.
+    Raises SetupError if the server did not answer all requests.
     """
     host = CROWD[0]
     count = round(rate_per_s * SECONDS)
@@ -75,7 +77,7 @@ def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> flo
 
 
 def measure(kind: str) -> list[Beside]:
-    """Measure both costs repeatedly in one lab."""
+    """Measure the costs per request and per turn repeatedly in one lab."""
     settings = SERVER.settle(Settings())
 
     costs: list[Beside] = []
@@ -89,7 +91,7 @@ def measure(kind: str) -> list[Beside]:
 
 
 def main() -> int:
-    """Run from the command line; return the exit code."""
+    """Run the measurement from the command line; return the exit code."""
 
     def work() -> int:
         costs = measure(switch_kind())

@@ -1,4 +1,4 @@
-"""The simulation compared with the lab at the lab's size: the demo, Fig. 5, production mode, crowds."""
+"""The simulation compared with the lab: the demo, Fig. 5 of Ohta & Andou, production mode, and flash crowds."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import switch_kind
 
 SEEDS_A_RUN = 5
-"""Simulations for each run of the lab's demo; each run has seeds of its own."""
+"""Number of simulations for each lab run of the demo; the seeds differ between lab runs."""
 REPETITIONS, DEMO_REPETITIONS = 3, 6
-"""Repetitions of borrowed runs and of the demo, whose figures under R depend on the few seconds in which a queue is
-full."""
+"""Repetitions of the runs of other experiments, and of the demo. The demo has more, because its figures under R depend
+on the few seconds in which a queue is full."""
 KINDS = {"crowd": "scenario", "fig5": "fig5", "unlike": "unlike"}
-"""Kinds of points beside the demo's, and the parameter that only they have."""
+"""Kinds of points, without the demo, and the parameter that distinguishes points of the kind."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
-"""Approximate seconds of a demo and of its simulations."""
+"""Approximate seconds of the demo in the lab and of its simulations."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of the demo; in the full form also of Fig. 5, production mode and every crowd, each repeated."""
+    """Return the points to measure: the demo; in the full form also Fig. 5, production mode and every crowd,
+    repeated."""
     made: list[Point] = []
     for number in range(1 if quick else DEMO_REPETITIONS):
         parameters: dict[str, Any] = {"seeds": seeds_of(number, SEEDS_A_RUN), "run": number}
@@ -57,7 +58,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Return whether the lab's run exists, so that a point is only simulated."""
+    """Return whether the lab run of a point is on disk, so that the point only needs simulations."""
     kind = _kind(point.parameters)
     if kind == "demo":
         return demoruns.is_there(labs.at(point.lab_run), labs.since)
@@ -65,13 +66,13 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 
 def take(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Run the lab (unless this run exists), then the simulation."""
+    """Run the lab, unless the lab run is on disk; then run the simulations, and return the figures of both."""
     measures = {"crowd": crowds.measure, "fig5": fig5.measure, "unlike": unlike.measure, "demo": demo}
     return measures[_kind(point.parameters)](point, labs, say)
 
 
 def _kind(parameters: Mapping[str, Any]) -> str:
-    """Return the kind of a point or a record: each kind has a parameter that no other has."""
+    """Return the kind of a point or a record: each kind, except the demo, has a parameter that no other kind has."""
     return next((kind for kind, parameter in KINDS.items() if parameter in parameters), "demo")
 
 
@@ -79,7 +80,7 @@ def _kind(parameters: Mapping[str, Any]) -> str:
 
 
 def demo(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Run the demo, or read the existing run, and simulate it at its rate."""
+    """Run the demo in the lab, or read the run from disk, and simulate the demo at the rate of the lab run."""
     directory = labs.at(point.lab_run)
     if not is_there(point, labs):
         demoruns.make(directory, say)
@@ -104,7 +105,7 @@ def demo(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def demo_figures(phases: Phases) -> dict[str, float]:
-    """Return the demo's figures of a simulated run."""
+    """Return the figures of a simulated demo."""
     return {
         "equal_ms": _connect_ms(phases, "equal"),
         "r_ms": _connect_ms(phases, "by_r"),
@@ -120,7 +121,8 @@ def demo_figures(phases: Phases) -> dict[str, float]:
 
 
 def _answers(trace: Path) -> list[int]:
-    """Return the loaded server's answers in each interval of the equal split, without its transients."""
+    """Return the number of the loaded server's answers in each interval of the equal split, without the intervals
+    before the load and after it."""
     rows = [json.loads(line) for line in trace.read_text().splitlines()]
     fixed = list(takewhile(lambda row: row["mode"] == "fixed", rows))
     answers = [row["servers"]["s3"]["interval"]["synack"] for row in fixed]
@@ -130,7 +132,8 @@ def _answers(trace: Path) -> list[int]:
 
 
 def bursts(answers: Sequence[int]) -> dict[str, float]:
-    """Return mean and spread of answers per second from the tenth second on; before, a queue fills."""
+    """Return mean and standard deviation of the answers per second from the tenth second on; until then, the accept
+    queue fills."""
     return {"answers_per_s": statistics.fmean(answers[10:]), "answers_spread": statistics.pstdev(answers[10:])}
 
 
@@ -166,7 +169,7 @@ TO_REACH_RATIO = f"R decides: the loaded server's ratio at the end within {NEAR:
 
 
 def _near(demos: Sequence[Record], name: str, title: str) -> Goal:
-    """Compare a phase's connect time with the lab's."""
+    """Return the goal that a phase's mean connect time in the simulation agrees with the lab's."""
     lab, simulated = (mean_of(values_of(demos, side, name)) for side in SIDES)
     off = simulated.value / lab.value - 1
     seen = f"{percent(off)}{chance(lab, simulated)}"
@@ -180,13 +183,13 @@ def _ratio(demos: Sequence[Record]) -> Goal:
 
 
 def _sides(demos: Sequence[Record], name: str) -> tuple[float, float]:
-    """Return a figure's means in the lab and in the simulation."""
+    """Return a figure's mean in the lab and its mean in the simulation."""
     lab, simulated = (statistics.fmean(values_of(demos, side, name)) for side in SIDES)
     return lab, simulated
 
 
 def _goals(of: Mapping[str, Sequence[Record]]) -> list[Goal]:
-    """Compare the demo, Fig. 5, unequal servers and crowds with the lab, in this order."""
+    """Return the goals of the demo, of Fig. 5, of unequal servers and of crowds, in this order."""
     demos, figure = of["demo"], of["fig5"]
     return [
         *([_near(demos, "equal_ms", "equal split")] if demos else []),
@@ -203,7 +206,7 @@ def _by_kind(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report lab and simulation side by side."""
+    """Report tables with the figures of lab and simulation side by side."""
     of = _by_kind(records)
     return Report(
         tables=[
@@ -220,7 +223,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw connect times of the demo and AR of the crowds, lab next to simulation."""
+    """Draw connect times of the demo and AR (the response rate of the fastest flows) of the crowds, in lab and
+    simulation."""
     left, right = figure.subplots(1, 2)
     of = _by_kind(records)
     demos, flash = of["demo"], of["crowd"]

@@ -1,4 +1,5 @@
-"""Flash crowds for `sim-lab`: in the lab (the runs of `news-lab`), and simulated with its settings and requests."""
+"""Flash crowds for `sim-lab`: in the lab (the runs of `news-lab`), and simulated with the same settings and
+requests."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION,
 from topo.testbed.nodes import switch_kind
 
 BELOW, NEAR = (next(variant for variant in STATIC if variant.static_per_s == rate_per_s) for rate_per_s in (30, 40))
-"""Static limits well below the slow server's capacity, and near it."""
+"""Variants with a static limit: well below the slow server's capacity, and near the capacity."""
 PLACES = (
     *((NETWORK.name, variant.name) for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION)),
     *((SERVER.name, variant.name) for variant in (NONE, BELOW, NEAR, NEWS)),
 )
-"""Scenario and variant of each crowd."""
+"""Scenario and variant of each crowd that is compared."""
 SIMULATED_S = 25.0
-"""Approximate seconds of a simulation."""
+"""Approximate seconds to compute a simulation."""
 FIGURES = {
     "detected_after_intervals": ("alarm after (intervals)", 2, 1.0),
     "response_loss": ("loss (%)", 1, 100.0),
@@ -36,19 +37,20 @@ FIGURES = {
     "bottleneck_used": ("link used (%)", 0, 100.0),
     "bystander_goodput_kbps": ("bulk (kbit/s)", 0, None),
 }
-"""Figures with name, digits and scale; None scales by k to Chen & Heidemann's scale."""
+"""Title, digits and scale factor of each figure; None: divide by the compression k, to Chen & Heidemann's scale."""
 LOSS_POINTS, INTERVALS = 8.0, 0.25
-"""Tolerances for the lab's loss in percentage points and for the alarm in intervals."""
+"""Tolerances between simulation and lab: for losses in percentage points, and for the time of the alarm in
+intervals."""
 
 
 def points(number: int) -> list[Point]:
-    """Return points of every crowd in one series of `news-lab`."""
+    """Return a point to measure for every crowd, from one series (repetition) of `news-lab`."""
     runs = {name_of(point): point for point in _series(number)}
     return [beside(f"crowd {' '.join(place)} #{number}", runs[place], SIMULATED_S, series=number) for place in PLACES]
 
 
 def _series(number: int) -> Sequence[Point]:
-    """Return the crowds of a series of `news-lab` with the switch and the usual T."""
+    """Return the points of a series of `news-lab` that pass the switch and have the usual detection interval T."""
     kind = switch_kind()
     return [
         record
@@ -58,20 +60,20 @@ def _series(number: int) -> Sequence[Point]:
 
 
 def _own(point: Point) -> Point:
-    """Return the corresponding point of `news-lab`."""
+    """Return the point of `news-lab` whose lab run a point is compared with."""
     return next(
         point_of_lab for point_of_lab in _series(point.parameters["series"]) if name_of(point_of_lab) == name_of(point)
     )
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Return whether the lab's run of `news-lab` exists."""
+    """Return whether the lab run of the corresponding point of `news-lab` exists."""
     own = _own(point)
     return kept(news_lab.EXPERIMENT, own, labs) is not None or news_lab.is_there(own, labs)
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Take the lab's run of `news-lab`, or make it, and simulate the same requests."""
+    """Read the lab run of `news-lab`, or make it if it is missing, and simulate the same requests."""
     own = _own(point)
     lab = kept_or_made(news_lab.EXPERIMENT, own, labs, say)
     run = news_lab.run_of(own.parameters, labs.at(own.lab_run))
@@ -87,23 +89,23 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def name_of(run: Point | Record) -> tuple[str, str]:
-    """Return the crowd of a run: scenario and variant."""
+    """Return scenario and variant of a run, which identify the crowd."""
     return run.parameters["scenario"], run.parameters["variant"]
 
 
 def by_crowd(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Return repeated runs by crowd, in the order of PLACES."""
+    """Return the repeated runs of each crowd, in the order of PLACES."""
     return {place: runs for place in PLACES if (runs := [record for record in records if name_of(record) == place])}
 
 
 def seen(runs: Sequence[Record], side: str, name: str) -> Mean:
-    """Return a figure's mean over repeated runs of the lab or of the simulation, in the table's scale."""
+    """Return a figure's mean over repeated runs of one side (`lab` or `simulated`), in the scale of FIGURES."""
     scale = FIGURES[name][2] or 1 / runs[0].parameters["k"]
     return mean_of([value * scale for record in runs if (value := record.result[side][name]) is not None])
 
 
 def table(records: Sequence[Record]) -> Table:
-    """Return a table with lab and simulation of each crowd, one below the other."""
+    """Return a table with two adjacent rows for each crowd: the lab's figures and the simulation's."""
     rows = [
         [f"{' '.join(place)}, {side}", *(seen(runs, side, name).text(FIGURES[name][1]) for name in FIGURES)]
         for place, runs in by_crowd(records).items()
@@ -113,9 +115,10 @@ def table(records: Sequence[Record]) -> Table:
 
 
 def goals(records: Sequence[Record], scenario: str) -> list[Goal]:
-    """Compare the means of a scenario's crowds with the lab's; each goal names the crowd with the largest deviation.
+    """Return the goals that the simulation agrees with the lab in a scenario; each names the crowd that deviates most.
 
-    The alarm under a static limit is left out: those runs have one interval before the crowd, too few for a baseline.
+    The alarm under a static limit is left out: runs with a static limit have one interval before the crowd, which is
+    too short for a baseline.
     """
     crowds = {variant: runs for (where, variant), runs in by_crowd(records).items() if where == scenario}
     if not crowds:
@@ -136,11 +139,11 @@ def goals(records: Sequence[Record], scenario: str) -> list[Goal]:
 
 
 Off = tuple[float, bool, str]
-"""Deviation of a figure, whether it is small enough, and both in words."""
+"""Deviation of a figure between simulation and lab, whether the deviation is small enough, and a text about both."""
 
 
 def _off(runs: Sequence[Record], name: str) -> Off | None:
-    """Return the deviation of a figure; None where a side has not measured it."""
+    """Return the deviation of a figure between simulation and lab; None if neither has measured the figure."""
     lab, simulated = (seen(runs, side, name).value for side in ("lab", "simulated"))
     if math.isnan(lab) and math.isnan(simulated):
         return None

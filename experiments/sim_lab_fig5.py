@@ -1,4 +1,4 @@
-"""Fig. 5 of Ohta & Andou for `sim-lab`: R's pool at all its rates, in the lab (the runs of `r-fig5`) and simulated."""
+"""Fig. 5 of Ohta & Andou for `sim-lab`: three servers at all rates, in the lab (the runs of `r-fig5`) and simulated."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ SIMULATED_S = 3.0
 CONNECT, TRANSFER = "connect_ms", "transfer_ms"
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
-"""Figure of each variant that has a goal: with a second look no SYN is lost, so the connect time is negligible."""
+"""The figure of each variant that has a goal. With a second look (choice by load), no SYN is lost, so the connect time
+is negligible and the transfer time is compared instead."""
 
 
 def points(number: int) -> list[Point]:
-    """Return points of every variant through the switch at every rate, once."""
+    """Return the points of one repetition: every variant of sluice at every rate."""
     runs = {point.key: point for point in r_fig5.EXPERIMENT.points(False)}
     return [
         beside(f"fig. 5 {key}", runs[key], SIMULATED_S, fig5=key, delta=DELTA, seeds=seeds_of(number, SEEDS_A_RUN))
@@ -43,17 +44,17 @@ def points(number: int) -> list[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Return whether the lab's run of `r-fig5` exists."""
+    """Return whether the lab run of the corresponding point of `r-fig5` exists."""
     return kept(r_fig5.EXPERIMENT, _own(point), labs) is not None
 
 
 def _own(point: Point) -> Point:
-    """Return the corresponding point of `r-fig5`."""
+    """Return the point of `r-fig5` whose lab run a point is compared with."""
     return point_of(r_fig5.EXPERIMENT, point.parameters["fig5"])
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Take the lab's run of `r-fig5`, or make it, and simulate the same load."""
+    """Read the lab run of `r-fig5`, or make it if it is missing, and simulate the same load."""
     run = kept_or_made(r_fig5.EXPERIMENT, _own(point), labs, say)
     asked = {
         **point.parameters,
@@ -72,7 +73,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
 
 
 def figures(run: Values) -> dict[str, float]:
-    """Return a run's figures, of the lab or simulated."""
+    """Return the compared figures of a lab run or of a simulated run."""
     return {CONNECT: run["connect"]["mean_ms"], TRANSFER: run["transfer"]["mean_ms"]}
 
 
@@ -82,7 +83,7 @@ def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
 
 
 def tables(records: Sequence[Record]) -> list[Table]:
-    """Return tables of the figures with goals: lab and simulation of each variant, one below the other."""
+    """Return tables of connect and transfer times, with two adjacent rows for each variant: lab and simulation."""
     rates = [rate for rate in r_fig5.RATES_PER_S if any(record.parameters["rate_per_s"] == rate for record in records)]
     return [
         Table(
@@ -102,7 +103,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
 
 
 def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
-    """Return the mean over the rates, for each run of the lab or simulated run."""
+    """Return the mean over repeated runs of one side (`lab` or `simulated`) of a figure's mean over all rates."""
     return mean_of(
         [
             sum(runs) / len(runs)
@@ -112,7 +113,7 @@ def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) ->
 
 
 def goals(records: Sequence[Record], name: str) -> list[Goal]:
-    """Compare a variant's mean over all rates with the lab's."""
+    """Return the goal that a variant's mean over all rates in the simulation agrees with the lab's."""
     of = _of(records, name)
     if not of:
         return []

@@ -1,4 +1,5 @@
-"""Unequal servers and requests for `sim-lab`: production mode in the runs of `r-unlike`, and simulated."""
+"""Unequal servers and unequal requests for `sim-lab`: production mode in the lab (the runs of `r-unlike`), and
+simulated."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ FIGURES = {
 
 
 def points(number: int) -> list[Point]:
-    """Return points of both pools, once."""
+    """Return the points of one repetition: production mode with unequal servers, and with unequal requests."""
     runs = {point.key: point for point in r_unlike.EXPERIMENT.points(False)}
     return [
         beside(
@@ -45,17 +46,18 @@ def points(number: int) -> list[Point]:
 
 
 def is_there(point: Point, labs: LabRuns) -> bool:
-    """Return whether the lab's run of `r-unlike` exists."""
+    """Return whether the lab run of the corresponding point of `r-unlike` exists."""
     return kept(r_unlike.EXPERIMENT, _own(point), labs) is not None
 
 
 def _own(point: Point) -> Point:
-    """Return the corresponding point of `r-unlike`."""
+    """Return the point of `r-unlike` whose lab run a point is compared with."""
     return point_of(r_unlike.EXPERIMENT, point.parameters["unlike"])
 
 
 def measure(point: Point, labs: LabRuns, say: Say) -> Values:
-    """Take the lab's run of `r-unlike`, or make it, and simulate it with the request cost measured in that run."""
+    """Read the lab run of `r-unlike`, or make it if it is missing, and simulate it with the request cost that the lab
+    run measured."""
     asked = point.parameters
     run = kept_or_made(r_unlike.EXPERIMENT, _own(point), labs, say)
     work_s = run.result["cost_ms"] / 1000
@@ -87,7 +89,7 @@ def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
 
 
 def figures(run: Values) -> dict[str, float]:
-    """Return a run's figures, of the lab or simulated."""
+    """Return the compared figures of a lab run or of a simulated run."""
     return {
         "transfer_ms": run["transfer"]["mean_ms"],
         "transfer_p99_ms": run["transfer"]["p99_ms"],
@@ -103,7 +105,7 @@ def _cases(records: Sequence[Record]) -> list[str]:
 
 
 def table(records: Sequence[Record]) -> Table:
-    """Return a table of lab and simulation side by side."""
+    """Return a table with the figures of lab and simulation side by side."""
     rows = [
         [f"{case}: {label}", *(mean.text(digits) for mean in _sides(records, case, name))]
         for case in _cases(records)
@@ -113,7 +115,7 @@ def table(records: Sequence[Record]) -> Table:
 
 
 def goals(records: Sequence[Record]) -> list[Goal]:
-    """Compare the mean of whole transfers with the lab's."""
+    """Return the goals that the simulation's mean transfer time agrees with the lab's."""
     made: list[Goal] = []
     for case in _cases(records):
         lab, other = _sides(records, case, "transfer_ms")

@@ -1,5 +1,5 @@
-"""R at sizes that no lab reaches: up to 1,000 servers and a million connections, and several switches that share a
-pool."""
+"""R at sizes that no lab reaches, simulated: up to 1,000 servers and a million connections, and several switches that
+share a pool of servers."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ QUICK_SERVERS = (3, 30, 300)
 SWITCHES = (2, 4, 8)
 FEW = 16
 TOLD = ((3, 1), (30, 1), (1000, 1), (30, 8))
-"""Servers and switches of the rows that the page's table shows if there are more pools; the stored runs have every
-pool."""
+"""Numbers of servers and switches of the pools that the page's table shows if there are more than FEW pools; the runs
+of all pools are stored."""
 SHARED = 30
-"""Servers of the pool that several switches share."""
+"""Number of servers in the pool that several switches share."""
 WORK_S = 7e-3
 RATE_PER_SERVER = 5.6
-"""Requests per second and server: a tenth of the demo's at ten times the cost, so that a run of 1,000 servers has a
-million."""
+"""Requests per second for each server: a tenth of the demo's rate at ten times the CPU time per request, so that a run
+of 1,000 servers has a million requests."""
 LOADED_SHARE = 0.1
 END_S, GIVEN_UP_S = 180.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to balance."""
+    """A variant of load balancing that is simulated."""
 
     title: str
     mode: Mode
     connections_per_s: float
-    """Connections simulated per second on one core, roughly, to estimate the time left."""
+    """Approximate number of connections simulated per second on one core, to estimate the time left."""
     second_look: type[SecondLook] | None = None
 
 
@@ -58,16 +58,16 @@ QUICK = (FIXED, PAPER, PRODUCTION)
 DECIDING = (PAPER, FIRST, PRODUCTION)
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 LARGE, LARGE_SEEDS = 300, (1, 2, 3)
-"""From this number of servers on a run takes long, and has only these seeds."""
+"""Pools of at least LARGE servers take long, so they are run only with the seeds of LARGE_SEEDS."""
 DECIDED_MS = 100.0
 OF_THE_WAY = 0.1
-"""The loaded servers' share has settled within this share of the distance from an equal split to its final level. It
-still falls if it falls by more than this share in the last quarter of a run."""
+"""Tolerance, as a part of the distance from an equal split to the final level of the loaded servers' share: the share
+has settled if it remains within this tolerance, and still falls if it falls by more in the last quarter of a run."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of every size in every mode, then of several switches; repeated with other arrivals, large pools
-    less often."""
+    """Return the points to measure: every pool size in every mode, then several switches. All are repeated with other
+    arrivals, large pools less often."""
     made: list[Point] = []
     seeds, variants = (QUICK_SEEDS, QUICK) if quick else (SEEDS, tuple(VARIANTS))
     large = LARGE_SEEDS[:1] if quick else LARGE_SEEDS
@@ -87,8 +87,8 @@ def _point(servers: int, variant: str, switches: int, seed: int) -> Point:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """Return the plan of a pool of which a tenth (at least one server) is loaded; T = 1 s, mT = 10 s, as in the
-    demo."""
+    """Return the plan of a pool in which a tenth of the servers (at least one) is loaded. As in the demo, R's period T
+    is 1 s and its window mT 10 s."""
     count, variant = parameters["servers"], VARIANTS[parameters["variant"]]
     healthy = ServerPlan(work_s=WORK_S)
     loaded = max(1, round(count * LOADED_SHARE))
@@ -104,15 +104,15 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Return connect times of the second half, the loaded servers' final share, when it settled, and the cost of
-    decisions.
+    """Return connect times in the second half of the run, the loaded servers' final share of connections, the time at
+    which this share settled, and the CPU cost of decisions.
 
-    The share is the mean over the switches, relative to an equal split's.
+    The share is the mean over the switches, relative to an equal split.
     """
     late = [connection for connection in run.connections if connection.begun_s >= run.plan.end_s / 2]
     answered = sorted(connection.connect_s for connection in late if connection.connect_s is not None)
@@ -146,17 +146,18 @@ def values(run: PoolRun) -> Values:
 
 
 def settled_s(times: Sequence[float], shares: Sequence[float]) -> float:
-    """Return the seconds from which on a share that began at 1 stays near its mean over the last third; infinite if it
-    never does.
+    """Return the time in seconds after which a share that began at 1 remains near its mean over the last third, or
+    infinity.
 
-    A share that falls slowly has not settled, so nearness is measured relative to the whole distance of the fall.
+    The tolerance is relative to the distance of the whole fall, so that a share that falls slowly does not count as
+    settled.
     """
     way = 1 - course(times, shares).level
     return course(times, shares, near=OF_THE_WAY * way).settled_s if way > 0 else math.inf
 
 
 Place = tuple[int, int, str]
-"""Servers, switches and variant."""
+"""Number of servers, number of switches, and variant."""
 
 
 def _place(record: Record) -> Place:
@@ -183,7 +184,7 @@ COLUMNS: Columns[Place] = {
 
 
 def _settled(runs: Sequence[Record]) -> str:
-    """Return when the loaded servers' share settled, and in how many runs it did not."""
+    """Return a text: when the loaded servers' share of connections settled, and in how many runs it did not settle."""
     known = [record.result["settled_s"] for record in runs if record.result["settled_s"] is not None]
     never = len(runs) - len(known)
     where = f" in {never} of {len(runs)}" if known else ""
@@ -192,7 +193,7 @@ def _settled(runs: Sequence[Record]) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a row for each pool; repeated runs share a row."""
+    """Report a table row for each pool and variant, with means over repeated runs."""
     pools = grouped(records, _place)
     goals: list[Goal] = []
     if deciding := [place for place in pools if place[2] == PRODUCTION]:
@@ -209,8 +210,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the loaded servers' connections relative to their fair share against time, and CPU time of decisions against
-    size."""
+    """Draw the loaded servers' connections, relative to an equal split, against time, and the CPU time of decisions
+    against the number of servers."""
     left, right = figure.subplots(1, 2)
     labelled = set[int]()
     styles = {PAPER: ":", FIRST: "--", PRODUCTION: "-"}

@@ -1,4 +1,5 @@
-"""Ten servers of unequal capacity, and requests of unequal cost, simulated: cases that Ohta & Andou do not measure."""
+"""Two cases that Ohta & Andou do not measure, simulated: ten servers of unequal capacity, and requests of unequal
+cost."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ CPUS = {
 }
 RATES_PER_S = {CAPACITY: 385.0, COST: 200.0, SMALL: 80.0}
 HEAVY_SHARE, HEAVY_FACTOR = 0.05, 21.0
-"""Share and cost factor of heavy requests: a twentieth of the requests has half of the work."""
+"""Share and cost factor of heavy requests: a twentieth of the requests causes half of the work."""
 
 
 def asked(case: str) -> float:
@@ -42,12 +43,12 @@ def _heavy_share(case: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to balance."""
+    """A variant of load balancing that is simulated."""
 
     mode: Mode
     second_look: type[SecondLook] | None = None
     capacity_configured: bool = False
-    """Whether the servers' true capacities are configured."""
+    """Whether the servers' true capacities are configured, instead of equal capacities."""
 
 
 EQUAL, PAPER, WITHOUT = "equal split", "R, paper mode", "R, production mode without the second look"
@@ -65,11 +66,11 @@ VARIANTS = {
 }
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 CONNECTIONS_PER_S = 20_000.0
-"""Connections simulated per second of computing, roughly, to estimate the time left."""
+"""Approximate number of connections that are simulated per second of computing, to estimate the time left."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points of each variant in each case."""
+    """Return the points to measure: each variant in each case."""
     end_s = 60.0 if quick else 300.0
     return [
         Point(
@@ -85,8 +86,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """Return a plan in which the balancer is configured with equal capacities, unless the variant configures the true
-    ones."""
+    """Return the simulation's plan. The balancer is configured with equal capacities, unless the variant configures the
+    true capacities."""
     case, variant = parameters["case"], VARIANTS[parameters["variant"]]
     smallest = min(CPUS[case])
     return PoolPlan(
@@ -110,12 +111,12 @@ def plan(parameters: Mapping[str, Any]) -> PoolPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     return values(simulate(plan(point.parameters)))
 
 
 def values(run: PoolRun) -> Values:
-    """Return times of the second half, and each server's share of the SYNs and of the CPU time available."""
+    """Return connect and transfer times in the second half of the run, and the servers' final ratios."""
     start, end = run.plan.end_s / 2, run.plan.end_s - GIVEN_UP_S
     return {
         **times_between(run, start, end),
@@ -136,7 +137,8 @@ def _row(variant: str, runs: Sequence[Record]) -> list[str]:
 
 
 def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, what: str) -> Goal | None:
-    """Compare production mode with the best of the others, seed by seed."""
+    """Return the goal that production mode is at or below the best other variant, compared by runs with the same
+    seed."""
     means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].capacity_configured}
     ours = means.pop(PRODUCTION, None)
     if ours is None or not means:
@@ -151,7 +153,7 @@ def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, wh
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a table for each case, and whether production mode is at or below the others."""
+    """Report a table for each case, and whether production mode is at or below the other variants."""
     tables: list[Table] = []
     goals: list[Goal] = []
     for case in CPUS:
@@ -173,7 +175,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw mean transfer times, and the final ratios of the servers of unequal capacity."""
+    """Draw the mean transfer time of each variant, and the final ratios of the servers with unequal capacities."""
     left, right = figure.subplots(1, 2)
     for place, case in enumerate(CPUS):
         for number, variant in enumerate(VARIANTS):

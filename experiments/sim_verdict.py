@@ -1,4 +1,4 @@
-"""Verdicts of flash-crowd control on runs that are labelled with what goes wrong in them; simulated."""
+"""Verdicts of flash-crowd control in simulated runs that are labelled with the true cause of their degradation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from topo.plan.causes import Label
 
 SEEDS, QUICK_SEEDS = 50, 8
 _SECONDS = 3.0
-"""Approximate seconds of a run, to estimate the time left."""
+"""Approximate seconds to simulate a run, to estimate the time left."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return points with equally many runs of each label."""
+    """Return the points to measure: equally many runs of each label."""
     seeds = range(1, 1 + (QUICK_SEEDS if quick else SEEDS))
     return [Point(f"{label} #{seed}", {"label": label, "seed": seed}, _SECONDS) for label in Label for seed in seeds]
 
 
 def measure(point: Point) -> Values:
-    """Simulate, and read the controller's decisions."""
+    """Simulate a labelled run, and return figures of the controller's decisions."""
     return values(judged(simulate(plan(Label(point.parameters["label"]), point.parameters["seed"]))))
 
 

@@ -1,4 +1,4 @@
-"""The pool of R's experiments, simulated: three servers, one of them loaded."""
+"""Simulation of the pool of R's lab experiments: three servers, one of which is loaded."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from topo.plan.network import SERVER_CPUS, SERVER_NAMES
 
 GIVEN_UP_S = 5.0
 PAGE_WAY_S = 0.75e-3
-"""Seconds from the end of a page until the client has it. Half of the lab's transfers take less than 1.15 ms, of which
-the handshake and the page's CPU time take 0.2 ms each."""
+"""Seconds from the end of a page's CPU work until the client has received the page. The median of the lab's transfers
+is 1.15 ms, of which the handshake and the page's CPU work take 0.2 ms each."""
 LOADED = SERVER_NAMES[-1]
 
 
 def simulated(parameters: Mapping[str, Any]) -> Values:
-    """Simulate the lab's pool: three servers, the last one sharing its CPU with the tasks of `stress`.
+    """Simulate the lab's pool: three servers, the last of which shares its CPU with the tasks of `stress`.
 
-    A page has the cost measured in the lab unless `work_s` (CPU seconds) sets another, and takes PAGE_WAY_S to the
-    client, which fits the median of the lab's transfers. `mode` is paper mode by default. `second_look` and httperf's
-    arrivals (`httperf`) are used if set.
+    The parameter `work_s` sets the CPU seconds of a page, by default as measured in the lab. A page reaches the client
+    after PAGE_WAY_S. `mode` is paper mode by default. `second_look` (choice by load) and httperf's arrivals (`httperf`)
+    are used if set.
     """
     work_s = parameters.get("work_s", PAGE_S)
     options = BalanceOptions(
@@ -78,7 +78,7 @@ def _end(simulation: Simulation) -> None:
 
 
 def times_between(run: PoolRun, start_s: float, end_s: float) -> Values:
-    """Return connect and transfer times of a pool's connections that began in [start_s, end_s)."""
+    """Return statistics of connect and transfer times of the connections that began in [start_s, end_s)."""
     begun = [connection for connection in run.connections if start_s <= connection.begun_s < end_s]
     connect = [connection.connect_s for connection in begun if connection.connect_s is not None]
     done = [connection.done_s for connection in begun if connection.done_s is not None]

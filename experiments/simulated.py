@@ -18,17 +18,17 @@ from topo.plan.crowd.scenarios import VARIANTS
 from topo.plan.outcomes import Ending
 
 AR, OFFERED, ADMITTED = 1, 2, 3
-"""Columns of a run's rows that are drawn, behind the time."""
+"""Indexes of the columns that are drawn in a run's rows; column 0 is the time."""
 
 SECONDS_PER_REQUEST = 1 / 4000
 """Approximate seconds to simulate a request, to estimate the time left."""
 QUICK_TIMES = {"onset_s": 340.0, "end_s": 760.0}
-"""Seconds of the quick form. The phase of the onset in its interval is Chen & Heidemann's; the times before and after
-it are shorter."""
+"""Times of the quick form in seconds. The onset is at the same phase of its interval as in Chen & Heidemann, but the
+times before and after the onset are shorter."""
 
 
 def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any) -> Point:
-    """Return the simulation of a variant on Chen & Heidemann's topology; ``changes`` are fields of Dumbbell."""
+    """Return a point that simulates a variant on Chen & Heidemann's topology; ``changes`` are fields of Dumbbell."""
     parameters = {"variant": variant, "seed": seed, **(QUICK_TIMES if quick else {}), **changes}
     topology = dumbbell(parameters)
     count = topology.quiet_per_s * topology.onset_s + topology.crowd_per_s * (topology.end_s - topology.onset_s)
@@ -36,7 +36,7 @@ def point(key: str, variant: str, *, quick: bool, seed: int = 1, **changes: Any)
 
 
 def dumbbell(parameters: Mapping[str, Any]) -> Dumbbell:
-    """Return the simulation that a point's parameters describe: a variant by name, and fields of Dumbbell."""
+    """Return the simulation that a point's parameters describe: the name of a variant, and fields of Dumbbell."""
     rest = {name: value for name, value in parameters.items() if name != "variant"}
     return replace(Dumbbell(VARIANTS[parameters["variant"]]), **rest)
 
@@ -47,12 +47,13 @@ def planned(point: Point) -> CrowdPlan:
 
 
 def measure(point: Point) -> Values:
-    """Simulate a point."""
+    """Simulate a point, and return the figures of the run."""
     return values(simulate_dumbbell(dumbbell(point.parameters)))
 
 
 def values(records: Records) -> Values:
-    """Return a run's figures, before the crowd and from an interval after the alarm on, and a row per interval."""
+    """Return a run's figures, both before the crowd and from one interval after the alarm on, and a row per
+    interval."""
     begin, end = records.window()
     due = [outcome for outcome in records.outcomes if begin <= outcome.due_s < end]
     served = sum(connection.connect_s is not None for connection in due)
@@ -76,7 +77,7 @@ def values(records: Records) -> Values:
 
 
 def _hot_spot(records: Records) -> dict[str, int]:
-    """Return how many decisions after the onset named a hot spot while the alarm was set, and how many of them the
+    """Return how many decisions after the onset identified a hot spot during the alarm, and how many identified the
     target."""
     named = [
         decision.hot_spot
@@ -95,24 +96,25 @@ def text(
     window: str = "crowd",
     unit: str = "",
 ) -> str:
-    """Return the mean of a figure over repeated runs, and in how many it was measured if not in all."""
+    """Return the mean of a figure over repeated runs as text; if only some runs measured the figure, also their
+    number."""
     known = [scale * value for record in records if (value := record.result[window][name]) is not None]
     mean = mean_of(known).text(digits) + (unit if known else "")
     return mean if len(known) in (0, len(records)) else f"{mean} in {len(known)} of {len(records)}"
 
 
 def percent(records: Sequence[Record], name: str, digits: int = 0) -> str:
-    """Return the mean of a share over repeated runs, in percent."""
+    """Return the mean of a share over repeated runs as text, in percent."""
     return text(records, name, digits, scale=100, unit=" %")
 
 
 def mean(records: Sequence[Record], name: str, window: str = "crowd") -> float:
-    """Return the mean of a figure over those repeated runs in which it was measured; NaN without any."""
+    """Return the mean of a figure over the runs that measured it; NaN if no run did."""
     return mean_of([value for record in records if (value := record.result[window][name]) is not None]).value
 
 
 def detections_s(records: Sequence[Record]) -> list[float]:
-    """Return each run's seconds from the onset to the alarm; infinite for runs without an alarm."""
+    """Return for each run the seconds from the crowd's onset to the alarm; infinite for runs without an alarm."""
     intervals = [record.result["crowd"]["detected_after_intervals"] for record in records]
     return [
         math.inf if count is None else count * record.result["period_s"]
@@ -121,7 +123,7 @@ def detections_s(records: Sequence[Record]) -> list[float]:
 
 
 def detection(records: Sequence[Record]) -> str:
-    """Return the mean seconds from the onset to the alarm, and the number of runs without an alarm."""
+    """Return the mean seconds from the crowd's onset to the alarm, and the number of runs without an alarm, as text."""
     known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     never = len(records) - len(known)
     said = [mean_of(known).text(0)] if known else []
@@ -129,7 +131,7 @@ def detection(records: Sequence[Record]) -> str:
 
 
 def alarm(records: Sequence[Record]) -> str:
-    """Return the result of `detection` in words."""
+    """Return the result of `detection` as a phrase: `no alarm`, or `alarm after` a time."""
     known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     if not known:
         return "no alarm"
@@ -153,7 +155,7 @@ _COLUMNS: Mapping[str, Callable[[object, Sequence[Record]], str]] = {
 
 
 def columns(*headings: str) -> Mapping[str, Callable[[object, Sequence[Record]], str]]:
-    """Return columns of a table with the figures that any simulated crowd has."""
+    """Return the table columns with these headings, for figures that every simulated crowd has."""
     return {heading: _COLUMNS[heading] for heading in headings}
 
 
@@ -164,7 +166,7 @@ def column(record: Record, index: int, scale: float = 1.0) -> tuple[list[float],
 
 
 def above_and_below(figure: Figure, upper_label: str, lower_label: str) -> tuple[Axes, Axes]:
-    """Return two axes over the same seconds."""
+    """Return two axes, one above the other, with a common time axis in seconds."""
     upper, lower = figure.subplots(2, 1, sharex=True)
     upper.set_ylabel(upper_label)
     lower.set_ylabel(lower_label)

@@ -1,5 +1,5 @@
-"""Results on disk: every run of an experiment in one JSON file, written after each run, so that an experiment can be
-resumed."""
+"""Results on disk: a JSON file for each experiment contains all of its runs. The file is written after each run, so
+that an interrupted experiment can be resumed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from experiments.machine import Machine, this_machine
 
 
 class StoreError(Exception):
-    """Results cannot be read or written; the message states the remedy."""
+    """Raised if results cannot be read or written; the message states the remedy."""
 
 
 def without_nan(value: Any) -> Any:
-    """Return a value with None for every number that JSON cannot hold."""
+    """Return a copy of a value with None in place of NaN and infinities, which JSON cannot represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -50,30 +50,31 @@ def put(file: Path, content: bytes) -> None:
 
 
 class Store:
-    """`results/experiments/<name>/runs.json`."""
+    """The stored runs of an experiment, in `results/experiments/<name>/runs.json`."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.directory = root / name
         self.file = self.directory / "runs.json"
         self._records: dict[str, Record] = {}
         self._machines: dict[str, Machine] = {}
-        """The machine of each record, by key."""
+        """The machine on which each record was made, by the record's key."""
         self._note = ""
         self._read()
 
     def machines(self, records: Sequence[Record]) -> list[Machine]:
-        """Return the machines on which this store's records were made, in order; this machine if there are no
-        records."""
+        """Return the machines on which the records were made, in the order of the records; without records, the present
+        machine."""
         return list(dict.fromkeys(self._machines[record.key] for record in records)) or [this_machine()]
 
     @property
     def note(self) -> str:
-        """Return the content of `note.txt` beside the runs, a hand-written remark on them; "" if there is none."""
+        """Return the hand-written remark on the runs from `note.txt` beside them, or the stored note without that
+        file."""
         file = self.directory / "note.txt"
         return " ".join(file.read_text().split()) if file.exists() else self._note
 
     def has(self, point: Point) -> bool:
-        """Return whether a point was measured with these parameters."""
+        """Return whether the store has a record of the point with the same parameters."""
         known = self._records.get(point.key)
         return known is not None and known.parameters == without_nan(point.parameters)
 
@@ -98,7 +99,7 @@ class Store:
             os.close(lock)
 
     def add(self, record: Record) -> None:
-        """Store a record at once, in place of an earlier one with its key, so that an interrupt does not lose it.
+        """Add a record, which replaces a record with the same key, and write the file immediately.
 
         Raises StoreError if the file cannot be written. The caller must hold the lock of `alone`.
         """
@@ -107,10 +108,9 @@ class Store:
         put(self.file, self.text(self._note).encode())
 
     def text(self, note: str) -> str:
-        """Return the file's content. A store can continue from that file, and takes the note from it if there is no
-        `note.txt`.
+        """Return the content of the store's file, with a note at its head.
 
-        Runs belong to the machine at the head, unless they name one of their own.
+        The head also contains the machine of the first run. Runs on other machines contain their own machine.
         """
         usual = next(iter(self._machines.values()), this_machine())
         own = {key: {"machine": asdict(machine)} for key, machine in self._machines.items() if machine != usual}
@@ -119,11 +119,11 @@ class Store:
         return f'{{{head}, "runs": [\n{runs}\n]}}\n'
 
     def of(self, points: Sequence[Point]) -> list[Record]:
-        """Return the records of those points that were measured, in the order of the points."""
+        """Return the records of the points that were measured, in the order of the points."""
         return [self._records[point.key] for point in points if self.has(point)]
 
     def known(self, experiment: Experiment) -> tuple[str, list[Record]]:
-        """Return the form that was run (full, quick, or the part of it), and its records."""
+        """Return the name of the form that was run (full, quick, or a part of one), and its records."""
         for form, quick in (("full", False), ("quick", True)):
             points = experiment.points(quick)
             records = self.of(points)
@@ -143,7 +143,7 @@ class Store:
             self._machines = {run["key"]: Machine(**run.pop("machine", content["machine"])) for run in content["runs"]}
             self._records = {run["key"]: _record(run) for run in content["runs"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            said = f"{type(error).__name__}: {error}"  # its repr has the whole file, where that is no text
+            said = f"{type(error).__name__}: {error}"  # not repr(error), which can contain the whole file
             raise StoreError(f"{self.file}: {said}; move it away to measure again") from error
 
 
@@ -152,9 +152,10 @@ def _content(record: Record) -> dict[str, Any]:
 
 
 def _record(content: Mapping[str, Any]) -> Record:
-    """Return a record as it was stored.
+    """Return a record from its stored form.
 
-    For a run that was only read, older programs stored the load and the commit of the reading.
+    For runs that were only read from disk, old versions stored the load average and the commit of the time of reading.
+    These wrong values are removed here.
     """
     record = Record(**content)
     made_s: float = record.result.get("made_s", record.began)

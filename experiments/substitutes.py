@@ -1,4 +1,4 @@
-"""Substitutes for parts of the product, to measure the effect of the original parts."""
+"""Replacement of parts of sluice by substitutes, to measure the effect of the original parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Part = tuple[object, str, object]
 
 @contextmanager
 def substituted(parts: Sequence[Part]) -> Generator[None]:
-    """Put the substitutes in place until the block ends."""
+    """Replace the attributes by their substitutes until the `with` block ends."""
     with ExitStack() as places:
         for owner, name, substitute in parts:
             places.enter_context(patch.object(owner, name, substitute))

@@ -1,6 +1,6 @@
-"""Mean connect time that a client's SYN timers cause for a share of lost SYNs, for comparison with R.
+"""Mean connect time that results from a client's SYN timers and a share of lost SYNs, for comparison with R.
 
-Without side effects, except for `timers`.
+The functions are pure, except for `timers`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from topo.testbed.nodes import syn_sysctls
 
 FIRST_S = 1.0
-"""Seconds until the first repetition: TCP_TIMEOUT_INIT (include/net/tcp.h; RFC 6298, section 2)."""
+"""Seconds from the first SYN to its first repetition: TCP_TIMEOUT_INIT (include/net/tcp.h; RFC 6298, section 2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SynTimers:
-    """How a client repeats its SYN: `linear` times at steady intervals, then at doubled ones."""
+    """A client's schedule of SYN repetitions: `linear` repetitions at constant intervals, then at intervals that
+    double."""
 
     retries: int
     linear: int
 
     def sent_after(self) -> Iterator[float]:
-        """Yield the seconds after the first SYN at which each SYN is sent, the first included.
+        """Yield the time of each SYN in seconds after the first SYN, beginning with 0.
 
-        `tcp_retransmit_timer` doubles once its back-off count exceeds `tcp_syn_linear_timeouts`.
+        Linux's `tcp_retransmit_timer` doubles the timeout once the back-off count exceeds `tcp_syn_linear_timeouts`.
         """
         at, timeout = 0.0, FIRST_S
         yield at
@@ -35,7 +36,8 @@ class SynTimers:
                 timeout *= 2
 
     def connect_s(self, r: float, given_up_s: float) -> float:
-        """Return the mean connect time of answered connections when each SYN is lost with probability R / (1 + R)."""
+        """Return the mean connect time in seconds of the connections that are answered within `given_up_s`, if each SYN
+        is lost with probability R / (1 + R)."""
         lost = r / (1 + r)
         total = answered = 0.0
         share = 1.0
@@ -49,6 +51,6 @@ class SynTimers:
 
 
 def timers(pid: int) -> SynTimers:
-    """Read the timers of the host to which process `pid` belongs."""
+    """Return the SYN timers that the kernel uses in the network namespace of process `pid`."""
     retries, linear = syn_sysctls(pid)
     return SynTimers(retries, linear)

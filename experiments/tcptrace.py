@@ -1,4 +1,4 @@
-"""The evaluation of a capture by tcptrace: a second opinion by an independent program."""
+"""Evaluation of a packet capture by the program tcptrace, as an independent check of other measurements."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ COMMENT = "#"
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A connection's direction from server to client."""
+    """The results of tcptrace for a connection's direction from server to client."""
 
     again: int
-    """Retransmitted segments."""
+    """Number of retransmitted segments."""
     rtt_s: float
-    """Mean round trip in seconds."""
+    """Mean round-trip time in seconds."""
 
 
 def traced(capture: Path, port: int) -> dict[int, Traced]:
-    """Return the connections of a server's port, by the client's port.
+    """Return the results for all connections to the server's port `port`, by the client's port.
 
     Raises SetupError if tcptrace fails.
     """
@@ -42,8 +42,8 @@ def traced(capture: Path, port: int) -> dict[int, Traced]:
 
 
 def parsed(lines: Iterable[str], port: int) -> dict[int, Traced]:
-    """Parse the output of `tcptrace --csv -l` for a server's port; return connections by the client's port. Without
-    side effects."""
+    """Parse the output of `tcptrace --csv -l`; return the results for connections to the server's port `port`, by the
+    client's port. Pure function."""
     table = (line for line in lines if line.strip() and not line.startswith(COMMENT))
     traces: dict[int, Traced] = {}
     for row in csv.DictReader(table, skipinitialspace=True):

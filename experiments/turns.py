@@ -1,4 +1,4 @@
-"""Turns of processes on a CPU, and how many of them ended because the process went to sleep."""
+"""Counts of the turns (time slices) of processes on a CPU, and of the turns that ended because the process slept."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Turns:
     """Cumulative counts of a process and its children."""
 
     turns: int
-    """Times that a process was put on a CPU (the third number of /proc/PID/schedstat)."""
+    """Number of times that the kernel put a process on a CPU (the third number of /proc/PID/schedstat)."""
     sleeps: int
-    """Turns that ended because the process waited (voluntary_ctxt_switches of /proc/PID/status)."""
+    """Number of turns that ended because the process waited (voluntary_ctxt_switches of /proc/PID/status)."""
     waited_s: float
     """Seconds for which a process was runnable but had no CPU."""
 
     def since(self, before: Turns) -> Turns:
-        """Return the difference to an earlier reading."""
+        """Return the difference between these counts and an earlier reading."""
         return Turns(self.turns - before.turns, self.sleeps - before.sleeps, self.waited_s - before.waited_s)
 
 
 def turns_of(pid: int) -> Turns:
-    """Read the counts of a process and its children, without those that have ended."""
+    """Return the counts of a process and its children; children that have ended do not count."""
     turns = sleeps = waited_ns = 0
     for process in _family(pid):
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The variants that Fig. 5 compares: sluice in its modes, and today's alternatives, each as a lab to open."""
+"""The variants of load balancing that Fig. 5 compares: sluice in its modes, and current alternatives, each as a lab."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from topo.testbed.nodes import switch_kind
 
 PERIOD_S = 1.0
 WINDOW_S = 10.0
-"""Window in seconds. Ohta & Andou use T = 10 s and a window of 200 s; time is scaled by ten, and the window is half of
-the scaled one."""
+"""R's window in seconds. Ohta & Andou use T = 10 s and a window of 200 s. Here time is ten times faster, and the window
+is half as long as scaled: 10 s instead of 20 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to balance."""
+    """A variant of load balancing: sluice in one of its modes, or an alternative to sluice."""
 
     name: str
     title: str
     open: Callable[[Say, PoolPlan], Lab]
     proxy: bool = False
-    """Whether the variant answers handshakes itself, so that its connect time does not show the server's."""
+    """Whether the variant completes the client's handshake itself, so that connect times do not depend on the
+    server."""
 
 
 def _sluice(name: str, title: str, mode: str, second_look: bool | None = None) -> Variant:

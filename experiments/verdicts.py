@@ -1,4 +1,5 @@
-"""Report on labelled runs, simulated or in the lab: right and wrong verdicts, and actions for a wrong cause."""
+"""Report on runs, simulated or in the lab, that are labelled with their true cause: right and wrong verdicts, and
+actions for a wrong cause."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ RIGHT = 0.95
 
 
 def values(run: Judged) -> Values:
-    """Return a run's figures for JSON."""
+    """Return the figures of a run as values that JSON can represent."""
     return {
         "cause": run.cause,
         "held": run.causes[run.cause],
@@ -26,7 +27,8 @@ def values(run: Judged) -> Values:
 
 
 def right(record: Record) -> bool:
-    """Return whether the verdict that held longest is the label's and names exactly the failing server."""
+    """Return whether the longest verdict is the true cause of the run's label, and the controller named only the
+    failing server."""
     label, result = Label(record.parameters["label"]), record.result
     names = [SICK_NAME] if label in FAILING else []
     return result["cause"] == CAUSES[label] and result["named"] == names
@@ -81,7 +83,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """How long the verdicts of each label held."""
+    """Draw for each label the part of the time in which the longest verdict of a run was in force."""
     axes = figure.subplots()
     labels = [label for label in Label if any(record.parameters["label"] == label for record in records)]
     shares = [[record.result["held"] for record in records if record.parameters["label"] == label] for label in labels]

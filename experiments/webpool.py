@@ -1,4 +1,5 @@
-"""The place of R's experiments: three Apache servers behind sluice or an alternative."""
+"""The lab of the experiments on R: Apache servers behind sluice or an alternative, with a packet capture at the
+client."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ SAMPLE_S = 1.0
 
 
 def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
-    """Return mean, median and p99 in ms; times above `limit_s` and missing ones count as `limit_s` and as given up.
+    """Return mean, median and p99 in ms. Times above `limit_s` and missing times count as `limit_s` and as given up.
 
-    httperf's timeout is about time without progress, so a transfer may take longer, and one that httperf gave up may
-    still end.
+    The limit is applied here, because httperf's timeout limits only the time without progress: a transfer can take
+    longer, and a transfer that httperf gave up can still end.
     """
     in_time = ConnectTimes(of.begun, [connect_s for connect_s in of.seconds if connect_s <= limit_s])
     given_up = of.begun - len(in_time.seconds)
@@ -40,7 +41,8 @@ def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
 
 
 def passed_since(lab: Lab, before: PacketCounts) -> dict[str, int]:
-    """Return the packets that passed a lab's switch since `before`, and those that it lost, once traffic has ceased."""
+    """Wait until a lab's traffic has ceased; return how many packets its switch has received and lost since
+    `before`."""
     packets = lab.quiet_packet_counts().since(before)
     return {
         "received": packets.received,
@@ -52,7 +54,7 @@ def passed_since(lab: Lab, before: PacketCounts) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Pool:
-    """A lab with a capture at the client."""
+    """A lab with web servers and a packet capture at the client."""
 
     lab: Lab
     handshakes: Handshakes
@@ -61,8 +63,10 @@ class Pool:
     def run(
         self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)
     ) -> dict[str, Any]:
-        """Run a load of `paths` in turn, call each of `events` at its second, and return the figures; every packet is
-        accounted for."""
+        """Run a load that requests `paths` in turn, call each of `events` at its time (in seconds), and return figures.
+
+        With sluice, the figures include the packets that the switch received and lost, so other traffic must be absent.
+        """
         if isinstance(self.lab, AlternativeLab):
             return self.measure(load, events, paths=paths)
         before = self.lab.quiet_packet_counts()
@@ -71,7 +75,7 @@ class Pool:
     def measure(
         self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)
     ) -> dict[str, Any]:
-        """Run a load like `run`, while other traffic may pass the switch."""
+        """Run a load like `run`, but without the switch's packet counts, so that other traffic is possible."""
         balanced = not isinstance(self.lab, AlternativeLab)
         first = self.lab.observe() if balanced else None
         self.samples.clear()
@@ -101,7 +105,7 @@ class Pool:
     def _watch(
         self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool
     ) -> list[float]:
-        """Record the time at which each event was over, in seconds since the start."""
+        """Call each event at its time until the load ends; return the times in seconds at which the calls had ended."""
         due = started
         happened_s: list[float] = []
         while httperf.running():
@@ -119,7 +123,7 @@ class Pool:
 
 @contextmanager
 def pool(lab: Lab) -> Generator[Pool]:
-    """Open a lab, and a capture at the client of the load."""
+    """Open a lab, and capture the packets at the load client."""
     with lab:
         handshakes = Handshakes()
         lab.capture(handshakes)
@@ -127,6 +131,6 @@ def pool(lab: Lab) -> Generator[Pool]:
 
 
 def quiet(say: Say) -> Say:
-    """Return a function that drops a lab's messages: an experiment opens many labs."""
+    """Return a function that discards a lab's messages, because an experiment opens many labs."""
     del say
     return lambda _: None

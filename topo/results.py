@@ -13,17 +13,12 @@ from pathlib import Path
 from topo.testbed import REPOSITORY
 from topo.testbed.nodes import KERNEL, SWITCHES
 
-<<<<<<< HEAD
 PROGRAM = (
     *("agent", "crates", "gateway", "switch", "Cargo.lock", "Cargo.toml"),
     *("controller", "experiments", "p4src", "sim", "topo"),
 )
-"""Files and folders of the program whose version counts; `docs` is its output."""
-=======
-PROGRAM = ("controller", "experiments", "p4src", "sim", "switch", "topo")
-"""Folders of the repository that determine the program's version; `docs` is not among them, because it contains the
-program's results."""
->>>>>>> l5
+"""Files and folders of the repository that determine the program's version; `docs` is not among them, because it contains
+the program's results."""
 PACKAGES = ("controller/sluice", "topo")
 PIPELINE = "p4src/build/sluice.json"
 

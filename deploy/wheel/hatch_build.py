@@ -1,4 +1,4 @@
-"""Puts the programs that cargo has built into the wheel, without debugging sections, and says where they run."""
+"""Puts the programs that cargo has built into the wheel, without debugging sections, and tags the wheel's platform."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ PROGRAMS = ("sluice-switch", "sluice-agent", "sluice-tofino")
 
 
 class Programs(BuildHookInterface[Any]):
-    """hatchling finds it by its base."""
+    """Build hook; hatchling finds this class by its base class."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Name the programs. Raises FileNotFoundError, with the remedy."""
+        """Add the stripped programs to the wheel.
+
+        Raises FileNotFoundError, whose message states the remedy, if a program is not built.
+        """
         folder = Path(self.root).parents[1] / RELEASE
         missing = [name for name in PROGRAMS if not (folder / name).is_file()]
         if missing:
@@ -29,11 +32,11 @@ class Programs(BuildHookInterface[Any]):
             subprocess.run(["strip", "--strip-debug", "-o", target, folder / name], check=True)
             build_data["shared_scripts"][target] = name
         build_data["pure_python"] = False
-        # Any Python will do; glibc must be as new as this machine's at least (PEP 600).
+        # Any version of Python runs the wheel; glibc must be at least as new as on the build machine (PEP 600).
         platforms = [tag.platform for tag in sys_tags()]
         platform = next((one for one in platforms if one.startswith("manylinux_")), platforms[0])
         build_data["tag"] = f"py3-none-{platform}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the copies."""
+        """Remove the stripped copies of the programs."""
         self._stripped.cleanup()

@@ -1,1 +1,1 @@
-"""Tests of the experiments' harness and of what they compute."""
+"""Tests of the harness that runs the experiments, and of the figures that the experiments compute."""

@@ -12,7 +12,7 @@ from experiments.store import without_nan
 
 
 def measured(experiment: Experiment, points: Sequence[Point]) -> list[Record]:
-    """Measure points, and return the records in the form in which the store returns them."""
+    """Measure points, and return the records as the store would return them."""
     assert experiment.compute is not None
     return [
         Record(
@@ -23,7 +23,7 @@ def measured(experiment: Experiment, points: Sequence[Point]) -> list[Record]:
 
 
 def report_text(experiment: Experiment, records: Sequence[Record]) -> str:
-    """Make the report and the picture; return the tables as text."""
+    """Make an experiment's report and picture; return the report's tables as text."""
     experiment.draw(records, Figure())
     report = experiment.report(records)
     json.dumps(without_nan(report.summary))
@@ -38,13 +38,14 @@ def tables_of(report: Report) -> str:
 
 
 def goal_of(report: Report, words: str) -> Goal:
-    """Return the only goal whose text contains these words."""
+    """Return the only goal of a report whose text contains `words`."""
     (goal,) = [goal for goal in report.goals if words in goal.text]
     return goal
 
 
 def crowd(name: str, seed: int, *, ar_kbps: float | None = 90.0, alarm: float | None = 1 / 3) -> Record:
-    """Return a run of Table I with known figures; the alarm is in intervals after the onset."""
+    """Return a record of the experiment on Table I with known figures; `alarm` is the time in intervals after the
+    onset."""
     variant, _, rate = name.partition(" ")
     parameters = {
         "variant": "none" if rate else variant,

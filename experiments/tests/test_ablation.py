@@ -1,4 +1,4 @@
-"""Tests of the ablation of production mode."""
+"""Tests of the simulated ablation of R's production mode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWS = {
     "slow start": "a server silent for a while",
     "silence": "a server silent for a while",
 }
-"""For each mechanism, a case in which it has an effect."""
+"""A case for each mechanism in which the mechanism has an effect."""
 
 
 def point(case: str, without: str, *, second_look: bool) -> Point:

@@ -20,7 +20,7 @@ SHORT = Case([Surge(50.0, 70.0, 80.0, 5.0)], {"web": 8.0})
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the cases, shortened to a minute or two."""
+    """Replace the cases by short ones of one to two minutes."""
     both = [Surge(40.0, 70.0, 60.0, 5.0), Surge(40.0, 90.0, 40.0, 5.0, "other")]
     short = {
         NOTHING: Case((), {"web": 8.0}, quiet_s=120.0),
@@ -52,7 +52,7 @@ SHOWS = {
     "a limit for each crowd": BOTH,
     ablation_crowds.NONE: SUDDEN,
 }
-"""For each mechanism, a short case in which it has an effect."""
+"""A short case for each mechanism in which the mechanism has an effect."""
 
 
 def _places() -> list[object]:
@@ -107,7 +107,8 @@ def test_nothing_is_refused_or_alarmed_without_a_crowd() -> None:
 
 
 def test_a_restarted_controller_continues_from_the_limit_with_its_baseline() -> None:
-    """The restarted controller decides at once under the old limit; without its baseline file it has no usual rate."""
+    """A restarted controller decides at once under the limit from before; the usual rate is known only if the
+    controller has its baseline file."""
     case = ablation_crowds.CASES[DURING]
     for keeps in (True, False):
         plan = crowd_cases.plan(case, crowd_cases.configuration(case), 1, Busy(), keeps_usual=keeps)

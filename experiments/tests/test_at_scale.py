@@ -46,7 +46,7 @@ def test_a_share_has_settled_when_it_stays_to_a_tenth_of_its_way() -> None:
 def pool_run(
     servers: int, variant: str, share: float, *, switches: int = 1, falling: bool = False, **changes: Any
 ) -> Record:
-    """Return a run at scale with known figures."""
+    """Return a record of the experiment with large pools, with known figures."""
     shares = [[float(second), share * (2 - second / 20 if falling else 1)] for second in range(21)]
     result = {
         "connections": 9,
@@ -115,7 +115,7 @@ def scaled(
     period_s: float = news_scale.NEVER_S,
     **changes: float | None,
 ) -> Record:
-    """Return a crowd of a given size with known figures."""
+    """Return a record of the experiment with large crowds, with known figures."""
     base = crowd("news", 1)
     result = {
         **base.result,

@@ -1,4 +1,4 @@
-"""Tests of the command: which runs it stores, locking, and its messages when it cannot continue."""
+"""Tests of the command `python -m experiments`: stored runs, locking, and messages when it cannot continue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Run = Callable[..., int]
 
 
 def squares(measure_point: Measure) -> Experiment:
-    """Return an experiment that squares numbers; its quick form has one number."""
+    """Return an experiment whose points are the numbers 2, 3 and 4; the quick form has only the number 2."""
 
     def points(quick: bool) -> Sequence[Point]:
         return [Point(f"n={n}", {"n": n}, 1.0, "lab") for n in ((2,) if quick else (2, 3, 4))]
@@ -48,18 +48,18 @@ def squares(measure_point: Measure) -> Experiment:
 
 
 def square(point: Point) -> Values:
-    """Square a number."""
+    """Return the square of the point's number."""
     return {"square": point.parameters["n"] ** 2}
 
 
 def stopped(point: Point) -> Values:
-    """Raise the exception of Ctrl-C."""
+    """Send SIGINT to this process, as Ctrl-C does."""
     os.kill(os.getpid(), signal.SIGINT)
     return square(point)
 
 
 def killed(point: Point) -> Values:
-    """Kill this process, as the kernel does when memory runs out."""
+    """Send SIGKILL to this process, as the kernel does when memory is exhausted."""
     del point
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
@@ -67,7 +67,8 @@ def killed(point: Point) -> Values:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Return a function that runs an experiment's command in a directory."""
+    """Return a function that runs the command for one experiment in a temporary directory, and returns the exit
+    code."""
 
     def run(experiment: Experiment, *arguments: str) -> int:
         def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
@@ -127,7 +128,7 @@ def test_a_run_that_waited_reads_the_results_of_the_other_run(tmp_path: Path) ->
 
 
 def test_a_killed_run_leaves_no_process_that_holds_the_lock(tmp_path: Path) -> None:
-    """No process remains that holds the lock, not even one that computed points."""
+    """After the command is killed, its lock is free: the processes that computed points have ended as well."""
     program = f"""
 import time
 from pathlib import Path
@@ -199,7 +200,7 @@ def test_runs_that_were_not_unpacked_are_named_in_a_line(
 def test_runs_without_what_is_reported_of_them_are_named(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs of another program may lack fields that the report needs."""
+    """If stored runs lack a field that the report needs, the command fails and the message states the remedy."""
     assert run(squares(lambda point: {"root": point.parameters["n"]})) == 1
     assert "squares/runs.json: its runs have no 'square'" in capsys.readouterr().err
     assert run(squares(square)) == 1, "they count as made"

@@ -1,5 +1,5 @@
-"""Tests of content switching's figures: requests, the load generator's output, the rivals' rules, and reports on known
-runs."""
+"""Tests of the experiments on content switching: requests, the load generator's output, the rules of the rival proxies,
+and reports on known runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def record(parameters: Mapping[str, Any], **result: Any) -> Record:
     return Record(f"{parameters}", parameters, result, 0.0, 1.0, 0.5)
 
 
-# -- the load
+# -- the load generator
 
 
 def test_answers_are_read_with_what_failed() -> None:
@@ -77,7 +77,7 @@ def test_examples_say_what_is_missing_and_what_failed(monkeypatch: pytest.Monkey
         content_agent.engine_per_s()
 
 
-# -- the place
+# -- the lab
 
 
 def test_everybodys_services_are_a_good_configuration() -> None:
@@ -134,7 +134,7 @@ def test_everybody_answers_in_one_place() -> None:
         assert result["agent_before"] > 0 and result["agent_after"] == 0
 
 
-# -- the first byte
+# -- the time to the first byte
 
 
 def page(series: contentplace.Series, size: str, p50_ms: float, us: float) -> Record:
@@ -226,7 +226,7 @@ def test_a_failed_request_is_reported() -> None:
     assert goal_of(report, "every request").seen == "82 of 100"
 
 
-# -- the splice
+# -- the spliced transfer
 
 
 def transfer(series: contentplace.Series, pair: int, mb_per_s: float, after: int = 0) -> Record:
@@ -257,7 +257,7 @@ def test_pairs_take_turns_in_beginning() -> None:
     assert len(names) == 20 and names[:4] == [PLAIN.name, AGENT.name, AGENT.name, PLAIN.name]
 
 
-# -- decisions
+# -- the cost of decisions
 
 
 def decisions(kind: str, *times_ns: tuple[int, float, float, float]) -> Record:
@@ -330,7 +330,7 @@ def test_a_picture_is_drawn_of_whatever_there_is(experiment: Experiment, tmp_pat
     figure.savefig(tmp_path / "nothing.svg")
 
 
-# -- connections a second
+# -- connections per second
 
 
 def test_the_engine_is_held_to_100_000_a_second() -> None:

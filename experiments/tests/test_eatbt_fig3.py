@@ -1,4 +1,4 @@
-"""Tests of the figure of idle connections: the stored part of a run, and the goals."""
+"""Tests of the experiment on closing idle connections: the stored figures of a run, and the goals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 10.0
 
 
 def record(variant: Variant, users: int, pages: int, page_s: float, **more: Any) -> Record:
-    """Return a record of a run."""
+    """Return a record of a variant's run with known figures; `more` replaces figures by name."""
     none = dict.fromkeys(("asked", "closed", "taken_back", "raced", "lapsed"), 0) if variant.idle else {}
     result = {"ended": 100, "raced": 1, "races_expected": 1.0, "lost": 0, "closings": none}
     parameters = {"variant": variant.name, "users": users, "seconds": SECONDS, "seed": 1}
@@ -25,7 +25,8 @@ def record(variant: Variant, users: int, pages: int, page_s: float, **more: Any)
 
 
 def runs(**closed: Any) -> list[Record]:
-    """Return runs that reach every goal, except for the given figures of closing with most users."""
+    """Return runs that reach every goal; `closed` replaces figures of the run in which the switch closes connections
+    and the number of users is largest."""
     most: dict[str, Any] = {"pages": 200, "page_s": 0.2, **closed}
     return [
         record(PLAIN, 40, 100, 3.0),

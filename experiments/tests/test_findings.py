@@ -1,4 +1,4 @@
-"""Tests of when a figure agrees with a published number, and of the reasons given where it does not."""
+"""Tests of the criteria by which a figure agrees with a published number, and of the reasons reported otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tests of the harness: stored runs are kept, missing ones are measured, and pages without results stay as they are."""
+"""Tests of the harness: stored runs are not repeated, missing runs are measured, and pages without results are
+unchanged."""
 
 from __future__ import annotations
 
@@ -99,11 +100,11 @@ README = (REPOSITORY / "docs/results/README.md").read_text()
 
 
 class Interruption(Exception):
-    """Stands for Ctrl-C."""
+    """Raised by a measurement in place of KeyboardInterrupt, to simulate Ctrl-C."""
 
 
 def doubling(measured: list[str], *, fails_at: str = "") -> Experiment:
-    """Return an experiment that doubles numbers, and records which."""
+    """Return an experiment that doubles numbers and appends the keys of measured points to `measured`."""
 
     def points(quick: bool) -> Sequence[Point]:
         return [
@@ -189,7 +190,7 @@ def test_computed_points_share_the_cores_and_correct_only_their_own_estimate() -
 
 
 def in_a_process(point: Point) -> Values:
-    """Square a number; the last one takes forever."""
+    """Return the square of the point's number; 0 is an error, and FOR_EVER makes the call last ten minutes."""
     n = point.parameters["n"]
     if n == FOR_EVER:
         time.sleep(600)
@@ -237,7 +238,7 @@ def test_a_point_that_cannot_be_computed_ends_the_others(tmp_path: Path) -> None
 
 
 def lab_points(name: str, count: int, *, read_s: float = 0.1) -> Experiment:
-    """Return an experiment whose points read runs of the lab that other experiments share; only the first run is on
+    """Return an experiment whose points read lab runs, which other experiments share; only the first lab run is on
     disk."""
 
     def points(quick: bool) -> Sequence[Point]:
@@ -259,7 +260,8 @@ def test_runs_that_are_only_read_do_not_shorten_the_estimate_for_the_others(tmp_
 
 
 def test_a_run_that_several_experiments_take_is_counted_once(tmp_path: Path) -> None:
-    """The first experiment makes the run; an experiment that reads no runs makes its own."""
+    """If two experiments need the same missing lab run, the first makes it and the second only reads it (0.1 s). An
+    experiment with `read_s` 0 makes its own runs."""
     experiments = [lab_points("first", 2), lab_points("second", 3), lab_points("own", 2, read_s=0.0)]
     stores = {experiment.name: Store(tmp_path, experiment.name) for experiment in experiments}
     work = plan(experiments, stores, LABS, quick=False, again=False)
@@ -334,7 +336,7 @@ def test_a_page_has_two_short_sentences() -> None:
 
 @contextmanager
 def files_of_at_most(size: int) -> Generator[None]:
-    """Limit the size of files, to simulate a full disk."""
+    """Limit the size of files that this process can write, to simulate a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:

@@ -1,4 +1,4 @@
-"""Tests of labelled runs of the lab: the points, the judgement of a run, and the report."""
+"""Tests of the lab runs that are labelled with their true cause: the points, the verdict on a run, and the report."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_the_prediction_is_r_times_the_timeout_while_timers_are_linear() -> None
 
 def test_a_connection_that_was_given_up_is_no_answer() -> None:
     timers = SynTimers(retries=6, linear=4)
-    # R = 1: half of all SYNs are lost; SYNs at 0 and 1 s only.
+    # R = 1 means that half of all SYNs are lost; a client that gives up after 1.5 s sends SYNs only at 0 s and 1 s.
     assert timers.connect_s(1.0, given_up_s=1.5) == pytest.approx(0.25 * 1.0 / 0.75)
 
 
@@ -89,7 +89,7 @@ def test_a_transfer_ends_with_the_services_fin() -> None:
         segment(2.4, to_server=True, flags="FA"),
         segment(2.5, to_server=False, flags="FA"),
         segment(2.9, to_server=False, flags="FA"),
-        segment(9.0, to_server=True, flags="S", sequence=8),  # the same port again, never answered
+        segment(9.0, to_server=True, flags="S", sequence=8),  # a second SYN from the same port, never answered
     ):
         seen.add(line)
     transfers = seen.transfers_between(0, 10)

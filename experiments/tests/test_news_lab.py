@@ -33,7 +33,7 @@ QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
 
 
 def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) -> Records:
-    """Return the records of a run whose window has these figures throughout; the quiet time is the same in all runs."""
+    """Return the records of a run with constant figures during the crowd; before the crowd, all runs are equal."""
 
     def web(due: float) -> Outcome:
         took = 0.02 if due < ONSET_S else latency_s
@@ -63,7 +63,8 @@ def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) 
 
 
 def of(point: Point) -> Records:
-    """Return figures as a run would have them: NEWS restores the rates of the fast, best at T = 128 s."""
+    """Return plausible records for a point: AR (the response rate of the fastest flows) is low without control, high
+    under NEWS, and highest at T = 128 s."""
     variant, period_s = point.parameters["variant"], point.parameters["period_s"]
     if point.parameters["switch"] == KERNEL:
         return replace(records(ar_bps=2e5, limit_per_s=math.nan, latency_s=1.0, drops=700), rows=[])
@@ -120,14 +121,14 @@ def measured(points: Sequence[Point]) -> list[Record]:
 
 
 def once() -> list[Point]:
-    """Return the points of the first series."""
+    """Return the points of the first series (repetition) of the full form."""
     return [point for point in EXPERIMENT.points(False) if point.key.endswith("#0")]
 
 
 def test_the_report_has_the_labs_numbers() -> None:
     report = EXPERIMENT.report(measured(once()))
     text = tables_of(report)
-    assert "| NEWS + hot spot | 0.24 | 0.24 | 1.5 |" in text  # 30 ms at k = 8
+    assert "| NEWS + hot spot | 0.24 | 0.24 | 1.5 |" in text  # 30 ms at the compression k = 8
     assert "| before the crowd | 0.16 | 0.16 | 1.0 |" in text
     assert "| NEWS, production | 0.24 | 0.24 | 1.5 |" in text
     assert "| no control, without the switch | 0 | 0 | 0 | - | 41.2 % |" in text
@@ -168,7 +169,8 @@ SEEN = {
     ("server-limited", "news"): (553, 32, 32, 67, 0.1, 121, 69, 327, 4.0, 0.23, 54),
     ("server-limited", "news-hsi"): (565, 30, 29, 69, 0.1, 124, 70, 327, 0.3, 0.23, 53),
 }
-"""Figures of one series of runs in Chen & Heidemann's scale: FIGURES, shares in percent, latencies in seconds."""
+"""Figures of one series of runs by scenario and variant, in the order of FIGURES and in Chen & Heidemann's time scale;
+shares are in percent, and latencies in seconds."""
 SWEEP = {
     16.0: (26, 34, 126, 59, 491, 3.6),
     32.0: (52, 61, 49, 35, 390, 4.6),
@@ -176,11 +178,13 @@ SWEEP = {
     128.0: (77, 46, 112, 52, 489, 3.8),
     256.0: (154, 58, 64, 42, 426, 4.2),
 }
-"""Figures by T: alarm, connected, AR, rejected (%), offered, the controller's CPU time in the crowd (%)."""
+"""Figures by T in seconds: alarm (s), connected requests/s, AR (kbit/s), rejected requests (%), offered requests/s, and
+the controller's CPU use in the crowd (%)."""
 
 
 def seen(point: Point) -> Record | None:
-    """Return a point's record with the figures of SEEN or SWEEP, compressed by k; None for other points."""
+    """Return a point's record with the figures of SEEN or SWEEP, converted to the lab's compressed time scale (factor
+    k); None for other points."""
     parameters = point.parameters
     k, period_s = parameters["k"], parameters["period_s"]
 
@@ -300,7 +304,7 @@ def test_goals_that_are_not_reached_are_reported() -> None:
 
 
 class Kept:
-    """A substitute for the lab that records which runs were made, and where."""
+    """A substitute for the lab that records each run and its directory."""
 
     def __init__(self) -> None:
         self.runs: dict[Path, Run] = {}

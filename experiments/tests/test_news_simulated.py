@@ -1,5 +1,5 @@
-"""Tests of the simulation on Chen & Heidemann's topology at a small size: its results can be stored as JSON, reported
-and drawn."""
+"""Tests of the experiments that simulate Chen & Heidemann's topology, at a small size: results can be stored as JSON,
+reported and drawn."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_fig15_says_that_production_mode_does_not_depend_on_the_interval() -> No
 
 
 def bystanders(name: str, **changes: float) -> Record:
-    """Return a run of Fig. 16 with known figures."""
+    """Return a record of the experiment on Fig. 16 with known figures; `changes` replaces figures."""
     known = next(point for point in news_fig16.points(False) if point.key in (f"{name} #1", f"{name} quick #1"))
     base = crowd("news", 1)
     figures = {
@@ -173,7 +173,8 @@ def test_fig16_holds_half_and_double_of_delta_and_p_against_the_papers_values() 
 
 
 def full_fig16(**changed: dict[str, Any]) -> list[Record]:
-    """Return every run of the full form; the argument gives, by name, the figures that differ."""
+    """Return a record for every run of the full form; `changed` contains figures that differ, by the name of the
+    run."""
     made: list[Record] = []
     for point in news_fig16.points(False):
         name = point.key.rpartition(" #")[0].removesuffix(" quick")

@@ -1,4 +1,4 @@
-"""Tests of the experiment on the gap between sluice's equal split and kernel DNAT's."""
+"""Tests of the experiment on the difference in SYN losses between sluice's equal split and kernel DNAT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of reports on runs with known figures."""
+"""Tests of the experiments' reports on runs with known figures."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def mapped(
     window: float = 20.0,
     level: float = 0.1,
 ) -> Record:
-    """Return a run of a map with known figures."""
+    """Return a record of a map's run (Fig. 6 of Ohta & Andou), with known figures."""
     ratios = [[float(second), 0.3, 0.3, level + swing * (-1) ** second] for second in range(90)]
     parameters = {"where": "map", "case": case, "seconds": 90.0, "delta": delta, "window_s": window}
     return record(parameters, mean_ms, ratios=ratios, late={"mean_ms": mean_ms / 2})
@@ -317,7 +317,8 @@ def test_beyond_says_when_a_killed_server_was_ejected() -> None:
 
 
 def repaired(mode: str, before: float, end: float, happened_s: float = 20.4) -> Record:
-    """Return a run whose server is repaired: its ratio falls until then, and rises afterwards."""
+    """Return a record of a run whose last server is repaired at 20 s. The server's ratio falls to `before` until 20 s,
+    then rises to `end`."""
     ratios = [
         [float(second), 0.3, 0.3, before + 0.01 * (20 - second) if second <= 20 else end - 0.001 * (59 - second)]
         for second in range(60)
@@ -499,7 +500,7 @@ def test_the_controllers_cost_is_stated_with_its_worst_round_and_what_it_is_made
     ]
     assert report.tables[0].rows[0][2:] == [
         *("8.0 (4.0)", "5.0 (2.5)", "4.0 (2.0)", "42.0 (21.0)", "55.0", "108.0"),
-        "0.77 %",  # eight readings of 2 ms of CPU time in 10 s are 0.16 of it
+        "0.77 %",  # of which 0.16 are readings of loads: 8 times 2 ms of CPU time in 10 s
     ]
     assert [title.endswith(", ms (CPU)") for title in report.tables[0].heading] == [False] * 2 + [True] * 4 + [
         False

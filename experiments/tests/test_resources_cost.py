@@ -1,4 +1,4 @@
-"""Tests of the cost of sharing buffers: the report, and that the load is the documented one."""
+"""Tests of the experiment on the cost of sharing buffers: the report, and the load, which must be as documented."""
 
 from __future__ import annotations
 

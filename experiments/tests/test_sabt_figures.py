@@ -1,4 +1,4 @@
-"""Tests of the figures of shared buffers: reports on known runs, and the simulated flows."""
+"""Tests of the experiments on shared send buffers: reports on known runs, and the simulated flows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from experiments.tests.small import goal_of, measured, report_text
 
 
 def run(result: dict[str, Any], **parameters: Any) -> Record:
-    """Return a run with this result."""
+    """Return a record with a given result and given parameters."""
     return Record(str(parameters), parameters, result, 0.0, 1.0, 0.0)
 
 
-# -- sabt-shares
+# -- the experiment sabt-shares
 
 
 def test_a_flow_without_losses_keeps_to_its_limit() -> None:
@@ -50,7 +50,8 @@ def test_equal_shares_do_not_swing_and_others_are_reported() -> None:
 
 
 def got(how: str, kb: int, seconds: int = 40) -> list[float]:
-    """Return the segments of twelve flows of 20 ms round trip, four of each loss rate, with the controller's shares."""
+    """Simulate twelve flows with a round trip of 20 ms, four of each loss rate, under the controller's sharing method
+    `how` and a budget of `kb`; return the segments that arrived, summed by loss rate."""
     flows = [Flow(loss, 11, seed) for seed, loss in enumerate(np.repeat(sabt_fig5.LOSSES, sabt_fig5.EACH))]
     many = len(flows)
     given = sabt_sharing.SHARINGS[how]
@@ -71,8 +72,8 @@ def got(how: str, kb: int, seconds: int = 40) -> list[float]:
 
 
 def test_unlike_losses_get_more_by_their_needs_than_by_equal_shares_or_present_flights() -> None:
-    """Simulates Figure 5 of Matsuo et al. in virtual time. SABT shared like EQ when needs followed the largest
-    flight."""
+    """In a simulation of Figure 5 of Matsuo et al., the total rate under SABT is above the rates under EQ and ABT. When
+    the needs were derived from the largest flight, the shares of SABT equalled the shares of EQ."""
     sabt, abt, eq, most = got("SABT", 230), got("ABT", 230), got("EQ", 230), got("EQ", 10_000)
     assert sum(sabt) > 1.02 * sum(eq) and sum(sabt) > sum(abt)
     parts = [rate / best for rate, best in zip(sabt, most, strict=True)]
@@ -98,11 +99,11 @@ def test_a_third_of_abts_deviation_is_the_limit(swing: float, holds: bool) -> No
     assert goal_of(sabt_shares.EXPERIMENT.report(records), "SABT's deviation").reached is holds
 
 
-# -- sabt-fig8
+# -- the experiment sabt-fig8
 
 
 def beside(fast: dict[str, float]) -> list[Record]:
-    """Return runs in which the fast connection has 40 Mbit/s alone, and the given rates beside slow ones."""
+    """Return runs in which the fast connection has 40 Mbit/s alone, and the rates `fast` beside slow connections."""
     rates = {0: dict.fromkeys(sabt_fig8.SENDS, 40.0), 15: fast}
     return [run({"mbit_s": [rates[slow][how], 9.0]}, how=how, slow=slow) for slow in rates for how in sabt_fig8.SENDS]
 
@@ -116,11 +117,11 @@ def test_a_fast_connection_that_loses_a_tenth_is_reported() -> None:
     assert "|" in report_text(sabt_fig8.EXPERIMENT, beside(fast))
 
 
-# -- sabt-fig5
+# -- the experiment sabt-fig5
 
 
 def test_the_least_budget_is_that_of_the_curve_through_what_was_measured() -> None:
-    """erf(1.3859) = 0.95."""
+    """The curve is erf(budget / 300), and erf(1.3859) = 0.95, so the smallest budget is 1.3859 times 300."""
     curve = [(kb, 40 * math.erf(kb / 300)) for kb in (200, 300, 400)]
     assert sabt_fig5.least_kb(curve, 40.0) == pytest.approx(1.3859 * 300, abs=0.1)
     noisy = [(kb, rate * factor) for (kb, rate), factor in zip(curve, (0.97, 1.03, 1.0), strict=True)]
@@ -129,8 +130,8 @@ def test_the_least_budget_is_that_of_the_curve_through_what_was_measured() -> No
 
 
 def budgets(sabt: float, abt: float) -> list[Record]:
-    """Return runs without noise: EQ needs 500 KB, SABT and ABT the given budgets; equation 1 reaches 90 % of EQ's sum
-    at half."""
+    """Return runs without noise in which EQ needs 500 KB, and SABT and ABT need the given budgets. At HALF, SABT with
+    equation 1 reaches 90 % of EQ's total rate."""
     most = (40.0, 30.0, 20.0)
     known = [run({"mbit_s": list(most)}, how="plain Linux", kb=0)]
     half = sabt_fig5.HALF

@@ -1,4 +1,4 @@
-"""Tests of measured transfers against TCP itself."""
+"""Tests of the comparison of measured transfers with TCP: loss events from a capture, and the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MSS = 1000
 
 
 def sent(*segments: tuple[float, int]) -> Any:
-    """Return the loss record of one connection's segments, given by times and positions just below 2^32."""
+    """Return the losses of one connection whose segments have the given times and indexes. Sequence numbers begin just
+    below 2^32, so that they wrap around."""
     return losses((time_s, 7, (place * MSS - 2500) % (1 << 32), MSS) for time_s, place in segments)[7]
 
 
@@ -33,7 +34,8 @@ def test_a_retransmission_that_is_lost_is_no_event_of_its_own() -> None:
 
 
 def transfer(client: str, **switch: float) -> dict[str, Any]:
-    """Return a transfer on which all sources agree, except for the given values."""
+    """Return a transfer for which switch, kernel and capture have equal values; `switch` replaces values of the
+    switch."""
     mine = {"segments": 1000, "again": 70, "losses": 60, "timeouts": 0, "probes": 0, "holes": 0}
     return {
         "client": client,
@@ -47,7 +49,8 @@ def transfer(client: str, **switch: float) -> dict[str, Any]:
 
 
 def record(**switch: float) -> Record:
-    """Return a run whose first distance differs."""
+    """Return a record with one transfer for each distance; `switch` replaces values of the switch at the first
+    distance."""
     transfers = [
         transfer(distance.address, **(switch if number == 0 else {})) for number, distance in enumerate(DISTANCES)
     ]

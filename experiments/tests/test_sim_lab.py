@@ -1,4 +1,4 @@
-"""Tests of the comparison of the simulation with runs of the lab, made or taken, and of its report."""
+"""Tests of the comparison of the simulation with lab runs, which are made or read from disk, and of its report."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_runs_on_another_switch_are_not_the_embedded_ones(monkeypatch: pytest.Mo
 
 
 def demo_record(lab: dict[str, float], simulated: dict[str, float]) -> Record:
-    """Return a demo with known figures; figures that are not given are the same in lab and simulation."""
+    """Return a record of the demo with known figures; figures that are not given are equal in lab and simulation."""
     base = {**dict.fromkeys(sim_lab.DEMO_ROWS, 0.1), "equal_ms": 400.0, "r_ms": 25.0}
     return Record("demo #0", {"run": 0}, {"lab": base | lab, "simulated": [base | simulated]}, 0.0, 1.0, 0.0)
 
@@ -124,7 +124,7 @@ def test_a_simulated_load_ends_as_the_labs_and_all_of_it_is_counted() -> None:
 def flash_record(
     scenario: str, variant: str, number: int = 0, *, lab: dict[str, Any] | None = None, **simulated: float | None
 ) -> Record:
-    """Return a crowd in the lab and simulated; figures that are not given are the same in both."""
+    """Return a record of a crowd with known figures; figures that are not given are equal in lab and simulation."""
     figures: dict[str, Any] = {**dict.fromkeys(sim_lab_crowds.FIGURES, 0.5), "ar_kbps": 800.0, "admitted_per_s": 320.0}
     sides = {"lab": figures | (lab or {}), "simulated": figures | simulated}
     parameters = {"scenario": scenario, "variant": variant, "k": 8.0}

@@ -1,4 +1,4 @@
-"""Tests of labelled runs: the report, and that the figure of a verdict distinguishes right from wrong."""
+"""Tests of the simulated runs that are labelled with their true cause: the verdicts on runs, and the report."""
 
 from dataclasses import replace
 
@@ -12,7 +12,8 @@ from topo.plan.causes import CAUSES, Label
 
 @pytest.mark.parametrize("label", [Label.UNANSWERED, Label.SLOW, Label.SERVERS])
 def test_cases_once_taken_for_a_crowd_or_a_sick_server_are_distinguished(label: Label) -> None:
-    """Covers an unanswered flood, retransmissions of one slow server's clients, and a queue that was full first."""
+    """Three causes that were once confused have the right verdict: a SYN flood without answers, a slow server whose
+    clients retransmit, and a crowd at the servers, where an accept queue is full first."""
     (point,) = [point for point in sim_verdict.EXPERIMENT.points(True) if point.key == f"{label} #1"]
     result = sim_verdict.measure(point)
     assert result["cause"] == CAUSES[label]
