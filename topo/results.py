@@ -17,8 +17,8 @@ PROGRAM = (
     *("agent", "crates", "gateway", "switch", "Cargo.lock", "Cargo.toml"),
     *("controller", "experiments", "p4src", "sim", "topo"),
 )
-"""Files and folders of the repository that determine the program's version; `docs` is not among them, because it contains
-the program's results."""
+"""Files and folders of the repository that determine the program's version; `docs` is not among them, because it
+contains the program's results."""
 PACKAGES = ("controller/sluice", "topo")
 PIPELINE = "p4src/build/sluice.json"
 
