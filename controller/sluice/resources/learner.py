@@ -23,7 +23,7 @@ class Learner:
 
     def __init__(self, most: float | None = None) -> None:
         self.limit = most
-        """The limit in connections. At first it is ``most``; None: unknown, since the server has refused nothing yet."""
+        """The limit in connections, at first ``most``; None: unknown, since the server has refused nothing yet."""
         self._most = most
         self._former = most
         """The limit before the latest refusals. The refusals count only once the server has answered something
