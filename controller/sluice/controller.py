@@ -257,7 +257,7 @@ class Controller:
             raise Refused(f"{changed[0]} has changed; that takes a restart of the controller (the switch goes on)")
         if needs_new_numbers(fresh, *self.world.present()):
             await self._read_pinned(link)
-        planned(self.world, fresh)  # # raises Refused before the tasks are stopped
+        planned(self.world, fresh)  # raises Refused before the tasks are stopped
         return fresh
 
     async def _apply_reloads(self, link: Link) -> None:
@@ -335,7 +335,7 @@ class Controller:
             except SwitchError:
                 change.undo()
                 with suppress(SwitchError):
-                    await link.apply(self.world.state())  # # the switch may have accepted part of the refused write
+                    await link.apply(self.world.state())  # the switch may have accepted part of the refused write
                 raise
             if wrote:
                 for service in change.services:

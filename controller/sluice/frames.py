@@ -143,7 +143,7 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
     ip = struct.pack(
         "!BBHHHBBH4s4s",
         0x45,
-        0xC0,  # # type of service: internetwork control, which RFC 1812 recommends for ICMP errors
+        0xC0,  # type of service: internetwork control, which RFC 1812 recommends for ICMP errors
         20 + len(body),
         0,
         0,

@@ -237,7 +237,7 @@ class Balancer:
         options, thresholds, active = self._options, self._options.production, self._active
         silent = frozenset(self._silence.silent(thresholds.silent_connections)) & frozenset(active)
         if self.policy.ejects:
-            for server in self._ejected - silent:  # # it answers again; its past silence is no evidence
+            for server in self._ejected - silent:  # it answers again; its past silence is no evidence
                 self._measure_anew(server)
                 for policy in self._policies.values():
                     policy.begin(server, now_s)

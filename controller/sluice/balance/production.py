@@ -87,7 +87,7 @@ class ProductionPolicy(Policy):
             self._evidence[server].clear()
             self._ceilings.lost(server, move.ratios[server], self._options.intervals)
         for server in move.giving:
-            self._begun_s.pop(server, None)  # # the slow start ends: the server gives up ratio, so it can carry no more
+            self._begun_s.pop(server, None)  # the slow start ends: the server gives up ratio, so it can carry no more
         return Outcome(move.ratios, move.reason, interval.silent)
 
     def _move(self, interval: Interval) -> _Move:

@@ -31,7 +31,7 @@ async def followed(path: str, timeout_s: float = ANSWER_S) -> AsyncGenerator[lis
     """Yield the controller's last events, then each new one, until the controller ends. Raises Refused."""
     async with _connection(path, {"command": "events", "follow": True}) as reader:
         yield await _answer(path, reader, timeout_s)
-        while (line := await reader.readline()).endswith(b"\n"):  # # the last line may be incomplete
+        while (line := await reader.readline()).endswith(b"\n"):  # the last line may be incomplete
             yield [json.loads(line)]
 
 

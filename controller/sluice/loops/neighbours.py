@@ -115,7 +115,7 @@ class Neighbours:
         if place is None:
             self._waiting.put(address, frame, now)
         else:
-            await self._send(frame, place)  # # the place is known already; the switch's entry is being written
+            await self._send(frame, place)  # the place is known already; the switch's entry is being written
 
     async def _send_waiting(self, sender: Sender) -> None:
         frame = self._waiting.take(sender.address, asyncio.get_running_loop().time())

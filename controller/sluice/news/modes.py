@@ -243,7 +243,7 @@ class ProductionMode(ControlMode):
             return False
         target, rate = candidate.target, candidate.rate
         if target is not None and not spot.known(target) and not spot.up(target, rate):
-            return False  # # many packets but few requests: the next complete interval decides
+            return False  # many packets but few requests: the next complete interval decides
         self._crowds[target] = crowd = ProductionRegulator(self._options)
         crowd.start(rate, _share(candidate.ar, candidate.ar_average), self._usual(target, spot))
         return True

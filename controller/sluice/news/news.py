@@ -216,7 +216,7 @@ class News:
         try:
             return self._meter.peek(time_s, destination, cumulative)
         except CounterReset:
-            return None  # # the next observation detects the reset as well, and restarts
+            return None  # the next observation detects the reset as well, and restarts
 
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
         """Make one step of the mode's detector and of its limits."""

@@ -65,7 +65,7 @@ class Learner:
             # show.
             self.limit = self._former
         elif refuses and was_silent:
-            pass  # # the server recovered during this interval, which therefore shows no limit
+            pass  # the server recovered during this interval, which therefore shows no limit
         elif refuses:
             self._former = self.limit
             capacity = float(max(1, connections - lost))

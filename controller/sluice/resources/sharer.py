@@ -111,7 +111,7 @@ class Sharer:
         }
         is_written &= _among(server, self.managed)
         installed = np.where(is_written, caps, self._send.installed)
-        self._send.installed[is_written] = np.nan  # # unknown until written, because a write may be interrupted
+        self._send.installed[is_written] = np.nan  # unknown until written, because a write may be interrupted
         return Decision(_caps(columns, is_written, caps), _defaults(send, receive), send, receive, installed)
 
     def _reading(self, columns: Columns) -> Reading:

@@ -108,7 +108,7 @@ class Agents:
         controls = _controls(self._world.config)
         self.views = {control: self.views.get(control) or AgentView(control, now) for control in controls}
         for view in self.views.values():
-            view.since_s = now  # # no reports were received during a reload, or while the switch was lost
+            view.since_s = now  # no reports were received during a reload, or while the switch was lost
         tasks = [
             asyncio.create_task(self._follow_agent(view), name=f"agent:{view.control}") for view in self.views.values()
         ]
