@@ -129,10 +129,10 @@ AGENT = (
 
 
 def counters(columns: Iterable[Column]) -> dict[str, Counter]:
-    """Return those columns that are counted in a counter of the switch: the counter by the column's name."""
+    """Return the switch's counters that the columns refer to, by the column's name."""
     return {column.name: column.cell for column in columns if isinstance(column.cell, Counter)}
 
 
 def registers(columns: Iterable[Column]) -> dict[str, Register]:
-    """Return those columns that are counted in a register of the switch: the register by the column's name."""
+    """Return the switch's registers that the columns refer to, by the column's name."""
     return {column.name: column.cell for column in columns if isinstance(column.cell, Register)}

@@ -83,8 +83,8 @@ class Ethernet:
 def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "strip"]) -> bytes | None:
     """Return a frame as a port sends it to a neighbour: with these MAC addresses and the port's VLAN tag.
 
-    A VLAN tag that replaces another keeps that one's priority, as in the P4 stage `tag`. Returns None if the frame is
-    too short.
+    A VLAN tag that replaces another tag retains the priority in that tag, as in the P4 stage `tag`. Returns None if the
+    frame is too short.
     """
     ethernet = Ethernet.parse(frame)
     if ethernet is None:

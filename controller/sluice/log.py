@@ -17,7 +17,8 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 def logger(name: str) -> logging.Logger:
-    """Return the logger of a part of the controller. Its callers pass fields of an event with ``extra``."""
+    """Return the logger of a part of the controller. Callers of the logger pass the fields of an event with
+    ``extra``."""
     return logging.getLogger(f"sluice.{name}")
 
 

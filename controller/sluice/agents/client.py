@@ -51,8 +51,8 @@ class Agent:
             raise AgentError(_text(error)) from error
 
     async def share(self, abilities: Any) -> None:
-        """Send the agent what the other agents have learned about servers. It replaces the content of the previous
-        call.
+        """Send the agent what the other agents have learned about servers. Each call replaces what the previous call
+        sent.
 
         An agent of an older version lacks this call, and uses only what it learns itself. Raises AgentError.
         """

@@ -1,5 +1,5 @@
-"""Balancing by R (Ohta & Andou): the input are counts and a time, the output ratios and weights. Pure: no switch,
-socket or clock."""
+"""Balancing by R, the SYN loss ratio of Ohta & Andou. The input is counts and a time, the output is ratios and weights.
+Pure: no switch, socket or clock."""
 
 from .balancer import Balancer, Decision
 from .counts import CounterReset, Counts

@@ -1,4 +1,4 @@
-"""One service's balancer: the input are cumulative counts, the output is a decision. Pure: the caller passes the
+"""The balancer of one service. Its input is cumulative counts, its output a decision. Pure: the caller passes the
 time."""
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class Balancer:
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Silent servers. Each has only its probe floor as its share, and its pending connections are assigned to
-        another server."""
+        """Silent servers. The share of each is only its probe floor (the least share that keeps a server measured). Its
+        pending connections are assigned to another server."""
         return self._ejected
 
     @property
@@ -185,8 +185,9 @@ class Balancer:
         self._ratios = normalised(dict.fromkeys(changed, 0.0) | old | new)
 
     def sample_open(self, open_now: Mapping[int, int]) -> None:
-        """Add a sample: the number of open connections of each server that the switch counts them for. Production mode
-        finds slow servers by these samples. They are due at ``slowness.SAMPLE_TIMES`` and before each ``observe``."""
+        """Add a sample: the number of open connections by server, for services in which the switch counts them.
+        Production mode finds slow servers by these samples. They are due at ``slowness.SAMPLE_TIMES`` and before each
+        ``observe``."""
         self._open.add(open_now)
 
     def observe(

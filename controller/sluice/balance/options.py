@@ -13,12 +13,12 @@ class Mode(StrEnum):
     """The method that decides the ratios of a service."""
 
     FIXED = "fixed"
-    """The configured capacities, whatever is measured."""
+    """The ratios are the configured capacities, independently of all measurements."""
     PAPER = "paper"
-    """Ohta & Andou, exactly."""
+    """The algorithm of Ohta & Andou, unchanged."""
     PRODUCTION = "production"
-    """Ohta & Andou with confidence, slowness, recovery, ejection and slow start. The default: on a healthy pool
-    paper mode follows single lost SYNs."""
+    """The algorithm of Ohta & Andou, extended by confidence, slowness, recovery, ejection and slow start. It is the
+    default, because paper mode moves the ratios of a healthy service after single lost SYNs."""
 
 
 LARGEST = 10_000_000

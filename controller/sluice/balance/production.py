@@ -18,7 +18,7 @@ from .step import HOLD, relieve
 from .window import Window
 
 NAMED = 3
-"""The most servers that the reason of a decision names, of those that give up a part of their ratios."""
+"""The reason of a decision names at most this many of the servers that give up a part of their ratios."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class ProductionPolicy(Policy):
 
     def __init__(self, options: BalanceOptions) -> None:
         super().__init__(options)
-        # Losses that have moved no weight yet. A loss stays in the balancer's window for m periods and would move
-        # weight in each of them. (Open connections are not discarded after a move: discarding them made transfers take
-        # two fifths longer.)
+        # Losses that have moved no weight yet, by server. A loss stays in the balancer's window for m periods and would
+        # move weight in each of them. (Open connections are not discarded after a move: discarding them made transfers
+        # take two fifths longer.)
         self._evidence: dict[int, Window] = {}
         self._ceilings = Ceilings()
         self._begun_s: dict[int, float] = {}
@@ -87,7 +87,7 @@ class ProductionPolicy(Policy):
             self._evidence[server].clear()
             self._ceilings.lost(server, move.ratios[server], self._options.intervals)
         for server in move.giving:
-            self._begun_s.pop(server, None)  # the slow start ends: the server gives up ratio, so it can carry no more
+            self._begun_s.pop(server, None)  # # the slow start ends, because the server gives up a part of its ratio
         return Outcome(move.ratios, move.reason, interval.silent)
 
     def _move(self, interval: Interval) -> _Move:
@@ -106,7 +106,8 @@ class ProductionPolicy(Policy):
             if i not in silent
         }
         if len(starting) + len(silent) == len(fair) and starting:
-            # Every server that answers is in its slow start. Together they receive all that the silent servers do not.
+            # Every server that answers is in its slow start. Together they receive everything except the floors of
+            # silent ones.
             rest = 1.0 - sum(floors[server] for server in silent)
             starting = {i: share * rest for i, share in normalised(starting).items()}
         caps |= starting
@@ -126,7 +127,7 @@ class ProductionPolicy(Policy):
             work = {i: interval.work[i] for i in answering if i in interval.work}
             gifts |= {i: options.delta for i in slow(work, extra.slow_factor, extra.confidence_z) if i not in losing}
         if len(gifts) == len(answering):
-            # Every server loses SYNs or is slow. Clients wait longest after a lost SYN, so slow servers receive.
+            # Every server loses SYNs or is slow. Clients wait longest after a lost SYN, so the slow servers receive.
             gifts = {i: gift for i, gift in gifts.items() if i in losing}
         if gifts:
             receivers = {i: interval.fair[i] for i in answering if i not in gifts}

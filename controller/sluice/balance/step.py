@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from .ratios import Ratios, normalised
 
 HOLD = "held: no server is the cause"
-"""The reason of a decision that flash-crowd control held: the ratios stay."""
+"""The reason of a decision in which flash-crowd control kept the ratios as they are."""
 
 
 def worst(r: Mapping[int, float | None], ratios: Mapping[int, float]) -> int | None:

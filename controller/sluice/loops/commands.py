@@ -30,8 +30,7 @@ def planned(world: World, config: Config) -> Plan:
 
 
 def reconfigure(world: World, config: Config, now_s: float) -> None:
-    """Take over another configuration; what it has in common with the present one retains numbers, windows and
-    connections.
+    """Take over another configuration. Services and servers that stay retain their numbers, windows and connections.
 
     Raises Refused, and then changes nothing.
     """

@@ -20,12 +20,13 @@ def next_turn(due_s: float, period_s: float, now_s: float) -> float:
 
 
 def nearest(due_s: float, since_s: float, period_s: float, first_s: float) -> float:
-    """Return the time nearest to ``due_s`` on the grid through ``since_s``, but none before ``first_s``."""
+    """Return the grid time nearest to ``due_s``, at ``first_s`` or later. Grid times are whole periods from
+    ``since_s``."""
     first = math.ceil((first_s - since_s) / period_s - _ROUNDING)
     return since_s + period_s * max(first, round((due_s - since_s) / period_s))
 
 
 def until_next(since_s: float, period_s: float, now_s: float) -> float:
-    """Return the seconds until the next time on the grid through ``since_s``. Tasks that each reload restarts use
-    it."""
+    """Return the seconds until the next time on the grid through ``since_s``. It is for tasks that are restarted at
+    each reload."""
     return period_s - (now_s - since_s) % period_s

@@ -1,9 +1,9 @@
 """The tasks for the switch's neighbours: ARP requests, learning from ARP, waiting packets, and ICMP time exceeded.
 
 The switch answers ARP requests itself, and reports the sender of each ARP message: of replies, of requests for any
-host, and of announcements (RFC 5227). A sender's place (its port and MAC address) is learned at once (RFC 826) under
-two conditions. World.believable accepts the place; and the sender's address is known, has been requested, or belongs to
-a host that requests one of the switch's addresses.
+host, and of announcements (RFC 5227). A sender's place (its port and MAC address) is learned at once (RFC 826) if
+World.believable accepts it. In addition, the sender's address must be known, or have been requested, or the sender must
+request one of the switch's addresses.
 
 The switch sends the controller packets whose next hop it cannot resolve. Such a packet has passed the pipeline, so it
 is already translated and counted. The controller queues it until ARP has resolved the next hop. It then sends the

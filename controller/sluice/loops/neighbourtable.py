@@ -96,7 +96,7 @@ class NeighbourTable:
         return due
 
     def next_time(self) -> float | None:
-        """Return when the next ARP request is due; None if no request is."""
+        """Return the time at which the next ARP request is due; None if no request is scheduled."""
         return min((entry.next_question for entry in self._entries.values()), default=None)
 
     def forget(self) -> bool:

@@ -167,8 +167,8 @@ class World:
     # -- the desired state
 
     def state(self, *services: Service) -> State:
-        """Return the desired state of the switch. With ``services``, only the part that decisions on these can
-        change."""
+        """Return the desired state of the switch. With ``services``, return only the part that decisions on these
+        services can change."""
         state = State(
             plan=replace(self.plan, services=services, retired=()) if services else self.plan,
             weights={},
@@ -200,7 +200,7 @@ class World:
                 self.drained -= {server.id for server in service.servers}
 
     def present(self) -> tuple[dict[Endpoint, int], list[InstalledServer]]:
-        """Return the services and servers of the present plan, which the switch has."""
+        """Return the services and the servers, including retired ones, that the switch has by the present plan."""
         retired = {r.endpoint: r for r in self.plan.retired} | {
             server.endpoint: server for service in self.plan.services for server in service.installed
         }

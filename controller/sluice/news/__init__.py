@@ -1,4 +1,4 @@
-"""Flash-crowd control (NEWS, Chen & Heidemann): the input are observations, the output are limits. Pure: no switch,
+"""Flash-crowd control (NEWS, Chen & Heidemann). The input is observations, the output is limits. Pure: no switch,
 socket or clock."""
 
 from .decision import Decision, Observation, Target

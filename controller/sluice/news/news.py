@@ -1,4 +1,4 @@
-"""Flash-crowd control of all destinations behind a switch: the input are observations, the output are decisions."""
+"""Flash-crowd control of all destinations behind a switch. The input is observations, the output is decisions."""
 
 from __future__ import annotations
 

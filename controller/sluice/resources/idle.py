@@ -18,7 +18,7 @@ from .pauses import DEFAULT_AGE_S
 
 @dataclass(frozen=True, slots=True)
 class IdleOptions:
-    """When idle connections of a server are closed. Without this section none are."""
+    """The conditions under which idle connections of a server are closed. Without this section none is closed."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
@@ -33,8 +33,8 @@ class IdleOptions:
     """Closing continues until the connections are down to this share of the threshold, which prevents flapping."""
     least_age_s: Positive | None = None
     """The least time that a connection must be silent before it is closed, in seconds. A response with a longer pause
-    is cut off, and its client may not notice: below 10 s `sluice check` warns. Left out: 10 s at first, then by the
-    pauses that the service's own responses have (ADR 0152)."""
+    is cut off, and its client may not notice: below 10 s `sluice check` warns. Left out: 10 s at first, later learned
+    from the pauses within the service's responses (ADR 0152)."""
     rate: Positive = 100.0
     """The most connections closed per second."""
     burst_s: NotNegative = 0.25

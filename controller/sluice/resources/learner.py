@@ -41,9 +41,10 @@ class Learner:
         self._before = None
 
     def observe(self, now_s: float, connections: int, counts: Counts, responses: int = 0) -> None:
-        """Learn from a reading. ``connections``: open ones, including those in the handshake; ``counts``: cumulative.
+        """Learn from a reading. ``connections`` is the number of open connections, including those in the handshake;
+        ``counts`` are the server's cumulative counts.
 
-        ``responses``: the server's responses since the previous reading, if they are known.
+        ``responses``: the number of the server's responses since the previous reading, if it is known.
         """
         before, self._before = self._before, counts
         elapsed_s, self._read_s = now_s - self._read_s, now_s

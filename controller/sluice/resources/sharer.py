@@ -1,4 +1,4 @@
-"""Shares the budgets of servers among the measured transfers: the input are readings, the output are caps.
+"""Shares the budgets of servers among the measured transfers. The input is readings, the output is caps.
 
 In the papers a server sets the sizes of its own buffers. Here a cap on the window determines how much a transfer can
 use. A small transfer gets no cap (Matsuo et al., section 2.2.2), and a transfer that sends nothing loses its cap.
