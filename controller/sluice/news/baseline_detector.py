@@ -39,7 +39,8 @@ class BaselineDetector:
 
     The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above it by delta) would never be
     true. Here the alarm is reset when AR is back within half the tolerance (at least delta) of the baseline. It is also
-    reset when the request rate is no longer up, because responses are then slow for another reason than a crowd.
+    reset when the request rate is no longer above usual, because responses are then slow for another reason than a
+    crowd.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -63,8 +64,8 @@ class BaselineDetector:
         self._every = Baseline(options.production.gain)
         """The average of requests per second over all intervals without a limit, including those without responses."""
         self._risen: tuple[int, float] | None = None
-        """Set if the request rate was already up when responses were first seen: the number of that interval, and the
-        maximum of the average request rate since then, per second."""
+        """Set if the request rate was already above usual when responses were first seen: the number of that interval,
+        and the maximum of the average request rate since then, per second."""
         self._best = 0.0, 0.0
         """The slow averages of AR and of the request rate at the time when AR's slow average was highest."""
 
@@ -166,8 +167,8 @@ class BaselineDetector:
         return self._readings[-1] >= average * (1 - max(self._options.tolerance, width / 2))
 
     def _busier(self, offered: float, average: float, seconds: float) -> bool:
-        """Return whether more requests are offered than the average: the difference must exceed the noise and, if
-        ``seconds`` is not 0, what chance explains in a count over ``seconds``.
+        """Return whether more requests are offered than the average. The difference must exceed the noise and, unless
+        ``seconds`` is 0, the variation by chance of a count over ``seconds``.
 
         The average of few requests is itself subject to chance, so the offered requests must exceed the slow average as
         well.
@@ -187,8 +188,8 @@ class BaselineDetector:
         return self._lastingly_down(ar, width) and self._busier(offered, requests, seconds)
 
     def _doubt(self, offered: float, seconds: float) -> None:
-        """Record the reasons to doubt the baseline: the request rate was already up when responses were first seen, or
-        responses have slowed down since AR's slow average was highest.
+        """Record the reasons to doubt the baseline: the request rate was already above usual when responses were first
+        seen, or responses have slowed down since AR's slow average was highest.
 
         The first reason lapses after the time constant of the slow averages. It also lapses when the request rate falls
         back, and the baseline then restarts.
@@ -262,8 +263,8 @@ class BaselineDetector:
         return sum(readings) / len(readings) if readings else default
 
     def _lastingly_down(self, average: float, width: float) -> bool:
-        """Return whether AR is below an average by more than noise. The required difference is the part ``width`` for
-        one window, and less for the mean of several."""
+        """Return whether AR is below an average by more than noise. The required difference is ``width``, a part of the
+        average, for one window, and less for the mean of several windows."""
         return any(
             len(self._readings) > (span - 1) * self._intervals
             and self._mean(span, average) < average * (1 - max(self._options.tolerance, width / math.sqrt(span)))

@@ -29,7 +29,7 @@ class Detection:
     slower: bool
     """Whether condition 1 is true: responses are degraded beyond the tolerance."""
     busier: bool
-    """Whether condition 2 is true: requests are up beyond the tolerance."""
+    """Whether condition 2 is true: requests exceed their average beyond the tolerance."""
     recovered: bool
     """Whether condition 3 is true: responses are faster than their average by delta (production mode: close to
     usual)."""

@@ -23,10 +23,10 @@ class Identification:
     Samples count only while the alarm is set, or in the observation that sets it. The destination with the most samples
     is determined as long as the alarm is set. If another destination overtakes it, the limit moves to that destination.
 
-    In production mode a destination whose requests are not up beyond chance is no hot spot, however many packets it
-    receives (an upload, or acknowledgements of a bulk transfer). A destination that the switch does not count yet may
-    be a hot spot. Once it is counted, it is a hot spot only if its requests alone raise those of all destinations by
-    delta. Otherwise it is no hot spot until the alarm is reset.
+    In production mode a destination whose requests do not exceed its usual rate beyond chance is no hot spot, however
+    many packets it receives (an upload, or acknowledgements of a bulk transfer). A destination that the switch does not
+    count yet may be a hot spot. Once it is counted, it is a hot spot only if its requests alone raise those of all
+    destinations by delta. Otherwise it is no hot spot until the alarm is reset.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -87,14 +87,15 @@ class Identification:
         """Return the destination with the most samples, and of several with equally many the incumbent. None without
         samples.
 
-        ``by_requests`` excludes destinations whose requests are known not to be up.
+        ``by_requests`` excludes destinations whose requests are known not to exceed their usual rate.
         """
         if not by_requests:
             return self.table.hottest(incumbent)
         return self.table.hottest(incumbent, lambda destination: self._eligible(destination, window))
 
     def _eligible(self, destination: Packed, window: MeasurementWindow) -> bool:
-        """Return whether a destination's requests are up, or may be up because the switch does not count them yet."""
+        """Return whether a destination's requests exceed its usual rate, or may exceed it because the switch does not
+        count them yet."""
         if destination in self._unasked:
             return False
         offered, seconds = window.counted(destination)
@@ -109,9 +110,10 @@ class Identification:
     def more(self, window: MeasurementWindow, limited: Collection[Target]) -> list[Packed]:
         """Return the hot spots in addition to the ``limited`` ones, in descending order of samples.
 
-        During a crowd the requests for all destinations rise a little. A further hot spot must have half as many
-        requests again as usual, beyond chance, and enough more to raise those of all destinations by half of delta. Of
-        the destinations that the switch does not count yet, only the one with the most samples is returned.
+        During a crowd the requests for all destinations rise a little. So a further hot spot must have at least
+        _FURTHER times its usual requests, beyond chance. In addition, its own rise must raise the requests for all
+        destinations by half of delta. Of the destinations that the switch does not count yet, only the one with the
+        most samples is returned.
         """
         spots: list[Packed] = []
         unknown = False
@@ -141,7 +143,7 @@ class Identification:
         return rate > tolerance * sum(usual.average or 0.0 for usual in self._usual.values())
 
     def risen(self, destination: Packed, window: MeasurementWindow) -> bool:
-        """Return whether a destination's requests in the window are up beyond chance."""
+        """Return whether a destination's requests in the window exceed its usual rate beyond chance."""
         return self._risen(destination, *window.counted(destination))
 
     def _risen(self, destination: Packed, offered: int, seconds: float) -> bool:

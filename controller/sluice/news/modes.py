@@ -50,7 +50,7 @@ class ControlMode(ABC):
     """Whether each crowd has its own limit, and a new alarm preserves the limits in force."""
     learns_usual: ClassVar[bool] = False
     """Whether the mode learns the usual traffic, as a baseline of the alarm and of each destination's requests. In such
-    a mode a destination whose requests are not up is no hot spot."""
+    a mode a destination whose requests do not exceed its usual rate is no hot spot."""
 
     @abstractmethod
     def __init__(self, options: NewsOptions) -> None:
@@ -161,7 +161,8 @@ class PaperMode(ControlMode):
         return True
 
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
-        """Adapt the limit by the transitions of the alarm 1 to 1 and 1 to 0 in section 5.2."""
+        """Move the limit while the alarm stays set (1 to 1), and credit the last move when the alarm is reset (1 to 0),
+        as in section 5.2."""
         if self._was_set and not detection.alarm:
             self._limit.release()
         elif self._was_set and aimed:
@@ -260,8 +261,8 @@ class ProductionMode(ControlMode):
         # Under a limit from before the baseline the usual rate is unknown: the limit is needed while it binds.
         busier = detection.busier or not detector.warm
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
-        # The sum of all requests can be up because of other targets, and is up as long as any crowd lasts. It replaces
-        # the requests for a single target only if the target's usual rate is unknown.
+        # The sum of all requests can exceed the usual because of other targets, and does as long as any crowd lasts. It
+        # replaces the requests for a single target only if the target's usual rate is unknown.
         is_single = len(self._crowds) == 1
         for target, requested in crowds.items():
             crowd = self._crowds[target]

@@ -39,8 +39,8 @@ class Pool:
         return {i: ledger[i].distinct for i in servers}
 
     def crowded(self, crowds: Collection[Packed | None]) -> bool:
-        """Return whether a crowd, given by its destination, is at this pool. A crowd of unknown destination (None) may
-        be."""
+        """Return whether a crowd, given by its destination, is at this pool. A crowd of unknown destination (None)
+        counts as a crowd at this pool."""
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
 
 
@@ -59,7 +59,7 @@ class Pools:
         intervals."""
         self.pools, self._gain, self._intervals = pools, gain, intervals
         self._lasting: dict[int, int] = {}
-        """For each server that is far worse than the others: for how many consecutive intervals it has been."""
+        """Number of consecutive intervals in which a server has been far worse than the others, by server."""
         self._completed: dict[int, Baseline] = {}
         self._evidence: dict[int, Evidence] = {}
         self._parts: dict[int, Mapping[int, Counts]] = {}

@@ -23,7 +23,7 @@ from .trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A command's change of services, which has not been written to the switch yet."""
+    """The effect of a command on services. It has not been written to the switch yet."""
 
     services: tuple[Service, ...]
     undo: Callable[[], None]

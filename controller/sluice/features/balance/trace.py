@@ -55,7 +55,7 @@ def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bo
 
 
 class Trace:
-    """Appends records to a file, which log rotation may rename (Appended)."""
+    """Appends records as lines to a file, which log rotation may rename."""
 
     def __init__(self, path: str | Path | None) -> None:
         """Open the file. Raises OSError if it cannot be opened. Without a path, the trace writes nothing."""

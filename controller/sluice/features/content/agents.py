@@ -44,7 +44,7 @@ DEAD_S = 2.0
 """Seconds without a report after which an agent counts as absent, by watched time (`loops.watchedtime`)."""
 LAST_S = 2 * DEAD_S
 """Seconds without a report after which all agents of a service count as absent at once, while their connections are
-open. The cause may be the controller, so each agent gets a second chance over a new connection."""
+open. The cause may be the controller itself, so it first contacts each agent once more over a new connection."""
 SHARE_AGAIN_S = 60.0
 """Seconds after which the controller repeats to an agent what other agents have learned. The agent forgets this after
 ten minutes."""
@@ -123,7 +123,7 @@ class Agents:
         """Send the agents the rules of a plan before a reload applies the plan.
 
         Raises Refused, which names the agent, if an agent refuses the rules; all agents then get their former rules
-        again. An agent that does not answer gets the rules once it does.
+        again. An agent that does not answer gets the rules once it answers.
         """
         wanted = [(control, self._wanted(plan, control)) for control in _controls(plan.config)]
         taken: list[str] = []

@@ -18,7 +18,7 @@ _NOTED = 64
 
 
 class NewsTrace:
-    """Appends rows to a file, which log rotation may rename (Appended). The first line of a file names the columns."""
+    """Appends rows to a file, which log rotation may rename. The first line of a file names the columns."""
 
     def __init__(self, path: str | Path | None) -> None:
         """Open the file. Raises OSError if it cannot be opened."""

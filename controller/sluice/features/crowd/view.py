@@ -154,8 +154,8 @@ class NewsView:
         self._number()
 
     def stand_by(self) -> None:
-        """Remove limits and decisions: another controller is primary, and this one may later take over that one's
-        limits."""
+        """Remove limits and decisions, because another controller is primary. This controller may later take over the
+        limits of the other one from the switch."""
         self._news.drop_limit()
         self.decision = None
         self._split()
@@ -179,8 +179,8 @@ class NewsView:
         self._number()
 
     def _limits_in(self, snapshot: Readback) -> Iterator[tuple[Address, Split]]:
-        """Yield the limits that an earlier control left in the switch. A limit is the noted one or, without a note, the
-        rate of the first bucket."""
+        """Yield the limits that an earlier control left in the switch. If the switch has no note of a limit's rate, the
+        rate of the limit's first bucket is used."""
         anybody, returning = snapshot.meters[Meter.DESTINATION_LIMIT], snapshot.meters[Meter.RETURNING_LIMIT]
         own = self._own()
         for address, number in sorted(snapshot.destinations.items(), key=lambda item: order(item[0])):

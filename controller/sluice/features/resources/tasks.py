@@ -104,7 +104,7 @@ async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: fl
     """
     loads = await read_loads(link.registers, list(view.idling))
     waiting = view.probed
-    probed = list(await stages.facts(waiting, now_s)) if waiting else []  # read first, because this removes notes
+    probed = list(await stages.facts(waiting, now_s)) if waiting else []  # first, because facts() removes notes
     noted = await stages.idle(now_s)
     probes = 0
     for _ in range(_ATTEMPTS):

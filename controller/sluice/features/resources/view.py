@@ -158,7 +158,8 @@ class ResourcesView:
         return idling
 
     def rebase(self, caps: Mapping[int, Defaults]) -> None:
-        """Take over the default caps that are in the switch. It may be another switch, or may have been restarted."""
+        """Take over the default caps that are in the switch. The switch may be another one, or may have been
+        restarted."""
         self.caps = {server: caps.get(server, desired) for server, desired in self.caps.items()}
         self._sharer.rebase(self.caps)
         self._asked.clear()
