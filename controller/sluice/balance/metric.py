@@ -11,9 +11,9 @@ def ratio_of_unanswered(window: Counts, minimum_syn: int = 1) -> float | None:
     """Return R = (S - A) / A over a window with S SYNs and A answered connections: retransmitted SYNs per answered
     connection.
 
-    Returns None if fewer than ``minimum_syn`` SYNs were sent (no evidence, which is not R = 0), and infinity if enough
-    SYNs were sent and none was answered. R can be slightly negative, because the answer to a SYN at the end of an
-    interval arrives in the next interval.
+    Returns None if fewer than ``minimum_syn`` SYNs were sent: no evidence is not R = 0. Returns infinity if enough SYNs
+    were sent and none was answered. R can be slightly negative, because the answer to a SYN at the end of an interval
+    arrives in the next interval.
     """
     if window.syn < max(1, minimum_syn):
         return None

@@ -75,10 +75,10 @@ def deviations(different: int, times: float) -> float:
     """Return the evidence that ``different`` connections give for a server that takes ``times`` as long as others, as a
     standard normal deviate.
 
-    It is ``sqrt(2 n D)`` with the relative entropy ``D = ln x + 1 / x - 1`` of two exponential distributions whose
-    means differ by a factor of x (S. Kullback, *Information Theory and Statistics*, 1959). Of the two directions of the
-    relative entropy, only this one grows as slowly as the logarithm of x. Requests have unlike costs, and a request
-    that takes a thousand times as long is still a single request.
+    It is ``sqrt(2 n D)`` with the relative entropy ``D = ln x + 1 / x - 1``. This is the relative entropy of two
+    exponential distributions whose means differ by a factor of x (S. Kullback, *Information Theory and Statistics*,
+    1959). Of its two directions, only this one grows as slowly as the logarithm of x. Requests have unlike costs, and a
+    request that takes a thousand times as long is still a single request.
     """
     return sqrt(2 * different * (log(times) + 1 / times - 1))
 
@@ -88,7 +88,7 @@ def slow(work: Mapping[int, Work], factor: float, least_z: float) -> dict[int, f
     ``least_z`` standard deviations. The slowest server is first; the values are how many times as long each takes.
 
     One connection is added to the sum of the faster servers, so that no server is slow where hardly any connection is
-    open. A server that exceeds the factor by weak evidence (such as one connection that stays open for hours) is
+    open. A server may exceed the factor by weak evidence, such as one connection that stays open for hours. It is
     skipped, so that it does not hide the next server.
     """
     times_of: dict[int, float] = {}

@@ -52,8 +52,9 @@ def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: 
     Ohta & Andou relieve one server per period. With 30 loaded servers of 300, the loaded ones then still have 0.67 of
     an equal share after three minutes. If all are relieved at once, they have 0.31 (simulated).
 
-    All gifts are reduced in proportion if the sum of the receivers would grow by more than the largest of ``gifts``, so
-    that a few receivers are not flooded. The largest single amount moves in any case. Without receivers nothing moves.
+    The sum of the receivers' ratios grows by at most the largest value of ``gifts`` as a part of itself; otherwise all
+    gifts are reduced in proportion. So a few receivers are not flooded. The largest single amount moves in any case.
+    Without receivers nothing moves.
     """
     amounts = {server: gift * ratios[server] for server, gift in gifts.items()}
     total, scale = sum(amounts.values()), sum(receivers.values())

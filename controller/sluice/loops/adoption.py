@@ -13,8 +13,9 @@ def adopt(world: World, snapshot: Readback, now_s: float) -> None:
     """Continue from the state of a switch that already runs the program.
 
     A switch without services has just been programmed. It does not influence any decision, and the controller writes
-    the whole state to it. Raises SwitchError when so many other numbers are in use that the configuration's servers or
-    services find no free number, or when a server with connections belongs to another service in the configuration.
+    the whole state to it. Raises SwitchError when the configuration's servers or services find no free number, because
+    too many others are in use. Raises SwitchError also when a server with connections belongs to another service in the
+    configuration.
     """
     if snapshot.services:
         world.plan = _plan_of(world, snapshot)

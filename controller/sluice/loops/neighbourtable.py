@@ -69,8 +69,8 @@ class NeighbourTable:
     def learn(self, address: Address, neighbour: Neighbour, now: float, *, asks_us: bool = False) -> bool:
         """Learn the place of an ARP message's sender. Returns whether the place is new.
 
-        An address that the table does not contain is added only if its host requests one of the switch's addresses
-        (``asks_us``, RFC 826), because the switch will send that host a reply.
+        ``asks_us``: the message requests one of the switch's addresses, so the switch will send a reply to its sender.
+        Only then is an address added that the table does not contain (RFC 826).
         """
         entry = self._entry(address) if asks_us else self._entries.get(address)
         if entry is None:

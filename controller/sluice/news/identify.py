@@ -23,10 +23,10 @@ class Identification:
     Samples count only while the alarm is set, or in the observation that sets it. The destination with the most samples
     is determined as long as the alarm is set. If another destination overtakes it, the limit moves to that destination.
 
-    In production mode a destination whose requests do not exceed its usual rate beyond chance is no hot spot, however
-    many packets it receives (an upload, or acknowledgements of a bulk transfer). A destination that the switch does not
-    count yet may be a hot spot. Once it is counted, it is a hot spot only if its requests alone raise those of all
-    destinations by delta. Otherwise it is no hot spot until the alarm is reset.
+    In production mode a destination whose requests do not exceed its usual rate beyond chance is no hot spot. It may
+    receive many packets for another reason, such as an upload or acknowledgements of a bulk transfer. A destination
+    that the switch does not count yet may be a hot spot. Once it is counted, it is a hot spot only if its requests
+    alone raise those of all destinations by delta. Otherwise it is no hot spot until the alarm is reset.
     """
 
     def __init__(self, options: NewsOptions) -> None:

@@ -46,6 +46,6 @@ def evidence(now: Portion, usual: float, more: float) -> float:
     ``usual``, both in (0, 1).
 
     This is Wald's sequential probability ratio test. By chance, the ratio exceeds ln(1/a) in at most the part a of all
-    tests, however often it is evaluated, and for any number of responses.
+    tests. This is true for any number of responses, and however often the ratio is evaluated.
     """
     return now.count * log(more / usual) + (now.of - now.count) * log((1 - more) / (1 - usual))

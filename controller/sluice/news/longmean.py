@@ -17,7 +17,7 @@ simulation the mean is 0.96 at nine tenths of a link's capacity, with a standard
 _SHORT = 0.03
 """How far the mean must be below its target to be a sufficient reason to lower a limit."""
 _LOWER, _GAIN = 0.85, 0.02
-"""If a limit below the first part of an earlier limit has raised the mean by less than the second number, then the
+"""A limit below the first part of an earlier limit should raise the mean by at least the second number. Otherwise the
 reference is too high, not the limit."""
 
 

@@ -161,8 +161,8 @@ class PaperMode(ControlMode):
         return True
 
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
-        """Move the limit while the alarm stays set (1 to 1), and credit the last move when the alarm is reset (1 to 0),
-        as in section 5.2."""
+        """Adapt the limit as in section 5.2. While the alarm stays set (1 to 1), the limit moves; when the alarm is
+        reset (1 to 0), the last move is credited."""
         if self._was_set and not detection.alarm:
             self._limit.release()
         elif self._was_set and aimed:

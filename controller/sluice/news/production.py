@@ -20,8 +20,8 @@ _REST_WINDOWS = 4
 """Number of measurement windows for which a limit stays after two moves down in a row, because the former queue still
 drains."""
 _STRAINED = 0.9
-"""A rise in the number of lasting responses shows a full link only while AR is below this fraction of its reference,
-because AR and that number both vary by chance."""
+"""A rise in the number of lasting responses shows a full link only while AR is below this fraction of its reference.
+Both AR and the number of lasting responses vary by chance."""
 _CLIMB, _BEYOND = 0.5, 0.3
 """Parts of the largest step upward. The first is used where lasting responses show the capacity more exactly than AR,
 the second beyond a limit that was too high."""

@@ -10,8 +10,8 @@ _NEAR = 0.85
 """A limit is near the limit at which responses degraded or began to last longer if it is at least this part of it. The
 long-term mean of AR then moves the limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
-"""The limit moves by the first part of the difference between the mean and its target, but at most by the second part
-of the limit."""
+"""The limit moves by the first number times the difference between the mean and its target, but at most by the second
+part of the limit."""
 _FREE, _CLOSE = 0.02, 0.02
 """The limit rises by the first part if responses do not last longer, and the mean is at most the second part below its
 target."""

@@ -60,9 +60,8 @@ class MeasurementWindow:
     A few responses are no measurement of the fastest ones. So the number of intervals is doubled until the fastest part
     has FASTEST responses, or until there were requests for as many.
 
-    Where flows have keys, a flow of several intervals counts once, with its last rate. If a flow counted in each
-    interval, one fast bulk transfer would weigh less the more other flows there are, and AR would depend on their
-    number.
+    Where flows have keys, a flow of several intervals counts once, with its last rate. Otherwise a fast bulk transfer,
+    counted in each interval, would weigh less the more other flows there are. AR would then depend on their number.
     """
 
     def __init__(self, intervals: int, most: int = 0) -> None:

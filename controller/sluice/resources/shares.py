@@ -91,8 +91,8 @@ def _shared(budgets: Column, owners: Owners, needs: Column, by: Column) -> Colum
         _summed(sorted_needs, begins, run_of) - sorted_needs
     )
     remaining = np.add.reduceat(sorted_by, begins)[run_of] - _summed(sorted_by, begins, run_of) + sorted_by
-    # If all transfers before this one were satisfied, the remaining transfers would get this much more than the equal
-    # share per unit of ``by`` (bytes of need, or transfers).
+    # ``extra``: if all transfers before this one were satisfied, the remaining ones would get this much more than the
+    # equal share, per unit of ``by``. A unit is a byte of need or a transfer.
     extra = spare / remaining
     is_unsatisfied = sorted_needs > (equal_share + extra * sorted_by) * (1 + 1e-12)
     # The first transfer of each run that is not satisfied; the end of the run if all are satisfied.
