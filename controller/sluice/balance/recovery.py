@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from .ratios import Ratios, bounded
 
 MEMORY = 20
-"""Number of windows for which recovery stays below a share at which a server lost SYNs for the first time."""
+"""Number of windows for which recovery stays below a share after a server has lost SYNs at this share for the first
+time."""
 
 
 @dataclass(frozen=True, slots=True)

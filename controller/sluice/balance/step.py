@@ -52,8 +52,8 @@ def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: 
     Ohta & Andou relieve one server per period. With 30 loaded servers of 300, the loaded ones then still have 0.67 of
     an equal share after three minutes. If all are relieved at once, they have 0.31 (simulated).
 
-    The sum of the receivers' ratios grows by at most the largest value of ``gifts`` as a part of itself; otherwise all
-    gifts are reduced in proportion. So a few receivers are not flooded. The largest single amount moves in any case.
+    So that a few receivers are not flooded, the sum of their ratios grows at most by the part max(``gifts``) of this
+    sum. If the gifts exceed this amount, all are reduced in proportion. The largest single amount moves in any case.
     Without receivers nothing moves.
     """
     amounts = {server: gift * ratios[server] for server, gift in gifts.items()}

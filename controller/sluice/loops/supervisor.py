@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from systemd_watchdog.systemd_watchdog import WatchDog
 
 _MOST_S = 1.0
-"""The most seconds between two keep-alives. After a pause of this process, systemd's timeout may be nearly over."""
+"""The most seconds between two keep-alives. The interval is short because, after a pause of this process, systemd's
+timeout may be nearly over."""
 
 
 class Supervisor:

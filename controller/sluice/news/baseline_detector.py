@@ -147,8 +147,8 @@ class BaselineDetector:
                 self.alarm = True
             elif self.alarm and (recovered or not busier):
                 self.alarm = False
-        # The plain tolerance is used here. A crowd that builds up slowly increases the noise, and would otherwise be
-        # learned.
+        # The tolerance is used here without the noise. A crowd that builds up slowly increases the noise, and would
+        # otherwise be learned.
         more = request_average is not None and offered > request_average * (1 + options.tolerance)
         congested = more and not (recovered and self.healthy)
         self.learned = (

@@ -19,7 +19,7 @@ _EVIDENT = 20
 _BELOW = 0.85
 """Limits count as lower up to this part of the present limit. The responses under lower limits are the reference."""
 _SHARE_MOST = 0.7
-"""The upper bound of the reference's share in the comparison."""
+"""The upper bound of the reference's share of lasting responses in the comparison."""
 _NEAR = 0.02
 """Limits whose logarithms differ by less than this are counted together."""
 _ENOUGH = 20_000

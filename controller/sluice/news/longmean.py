@@ -24,7 +24,7 @@ reference is too high, not the limit."""
 class LongMean:
     """The long-term mean of AR, in parts of AR's reference.
 
-    The reference is a mean of quiet times and may be a tenth too high by chance. No limit raises AR to such a
+    The reference is the mean of AR in quiet times and may be a tenth too high by chance. No limit raises AR to such a
     reference, so a limit that only followed it would be lowered without end.
     """
 

@@ -261,8 +261,8 @@ class ProductionMode(ControlMode):
         # Under a limit from before the baseline the usual rate is unknown: the limit is needed while it binds.
         busier = detection.busier or not detector.warm
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
-        # The sum of all requests can exceed the usual because of other targets, and does as long as any crowd lasts. It
-        # replaces the requests for a single target only if the target's usual rate is unknown.
+        # The sum of all requests can exceed its usual value because of other targets, and does so as long as any crowd
+        # lasts. It replaces the requests for a single target only if the target's usual rate is unknown.
         is_single = len(self._crowds) == 1
         for target, requested in crowds.items():
             crowd = self._crowds[target]

@@ -60,7 +60,7 @@ class NewsProductionOptions:
     limit_floor: Share = 0.5
     """The limit is never below this part of the hot spot's usual request rate, which its servers can serve."""
     back_off: PartOfOne = 0.1
-    """At the first degradation, the limit is lowered to this part below the last healthy limit."""
+    """At the first degradation, the limit is lowered below the last healthy limit, by this part of it."""
     back_off_max: PartOfOne = 0.5
     """The largest part by which the limit falls in one move while no healthy limit is known."""
     probe_min: PartOfOne = 0.02

@@ -1,4 +1,4 @@
-"""Reads earlier weights from the decision trace. New connections were drawn by these weights at that time."""
+"""Reads from the decision trace the weights by which new connections were drawn at an earlier time."""
 
 from __future__ import annotations
 
