@@ -1,4 +1,4 @@
-"""``python -m sluice``."""
+"""Runs the command line interface as ``python -m sluice``."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """IP addresses of either version as one type, and their conversion from and to text, bytes and numbers.
 
-finsy encodes an ``Address`` in an entry by itself.
+finsy encodes an ``Address`` in a table entry without help from this module.
 """
 
 from __future__ import annotations
@@ -10,34 +10,36 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 Address = IPv4Address | IPv6Address
 Packed = bytes
-"""An address as in packets, 4 or 16 bytes (``Address.packed``). The data plane hashes it.
+"""An address as in packets, 4 or 16 bytes (``Address.packed``). The data plane's hashes take these bytes.
 
-Code that looks up an address per packet or per destination uses it as a key, since an ``Address`` is slow there.
+Code that looks up an address per packet or per destination uses the bytes as the key, because hashing an ``Address`` is
+slow.
 """
 BROADCAST = IPv4Address("255.255.255.255")
 """The limited broadcast address; IPv6 has none."""
 IPV4_BITS = 32
-"""Width of a field or register cell for IPv4 addresses."""
+"""Number of bits of a field or register cell that contains an IPv4 address."""
 
 
 def from_text(text: str) -> Address:
-    """Return the address in a text. Raises ValueError."""
+    """Parse an address from text. Raises ValueError if the text is no address."""
     return ip_address(text)
 
 
 @lru_cache(maxsize=1 << 12)
 def from_packed(packed: Packed) -> Address:
-    """Return the address in bytes of a packet; their length determines the version. Raises ValueError."""
+    """Return the address in bytes of a packet; 4 bytes are IPv4, 16 are IPv6. Raises ValueError for another length."""
     return ip_address(packed)
 
 
 def from_number(number: int, bits: int) -> Address:
-    """Return the address in a field of ``bits`` bits. Raises OverflowError."""
+    """Return the address in a field of ``bits`` bits, given as a number. Raises OverflowError if the number is
+    wider."""
     return ip_address(packed(number, bits))
 
 
 def packed(number: int, bits: int) -> Packed:
-    """Return the bytes of the address in a field of ``bits`` bits. Raises OverflowError."""
+    """Return the bytes of the address in a field of ``bits`` bits. Raises OverflowError if the number is wider."""
     return number.to_bytes(bits // 8)
 
 
@@ -47,7 +49,7 @@ def number(address: Packed) -> int:
 
 
 def text(address: Packed) -> str:
-    """Return an address as text. Raises ValueError."""
+    """Return an address as text. Raises ValueError if it is neither 4 nor 16 bytes long."""
     return str(from_packed(address))
 
 

@@ -1,7 +1,7 @@
-"""One list of columns for each kind of object that is counted.
+"""One list of columns for each kind of object that is counted, such as servers and services.
 
-Reads of the switch, ``sluice status``, its JSON, the Prometheus endpoint and docs/reference/metrics.md follow from
-these lists: a new count takes its stage in P4 and a line here.
+Register reads, ``sluice status``, its JSON, the Prometheus endpoint and docs/reference/metrics.md follow from these
+lists. A new count needs a stage in P4 that counts, and one line in this module.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ class Column:
     name: str
     """The key in JSON, and the end of the metric's name."""
     meaning: str
-    """The text for Prometheus and the reference; with the unit, unless it is a number of packets or connections."""
+    """The text for Prometheus and the reference. It states the unit, unless the value counts packets or connections."""
     cell: Counter | Register | None = None
-    """The counter or register in which the switch counts it, by the object's number; None: the controller counts it."""
+    """The counter or register in which the switch counts the value, indexed by the object's number; None: the
+    controller computes the value."""
     title: str = ""
-    """The column's head in the tables of ``sluice status``; empty: not in a table."""
+    """The column's heading in the tables of ``sluice status``; empty: the tables do not show the column."""
     is_level: bool = False
-    """Whether it is a level, which may fall, instead of a cumulative count."""
+    """Whether the value is a level, which may fall, instead of a cumulative count."""
     unit: str = ""
     """The suffix of the metric's name, such as ``bytes``."""
 
@@ -45,7 +46,7 @@ PACKETS = (
     Column("punts", "Packets for the controller, by reason", Counter.PUNTS),
     Column("punts_limited", "Packets for the controller dropped above the limit, by reason", Counter.PUNTS_LIMITED),
 )
-"""Packets of the switch, by reason."""
+"""Counts of the switch's packets, each by reason."""
 SERVICE = (
     Column("offered", "SYNs to the service", Counter.OFFERED),
     Column("refused", "SYNs refused by admission", Counter.REFUSED),
@@ -56,7 +57,7 @@ SERVICE = (
     Column("disowned", "Resets of servers for connections that are not pinned to them", Counter.DISOWNED),
     Column("weight_changes", "Writes of changed weights"),
 )
-"""Columns of a service."""
+"""Columns of each service."""
 LEDGER = (
     Column("syn", "SYNs forwarded to the server", Register.LEDGER_SYN, "SYN"),
     Column("synack", "First SYN-ACKs of the server", Register.LEDGER_SYNACK, "SYN-ACK"),
@@ -64,16 +65,16 @@ LEDGER = (
     Column("completed", "Handshakes completed", Register.LEDGER_COMPLETED, "done"),
     Column("reset", "Resets sent by the server", Register.LEDGER_RESET, "RST"),
 )
-"""Counts of a server that the algorithms use, in the order of ``balance.Counts``."""
+"""Counts of each server that the balancing algorithms use, in the order of the fields of ``balance.Counts``."""
 SERVER = (*LEDGER,)
-"""All counts of a server that users see. A column without a title is not in the table of ``sluice status``."""
+"""All counts of each server that users see. The table of ``sluice status`` shows those with a title."""
 SERVER_LEVELS = (
     level("ratio", "Share of new connections"),
     level("r", "R over the window (no evidence: NaN)"),
     level("open", "Open connections"),
     level("max_connections", "The cap on open connections (no cap: NaN)"),
 )
-"""Levels of a server."""
+"""Levels of each server."""
 DESTINATION = (
     Column("offered", "SYNs towards the destination", Register.REQUESTS_OFFERED, "offered"),
     Column("admitted", "Connections that admission let pass", Register.REQUESTS_ADMITTED, "admitted"),
@@ -82,7 +83,8 @@ DESTINATION = (
         "returning", "SYNs that passed because their client is remembered", Register.REQUESTS_RETURNING, "returning"
     ),
 )
-"""Counts of a destination, in the order of ``news.Requests``."""
+"""Counts of each destination (the address to which clients send SYNs, before translation), in the order of the fields
+of ``news.Requests``."""
 CLOSINGS = (
     Column("closed", "Idle connections that the switch closed", Register.CLOSING_TAKEN),
     Column("taken_back", "Probes that payload of either side ended: the connection stays", Register.CLOSING_TAKEN_BACK),
@@ -92,7 +94,7 @@ CLOSINGS = (
         Register.CLOSING_RACED,
     ),
 )
-"""Outcomes of probes of idle connections, in the order of ``switch.closing.Closings``."""
+"""Outcomes of probes of idle connections, in the order of the fields of ``switch.closing.Closings``."""
 CONNECTIONS = (
     level("limit", "Connections that the server can have (not known: NaN)"),
     level("open", "Connections that the server has open"),
@@ -101,7 +103,7 @@ CONNECTIONS = (
     Column("lapsed", "Probes of idle connections that the server did not answer"),
     *CLOSINGS,
 )
-"""Columns of a server whose idle connections are closed."""
+"""Columns of each server whose idle connections are closed."""
 BUFFERS = (
     level("budget", "Bytes of buffers that the server has for all connections", "bytes"),
     level("flight", "Largest number of bytes in flight in the last second, of measured transfers", "bytes"),
@@ -111,26 +113,26 @@ BUFFERS = (
     level("capped", "Measured transfers that are given less than they need"),
     level("default_cap", "Bytes that each other connection can have", "bytes"),
 )
-"""Columns of a server whose buffers are shared. For receive buffers the needs are unknown."""
+"""Columns of each server whose buffers are shared. For receive buffers the needs are unknown."""
 GROUP = (
     Column("opened", "Connections opened to a group"),
     Column("failed", "Connections that no server took"),
 )
-"""Columns of a content service's group."""
+"""Columns of each group of servers of a content service."""
 AGENT = (
     level("answers", "1 while the agent answers"),
     level("connections", "Connections that the agent holds"),
     level("waiting", "Requests that are not complete"),
     level("memory", "Bytes that the connections take", "bytes"),
 )
-"""Columns of an agent."""
+"""Columns of each agent."""
 
 
 def counters(columns: Iterable[Column]) -> dict[str, Counter]:
-    """Return the counters among the columns, by the column's name."""
+    """Return the switch's counters that the columns refer to, by the column's name."""
     return {column.name: column.cell for column in columns if isinstance(column.cell, Counter)}
 
 
 def registers(columns: Iterable[Column]) -> dict[str, Register]:
-    """Return the registers among the columns, by the column's name."""
+    """Return the switch's registers that the columns refer to, by the column's name."""
     return {column.name: column.cell for column in columns if isinstance(column.cell, Register)}

@@ -1,5 +1,5 @@
-"""The controller's life: it connects to the switch, becomes primary, adopts its state, runs the tasks, and begins
-anew."""
+"""The controller's life cycle: it connects to the switch, becomes primary, adopts the switch's state, and runs the
+tasks. When the session ends with an error, the controller starts over."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Reload:
-    """A requested reload. Its caller may have been cancelled before the answer."""
+    """A requested reload. The command that requested it may have been cancelled before the answer."""
 
     config: Config
     answer: asyncio.Future[str]
@@ -61,9 +61,10 @@ class _Reload:
 
 
 class Controller:
-    """Drives one switch by one configuration.
+    """Controls one switch according to one configuration.
 
-    ``announce`` gets the lines that scripts and systemd wait for (ready, standby); ``status`` gets the lines between.
+    ``announce`` is called with the lines that scripts and systemd wait for (ready, standby), and ``status`` with all
+    other status lines.
     """
 
     def __init__(
@@ -85,25 +86,26 @@ class Controller:
         crowd = self.world[CrowdControl]
         crowd.trace, crowd.baseline = news_trace or NewsTrace(None), BaselineFile()
         self.link: Link | None = None
-        """The switch while this controller leads it."""
+        """The connection to the switch while this controller is primary; None otherwise."""
         self.role = "connecting"
         self.reprogrammed = 0
-        """How often the switch had lost its program since this controller first led it."""
+        """The number of times that the switch had lost its program since this controller first became primary."""
         self._led = False
         self._announce, self._status = announce, status
         self._target = target
         self._may_end_connections = may_end_connections
-        """Whether the program may be loaded although that ends connections."""
+        """Whether the program may be loaded into the switch although loading ends all connections."""
         self._pipeline: Pipeline | None = None
         """The compiled program; None until the kind of switch is known."""
         self._reload_wanted = asyncio.Event()
         self._reloads: deque[_Reload] = deque()
         """The reload in progress, followed by those that wait."""
         self._turn = asyncio.Lock()
-        """Held by one command at a time, so that a command that the switch refuses can be undone."""
+        """Held by one command at a time, so that a command can be undone if the switch refuses its writes."""
 
     async def run(self) -> None:
-        """Drive the switch. Never returns. Raises SwitchError when the switch refuses the program the first time."""
+        """Control the switch. Never returns. Raises SwitchError when the switch refuses the program at the first
+        attempt."""
         at = self.world.config.switch
         switch_name.set(at.address)
         if (task := asyncio.current_task()) is not None:
@@ -172,7 +174,8 @@ class Controller:
             await registers.close()
 
     async def _read_pinned(self, link: Link) -> None:
-        """Read which servers have pins: such a server must keep its address, and its number is not given to another."""
+        """Read from the connection table which servers have pins (entries of connections). Such a server must keep its
+        address, and its number may not be given to another server."""
         now_s = asyncio.get_running_loop().time()
         self.world.pinned = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).pinned
 
@@ -202,19 +205,20 @@ class Controller:
 
     @property
     def trace_path(self) -> str | None:
-        """The file of the decision trace; None without one."""
+        """Path of the file with the trace of balancing decisions; None if no trace is written."""
         return self._balance.trace.path
 
     def leading(self) -> Link:
-        """Return the led switch. Raises Refused while this controller does not lead it."""
+        """Return the link to the switch. Raises Refused while this controller is not primary."""
         if self.link is None:
             raise Refused(f"this controller does not lead the switch at present (it is {self.role})")
         return self.link
 
     async def reload(self) -> str:
-        """Read the configuration file again. Returns a message when the switch has the changes.
+        """Read the configuration file again. Returns a message once the changes are in the switch.
 
-        Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
+        Raises ConfigError, Refused, or SwitchError when the switch refuses a write or is lost. After an error the old
+        configuration stays in force.
         """
         link = self.leading()
         fresh = await self._fresh(link)
@@ -224,7 +228,7 @@ class Controller:
         return await order.answer
 
     def reads(self, path: str) -> None:
-        """Check that a path is the controller's configuration file. Raises Refused."""
+        """Check that a path is that of the controller's configuration file. Raises Refused if it is another file."""
         own = Path(self.config_path).resolve()
         if Path(path).resolve() != own:
             there = "" if Path(path).exists() else ", and does not exist"
@@ -234,7 +238,8 @@ class Controller:
             )
 
     async def preview(self) -> list[str]:
-        """Return in words what a reload would change in the switch. Changes nothing. Raises as ``reload`` does."""
+        """Describe in words what a reload would change in the switch. Changes nothing. Raises the same errors as
+        ``reload``."""
         link = self.leading()
         fresh = await self._fresh(link)
         async with self._turn:
@@ -243,7 +248,8 @@ class Controller:
             return await link.preview(world.state(), self.world.plan)
 
     async def _fresh(self, link: Link) -> Config:
-        """Return the configuration file's present content, if it can be taken over. Raises as ``reload`` does."""
+        """Return the configuration file's present content if a reload can apply it. Raises the same errors as
+        ``reload``."""
         fresh, old = load(self.config_path), self.world.config
         changed = [key for key in ("switch", "control", "metrics", "page") if getattr(fresh, key) != getattr(old, key)]
         changed += [key for feature in self.world.features for key in feature.restart_keys(fresh)]
@@ -251,11 +257,12 @@ class Controller:
             raise Refused(f"{changed[0]} has changed; that takes a restart of the controller (the switch goes on)")
         if needs_new_numbers(fresh, *self.world.present()):
             await self._read_pinned(link)
-        planned(self.world, fresh)  # refuses before the tasks are stopped
+        planned(self.world, fresh)  # raises Refused before the tasks are stopped
         return fresh
 
     async def _apply_reloads(self, link: Link) -> None:
-        """Apply the waiting reloads. The tasks do not run meanwhile, so that no pool changes under them."""
+        """Apply the waiting reloads. The tasks are stopped meanwhile, so that the set of servers does not change while
+        they run."""
         time = asyncio.get_running_loop().time
         while self._reloads:
             order, old, modes = self._reloads[0], self.world.config, dict(self._balance.modes)
@@ -271,7 +278,8 @@ class Controller:
             except Refused as error:
                 order.failed(error)
             except SwitchError as error:
-                # The session begins anew, and adopts the switch by the old configuration, which the switch took.
+                # The session starts over and adopts the switch by the old configuration, because the switch accepted
+                # that one.
                 reconfigure(self.world, old, time())
                 self._balance.modes.update(modes)
                 order.failed(error)
@@ -291,14 +299,15 @@ class Controller:
         self._reloads.clear()
 
     async def drain(self, server: str, drain: bool) -> str:
-        """Drain or undrain a server. Raises Refused or SwitchError, and changes nothing then."""
+        """Drain or undrain a server. Raises Refused or SwitchError, and then changes nothing."""
         await self._command(lambda now_s: self._balance.set_drain(server, drain, now_s))
         text = f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
         self.world.events.report(Kind.DRAIN if drain else Kind.UNDRAIN, text, server=server)
         return text
 
     async def left(self, server: str) -> int:
-        """Return the open connections of a server, by the whole connection table. Raises Refused or SwitchError."""
+        """Return a server's number of open connections, counted in the whole connection table. Raises Refused or
+        SwitchError."""
         link = self.leading()
         service, number = find_server(self.world, server)
         if service.is_content:
@@ -309,8 +318,8 @@ class Controller:
         return pins.by_server.get(number, 0)
 
     async def set_mode(self, service: str, mode: str) -> str:
-        """Change the mode of a service until the next reload. Raises Refused or SwitchError, and changes nothing
-        then."""
+        """Change the mode of a service until the next reload. Raises Refused or SwitchError, and then changes
+        nothing."""
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
         await self._command(lambda now_s: self._balance.set_mode(service, Mode(mode), now_s))
@@ -326,7 +335,7 @@ class Controller:
             except SwitchError:
                 change.undo()
                 with suppress(SwitchError):
-                    await link.apply(self.world.state())  # a part of it may have been written
+                    await link.apply(self.world.state())  # the switch may have accepted part of the refused write
                 raise
             if wrote:
                 for service in change.services:
@@ -334,7 +343,7 @@ class Controller:
 
 
 async def _until_first(tasks: Mapping[str, Task], event: asyncio.Event) -> None:
-    """Run tasks until one fails (its error is raised) or the event is set; the others are cancelled."""
+    """Run tasks until one fails or the event is set, then cancel the others. Raises the failed task's error."""
     running = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
     running.append(asyncio.create_task(_wait(event), name="reload"))
     try:

@@ -1,5 +1,5 @@
-"""Builds the few frames that the controller sends itself: ARP requests, ICMP time exceeded, tickles, and packets of the
-switch to a neighbour. Pure."""
+"""Builds the frames that the controller itself sends: ARP requests, ICMP time exceeded, tickles (ACKs that make a
+server answer), and packets that it forwards to a neighbour for the switch. Pure."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from .names import (
 
 _BROADCAST = b"\xff" * 6
 _TICKLED, _TICKLER = (bytes.fromhex(f"02000000000{octet}") for octet in (1, 2))
-"""MAC addresses of tickles, which enter the pipeline from the controller."""
+"""Destination and source MAC addresses of tickles, which the controller injects into the pipeline."""
 _MINIMUM = 60
-"""Least bytes of an Ethernet frame without its check sequence."""
+"""Least length of an Ethernet frame in bytes, without its frame check sequence."""
 _ICMP_QUESTIONS = frozenset({ICMP_ECHO_REPLY, ICMP_ECHO, 13, 14})
-"""ICMP types that are not errors (RFC 1122 forbids errors about errors)."""
+"""ICMP types that are not error messages. RFC 1122 forbids error messages about error messages."""
 
 
 def mac_bytes(mac: str) -> bytes:
-    """Return a MAC address such as ``02:00:00:00:00:01`` as six bytes."""
+    """Convert a MAC address such as ``02:00:00:00:00:01`` to six bytes."""
     return bytes.fromhex(mac.replace(":", ""))
 
 
 def mac_text(mac: bytes) -> str:
-    """Return six bytes as ``02:00:00:00:00:01``."""
+    """Convert a MAC address of six bytes to text such as ``02:00:00:00:00:01``."""
     return mac.hex(":")
 
 
 def is_station(mac: str) -> bool:
-    """Return whether a station can have this MAC address: not zero, and not a group's (RFC 1812, section 3.3.2; IEEE
-    802)."""
+    """Return whether a station can have this MAC address: it is neither zero nor a group address (RFC 1812, section
+    3.3.2; IEEE 802)."""
     octets = mac_bytes(mac)
     return any(octets) and not octets[0] & 1
 
 
 @dataclass(frozen=True, slots=True)
 class Ethernet:
-    """A parsed frame: addresses, the VLAN tag (all 16 bits) if any, the type, and the payload."""
+    """A parsed frame: MAC addresses, the VLAN tag (all 16 bits; None: untagged), the EtherType, and the payload."""
 
     dst: bytes
     src: bytes
@@ -58,7 +58,7 @@ class Ethernet:
 
     @classmethod
     def parse(cls, frame: bytes) -> Ethernet | None:
-        """Parse a frame; None if it is too short."""
+        """Parse a frame. Returns None if it is too short."""
         if len(frame) < 14:
             return None
         ethertype = int.from_bytes(frame[12:14], "big")
@@ -74,7 +74,8 @@ class Ethernet:
         return self.unpadded().ljust(_MINIMUM, b"\0")
 
     def unpadded(self) -> bytes:
-        """Return the frame without padding, except for any that it was parsed with."""
+        """Return the frame without added padding. Padding that the parsed frame already had stays, as part of the
+        payload."""
         tag = b"" if self.tag is None else struct.pack("!HH", ETHERTYPE_VLAN, self.tag)
         return self.dst + self.src + tag + struct.pack("!H", self.ethertype) + self.payload
 
@@ -82,7 +83,8 @@ class Ethernet:
 def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "strip"]) -> bytes | None:
     """Return a frame as a port sends it to a neighbour: with these MAC addresses and the port's VLAN tag.
 
-    A tag that replaces another keeps its priority (stage `tag`). None if the frame is too short.
+    A VLAN tag that replaces another tag retains the priority in that tag, as in the P4 stage `tag`. Returns None if the
+    frame is too short.
     """
     ethernet = Ethernet.parse(frame)
     if ethernet is None:
@@ -115,10 +117,11 @@ def checksum(data: bytes) -> int:
 
 
 def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
-    """Return the ICMP error for a packet whose TTL ran out; it quotes the IP header and the eight bytes after it.
+    """Return the ICMP error for a packet whose TTL has expired; it quotes the packet's IP header and the eight bytes
+    after it.
 
-    None where RFC 1122 and 1812 forbid an error: for ICMP errors, later fragments, and sources or destinations that are
-    not a single host.
+    Returns None where RFC 1122 and 1812 forbid an error: for ICMP errors, for fragments other than the first, and for
+    sources or destinations that are not a single host.
     """
     ethernet = Ethernet.parse(frame)
     if ethernet is None or ethernet.ethertype != ETHERTYPE_IPV4 or len(ethernet.payload) < 20:
@@ -140,7 +143,7 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
     ip = struct.pack(
         "!BBHHHBBH4s4s",
         0x45,
-        0xC0,  # internetwork control, as RFC 1812 asks of ICMP errors
+        0xC0,  # type of service: internetwork control, which RFC 1812 recommends for ICMP errors
         20 + len(body),
         0,
         0,
@@ -155,8 +158,8 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
 
 
 def tickle(client: Address, client_port: int, service: Address, service_port: int) -> bytes:
-    """Return an ACK with numbers 0 and 0 from a client to its service, which the server answers by an ACK (RFC 9293,
-    section 3.10.7.4)."""
+    """Return an ACK with sequence and acknowledgement number 0 from a client to its service. The server answers it by
+    an ACK with its own numbers (RFC 9293, section 3.10.7.4)."""
     ports = struct.pack("!HH", client_port, service_port)
     segment = ports + struct.pack("!IIBBHHH", 0, 0, 5 << 4, 0x10, 0xFFFF, 0, 0)
     pseudo = client.packed + service.packed + struct.pack("!BBH", 0, PROTOCOL_TCP, len(segment))

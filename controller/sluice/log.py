@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 switch_name: ContextVar[str] = ContextVar("switch_name", default="-")
-"""The address of the switch that the running task serves."""
+"""The address of the switch that the running task controls."""
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def logger(name: str) -> logging.Logger:
-    """Return the logger of a part of the controller; pass fields with ``extra``."""
+    """Return the logger of a part of the controller. Callers of the logger pass the fields of an event with
+    ``extra``."""
     return logging.getLogger(f"sluice.{name}")
 
 
@@ -58,7 +59,8 @@ def _quoted(value: object) -> str:
 
 
 def configure(level: str = "info", *, as_json: bool = False, stream: TextIO | None = None) -> None:
-    """Send the controller's log to ``stream`` (default: standard error). Libraries only log warnings."""
+    """Send the controller's log to ``stream`` (default: standard error). Of libraries, only warnings and errors
+    appear."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_Formatter(as_json=as_json))
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""Finds the programs that accompany the controller: ``sluice-switch`` and ``sluice-agent``."""
+"""Finds the executables that the controller needs: ``sluice-switch`` and ``sluice-agent``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _WHERE = "beside `sluice`, in a checkout, or on the PATH"
 
 
 def find(name: str) -> Path | None:
-    """Return a program's path: in a checkout, beside the running `sluice`, or on the PATH; None if it is not found."""
+    """Return an executable's path: in a checkout, beside the running `sluice`, or on the PATH; None if it is not
+    found."""
     for folder in (_BUILT, *_beside()):
         if (program := folder / name).is_file() and os.access(program, os.X_OK):
             return program
@@ -22,14 +23,15 @@ def find(name: str) -> Path | None:
 
 
 def missing(name: str) -> str:
-    """Return an error text, with the remedy, for a program that is not found."""
+    """Return an error text, with the remedy, for an executable that is not found."""
     return f"no {name} {_WHERE}; install the wheel sluice-switch where `sluice` is, or build it: `make setup`"
 
 
 def _beside() -> Iterator[Path]:
-    """Yield the folders where an installation may have put `sluice`.
+    """Yield the folders in which an installation may have put `sluice` and its executables.
 
-    They are the folder of the command as called, that behind symbolic links, and Python's, for `python -m sluice`.
+    The first is the folder of the command by the path that started it, the second its folder with symbolic links
+    resolved. The third is the folder of the Python interpreter, for `python -m sluice`.
     """
     called = Path(sys.argv[0])
     yield called.parent.absolute()

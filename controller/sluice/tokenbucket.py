@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TokenBucket:
-    """A bucket that gains ``rate`` tokens a second up to ``burst``; full at first."""
+    """A bucket that gains ``rate`` tokens per second and contains at most ``burst``. It is full at first."""
 
     __slots__ = ("_at", "_tokens", "burst", "rate")
 
@@ -13,7 +13,7 @@ class TokenBucket:
         self._tokens, self._at = burst, now_s
 
     def take(self, now_s: float) -> bool:
-        """Take a token. Returns whether there was one."""
+        """Remove a token if the bucket contains one, and return whether it did."""
         self._tokens = min(self.burst, self._tokens + (now_s - self._at) * self.rate)
         self._at = now_s
         if self._tokens < 1.0:

@@ -1,7 +1,7 @@
-"""What a group's servers support in their handshakes (TCP options), as agents learn it, merged for all agents. Pure.
+"""The TCP options that a group's servers support, as agents learn them, merged over all agents. Pure.
 
-Each agent learns from the SYN-ACKs that it receives, and remembers for five to ten minutes. The merged ability is what
-all servers of a group support: the least of what any agent has learned.
+Each agent learns from the SYN-ACKs that it receives, and remembers what it learned for five to ten minutes. The merged
+ability is what all servers of a group support: for each option, the least that any agent has learned.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """What all servers of a group support. None: no SYN-ACK has shown it."""
+    """The TCP options that all servers of a group support. A field is None if no SYN-ACK has shown the option."""
 
     mss: int | None = None
-    """Least maximum segment size, in bytes."""
+    """The servers' least maximum segment size, in bytes."""
     window: int | None = None
-    """Least initial window in bytes, unscaled."""
+    """The servers' least initial window, unscaled, in bytes."""
     sack: bool | None = None
     """Whether all servers that were offered SACK permit it."""
     scales: bool | None = None
     """Whether all servers that were offered window scaling use it."""
     scale: int | None = None
-    """The smallest window scale (shift) of these servers."""
+    """The smallest window scale (shift) of the servers that use window scaling."""
 
 
 NAMES = tuple(field.name for field in fields(Ability))
@@ -31,16 +31,16 @@ NAMES = tuple(field.name for field in fields(Ability))
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What an agent has learned of a group's servers, given by their numbers in the switch."""
+    """What an agent has learned about the servers of a group. The servers are given by their numbers in the switch."""
 
     servers: frozenset[int]
     ability: Ability
 
 
 def merged(learned: Iterable[Learned], servers: Iterable[int]) -> Ability | None:
-    """Return the least of each field; None if there is nothing.
+    """Return the least value of each field over all agents; None if no agent has learned anything.
 
-    Reports about other servers than the group's present ones are ignored.
+    Reports about a set of servers other than the group's present set are ignored.
     """
     current = frozenset(servers)
     abilities = [report.ability for report in learned if report.servers == current]

@@ -1,4 +1,5 @@
-"""Calls the agent's program, which has the rule engine, to check rules and to try requests without a running agent."""
+"""Calls the agent's executable, which contains the rule engine. It checks rules and tries requests without a running
+agent."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _PATIENCE_S = 60.0
 
 
 def check(program: Path, content: ContentConfig) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems of a rule set, and remarks, such as rules that no request reaches."""
+    """Return two lists: the errors of a rule set, and remarks on it, such as rules that no request reaches."""
     with _file(content) as file:
         done = _run([program, "check", file])
     problems, remarks = (

@@ -1,4 +1,4 @@
-"""Calls to an agent: its configuration, and its reports."""
+"""The controller's calls to an agent: they send its configuration and receive its reports."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from . import messages
 from .messages import MESSAGES, SERVICE, Problem, Report
 
 CONFIGURE_S = 30.0
-"""Seconds within which an agent must take its configuration: it compiles the rules."""
+"""Seconds within which an agent must accept its configuration. It compiles the rules during this time."""
 SHARE_S = 10.0
-"""Seconds within which an agent must take what other agents have learned."""
+"""Seconds within which an agent must accept what other agents have learned."""
 _LARGEST = 128 << 20
 
 
 class AgentError(Exception):
-    """An agent cannot be reached, or refuses a call. The text states why."""
+    """An agent cannot be reached, or refuses a call. The error's text states the reason."""
 
 
 class AgentSilent(AgentError):
-    """An agent does not answer in time, though its connection is open."""
+    """An agent does not answer in time, although its connection is open."""
 
 
 class Agent:
@@ -35,8 +35,8 @@ class Agent:
         self._channel = channel
 
     async def configure(self, configuration: Any) -> list[Problem]:
-        """Replace the agent's configuration. Returns its problems, in which case nothing has changed. Raises
-        AgentError."""
+        """Replace the agent's configuration. Returns the problems that the agent found; if there are any, its old
+        configuration stays in force. Raises AgentError."""
         call: Any = self._channel.unary_unary(
             f"/{SERVICE}/Configure",
             request_serializer=MESSAGES["Configuration"].SerializeToString,
@@ -51,7 +51,8 @@ class Agent:
             raise AgentError(_text(error)) from error
 
     async def share(self, abilities: Any) -> None:
-        """Send the agent what the other agents have learned of servers, in place of what the last call sent.
+        """Send the agent what the other agents have learned about servers. Each call replaces what the previous call
+        sent.
 
         An agent of an older version lacks this call, and uses only what it learns itself. Raises AgentError.
         """
@@ -70,7 +71,8 @@ class Agent:
                 raise AgentError(_text(error)) from error
 
     async def watch(self, interval_s: float, patience_s: float) -> AsyncGenerator[Report]:
-        """Yield the agent's periodic reports. Raises AgentError; AgentSilent if none comes for ``patience_s``."""
+        """Yield the agent's periodic reports. Raises AgentError; AgentSilent if no report arrives for ``patience_s``
+        seconds."""
         start: Any = self._channel.unary_stream(
             f"/{SERVICE}/Watch",
             request_serializer=MESSAGES["WatchRequest"].SerializeToString,
@@ -98,12 +100,12 @@ def _text(error: grpc.aio.AioRpcError) -> str:
 
 @asynccontextmanager
 async def connected(control: str) -> AsyncGenerator[Agent]:
-    """Connect to the agent that listens at ``control``."""
+    """Connect to the agent that listens at the address ``control``, within an ``async with`` statement."""
     options: list[tuple[str, str | int]] = [
         ("grpc.max_send_message_length", _LARGEST),
         ("grpc.use_local_subchannel_pool", 1),
-        # gRPC's default for a Unix socket is its percent-encoded path, which is no authority, and which the agent
-        # refuses.
+        # For a Unix socket, gRPC's default authority is the percent-encoded path. That is no valid HTTP/2 authority,
+        # and the agent refuses it.
         ("grpc.default_authority", "localhost"),
     ]
     async with grpc.aio.insecure_channel(control, options=options) as channel:

@@ -1,7 +1,7 @@
-"""The key of SYN cookies, one for all agents, so that each accepts handshakes that others began.
+"""The keys of SYN cookies, the same for all agents, so that each accepts handshakes that another agent began.
 
-A file beside the control socket preserves it over restarts of the controller: clients that have a SYN-ACK may send
-their ACK later.
+A file beside the control socket preserves the keys when the controller restarts: clients that have received a SYN-ACK
+may send their ACK only later.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _log = logger("agents")
 
 KEY_BYTES = 16
 LIFE_S = 86_400.0
-"""Seconds until a new key replaces it; the former key is still accepted."""
+"""Seconds until a new key replaces the current one. The former key is still accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cookies:
-    """The current key, the former one, and when the current one was created (Unix time)."""
+    """The current and the former key, and the time at which the current one was created (Unix time)."""
 
     key: bytes
     former: bytes
@@ -32,16 +32,16 @@ class Cookies:
 
     @classmethod
     def fresh(cls, former: bytes = b"") -> Cookies:
-        """Return a new random key."""
+        """Return keys whose current one is new and random."""
         return cls(secrets.token_bytes(KEY_BYTES), former, time.time())
 
     def due(self, now_s: float) -> Cookies:
-        """Return the keys that are current at ``now_s``."""
+        """Return the keys that are in force at ``now_s`` (Unix time); a current key older than LIFE_S is replaced."""
         return self if 0 <= now_s - self.since_s < LIFE_S else Cookies.fresh(self.key)
 
 
 def load(path: Path) -> Cookies:
-    """Load the keys that an earlier controller saved; new ones if there is no file, or no valid one."""
+    """Load the keys that an earlier controller saved. Returns new keys if there is no valid file."""
     try:
         content = json.loads(path.read_text())
         cookies = Cookies(bytes.fromhex(content["key"]), bytes.fromhex(content["former"]), float(content["since_s"]))
@@ -56,7 +56,7 @@ def load(path: Path) -> Cookies:
 
 
 def save(path: Path, cookies: Cookies) -> None:
-    """Save the keys in a file that only its owner can read. Keys that cannot be saved are only lost at a restart."""
+    """Save the keys in a file that only its owner can read. If saving fails, the keys are lost at the next restart."""
     content = {"key": cookies.key.hex(), "former": cookies.former.hex(), "since_s": cookies.since_s}
     try:
         write_atomically(path, json.dumps(content))

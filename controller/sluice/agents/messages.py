@@ -1,6 +1,7 @@
-"""Messages between controller and agent (agent/proto/agent.proto), as plain data.
+"""Messages between controller and agent (agent/proto/agent.proto), and their conversion from and to plain data.
 
-Message classes are made from descriptors at run time: generated code would depend on one version of protobuf.
+The message classes are made from descriptors at run time, because generated code would depend on one version of
+protobuf.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MESSAGES = _messages()
 
 
 def make(kind: str, /, **fields: object) -> Any:
-    """Return a message of a kind with these fields."""
+    """Return a new message of the class named ``kind``, with these fields."""
     return cast(Any, MESSAGES[kind])(**fields)
 
 
@@ -73,7 +74,7 @@ def _endpoint(service: Service) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a rule set."""
+    """A problem that the agent found in a rule set."""
 
     path: str
     """Path in the ``content:`` block, such as ``rules[3].match.path.regex``."""
@@ -87,7 +88,7 @@ class Problem:
 
 
 def problems(verdict: Any) -> list[Problem]:
-    """Return the problems in the answer to a configuration; none if it is in force."""
+    """Return the problems in an agent's answer to a configuration; none if the configuration is in force."""
     return [Problem(problem.path, problem.message, problem.remedy, problem.service) for problem in verdict.problems]
 
 
@@ -96,22 +97,22 @@ COUNTS = tuple(
     for field in MESSAGES["ServiceStatus"].DESCRIPTOR.fields
     if field.type == FieldDescriptor.TYPE_UINT64 and not field.is_repeated
 )
-"""Names of the counts that an agent has for a service."""
+"""Names of the counts that an agent reports for each service."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceCounts:
-    """A service's counts since an agent started; of several agents, their sums."""
+    """A service's counts since the agent started, or the sums of several agents' counts."""
 
     counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     rules: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Requests by the rule that decided them, in the list's order."""
+    """Number of requests by the rule that decided them, in the order of the rule list."""
     opened: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Connections opened to servers, by group."""
+    """Number of connections opened to servers, by group."""
     failed: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Connections to servers that failed, by group."""
+    """Number of connections to servers that failed, by group."""
     refused: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Refused requests by reason."""
+    """Number of refused requests, by reason."""
 
     def __add__(self, other: ServiceCounts) -> ServiceCounts:
         return ServiceCounts(
@@ -128,7 +129,7 @@ def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
 
 
 GroupName = tuple[str, str]
-"""Names of a content service and of one of its groups."""
+"""The name of a content service and the name of one of its groups of servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +139,19 @@ class Report:
     generation: int
     uptime_s: float
     connections: int
-    """Connections that the agent holds."""
+    """The agent's open connections."""
     waiting: int
-    """Incomplete requests."""
+    """Requests that have not arrived completely."""
     memory: int
-    """Bytes in use."""
+    """Bytes of memory that the connections use."""
     draining: bool
     services: Mapping[str, ServiceCounts]
     learned: Mapping[GroupName, Learned] = field(default_factory=dict[GroupName, Learned])
-    """What the agent itself has learned of its services' groups."""
+    """What the agent itself has learned about the groups of its services, without what other agents have learned."""
 
 
 def report(status: Any) -> Report:
-    """Return the report in a status message."""
+    """Convert an agent's status message to a report."""
     return Report(
         generation=status.generation,
         uptime_s=status.uptime_ms / 1000,
@@ -174,7 +175,7 @@ def _learned(ability: Any) -> Learned:
 
 
 def shared(learned: Mapping[GroupName, Learned]) -> Any:
-    """Return the message that sends an agent what other agents have learned."""
+    """Return the message that informs an agent of what other agents have learned."""
     groups = [
         make(
             "GroupAbility",

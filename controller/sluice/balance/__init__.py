@@ -1,4 +1,5 @@
-"""Balancing by R (Ohta & Andou): counts and a time in, ratios and weights out. Pure: no switch, socket or clock."""
+"""Balancing by R, the SYN loss ratio of Ohta & Andou. The input is counts and a time, the output is ratios and weights.
+Pure: no switch, socket or clock."""
 
 from .balancer import Balancer, Decision
 from .counts import CounterReset, Counts

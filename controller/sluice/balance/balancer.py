@@ -1,4 +1,5 @@
-"""One service's balancer: cumulative counts in, a decision out. Virtual time, no switch, no clock."""
+"""The balancer of one service. Its input is cumulative counts, its output a decision. Pure: the caller passes the
+time."""
 
 from __future__ import annotations
 
@@ -23,38 +24,39 @@ from .window import Window
 class Decision:
     """The outcome of one interval: new ratios and weights, and the measurements behind them.
 
-    The mappings are by server. The ratios, weights and ejections are the policy's decision.
+    The mappings are by server number. The policy has decided the ratios, weights and ejections.
     """
 
     time_s: float
     differences: Mapping[int, Counts]
     """The counts of the interval that has ended."""
     windows: Mapping[int, Counts]
-    """Sums over the window, the base of R."""
+    """The counts summed over the window. R is computed from them."""
     r: Mapping[int, float | None]
-    """R over the window; None without enough SYNs."""
+    """R over the window; None for a server with too few SYNs."""
     r_every_synack: Mapping[int, float | None]
-    """R as it would be if repeated SYN-ACKs were counted."""
+    """R over the window as it would be if repeated SYN-ACKs were counted as well."""
     ratios: Mapping[int, float]
     weights: Mapping[int, int]
     ejected: frozenset[int]
     diagnosis: Diagnosis
     reason: str
     work: Mapping[int, Work]
-    """Over the window; only of servers whose open connections the switch counts, which it does for the second look."""
+    """Open and new connections over the window. It contains only servers whose open connections the switch counts,
+    which it does for the second look (the comparison of servers for a new connection)."""
 
 
 class Balancer:
-    """The measurements of one service, its ratios, and the policies that decide them.
+    """The measurements of one service, its ratios, and the policies that decide these ratios.
 
-    The balancer keeps windows, open connections and silence, and diagnoses the service by them. What to do about the
-    servers is the policy's part, and so is all that a policy remembers of its own decisions.
+    The balancer records windows, open connections and silence, and diagnoses the service by them. The policy decides
+    what to do about the servers, and remembers what it needs of its own decisions.
     """
 
     def __init__(
         self, members: Iterable[Member], options: BalanceOptions, ratios: Mapping[int, float] | None = None
     ) -> None:
-        """Start at the capacities, or at ``ratios`` read back from a running switch.
+        """Start with ratios in proportion to the capacities, or with ``ratios`` read back from a running switch.
 
         Raises ValueError when every member is draining.
         """
@@ -85,7 +87,7 @@ class Balancer:
 
     @property
     def members(self) -> Mapping[int, Member]:
-        """The servers by id."""
+        """Members of the service by server number."""
         return self._members
 
     @property
@@ -95,7 +97,8 @@ class Balancer:
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Silent servers: each has its probe floor, and its pending connections choose again."""
+        """Silent servers. The share of each is only its probe floor (the least share that keeps a server measured). Its
+        pending connections are assigned to another server."""
         return self._ejected
 
     @property
@@ -103,16 +106,16 @@ class Balancer:
         return [i for i, member in self._members.items() if not member.draining]
 
     def _measure_anew(self, server: int) -> None:
-        """Drop all measurements of a server."""
+        """Discard all measurements of a server."""
         self._windows[server] = Window(self._options.intervals)
         self._work[server] = deque(maxlen=self._options.intervals)
 
     def weights(self, without: Collection[int] = ()) -> dict[int, int]:
-        """Return the ratios as selector weights. A policy can have each active server measured, by a weight of at
-        least 1.
+        """Return the ratios as selector weights. A policy may require that each active server is measured; the server's
+        weight is then at least 1.
 
-        Servers in ``without`` get no weight, unless no other server is active. If only those have a ratio, the others
-        share by capacity.
+        Servers in ``without`` get no weight, unless no other server is active. If only servers in ``without`` have a
+        ratio, the other active servers share by capacity.
         """
         ratios = {i: 0.0 if i in without else ratio for i, ratio in self._ratios.items()}
         others = {i: member for i, member in self._members.items() if not member.draining and i not in without}
@@ -124,30 +127,31 @@ class Balancer:
         return largest_remainder(ratios, measured=[i for i in measured if i not in without])
 
     def adopt(self, ratios: Mapping[int, float]) -> None:
-        """Replace the ratios by those read back from the switch; of servers that do not drain."""
+        """Replace the ratios of the servers that do not drain by ratios read back from the switch."""
         known = {i: ratios.get(i, 0.0) for i in self._active}
         if sum(known.values()) > 0:
             self._ratios = dict.fromkeys(self._members, 0.0) | normalised(known)
 
     def eject(self, servers: Collection[int]) -> None:
-        """Take over ejections read back from the switch: these servers are silent until their next SYN-ACK. A policy
-        that ejects no server ignores them."""
+        """Take over ejections read back from the switch: these servers count as silent until their next SYN-ACK. If the
+        policy ejects no servers, nothing happens."""
         if self.policy.ejects:
             self._ejected = frozenset(servers) & frozenset(self._active)
             self._silence.adopt(self._ejected)
 
     def rebase(self) -> None:
-        """Take the next reading as a base: the switch may have reset its counters. Ejected servers stay ejected."""
+        """Use the next reading only as a base, since the switch may have reset its counters. Ejected servers stay
+        ejected."""
         self._previous = {}
         self._open = OpenSamples()
         self._silence.restart(self._ejected)
 
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
-        """Take over a changed pool or changed options; servers that stay keep their measurements.
+        """Take over a changed set of servers or changed options; servers that stay retain their measurements.
 
-        A server that is new, or no longer draining, begins with the part of its fair share that the policy gives it.
-        The other servers keep their proportions. Raises ValueError (and changes nothing) when every member would be
-        draining.
+        A server that is new, or no longer draining, starts with a part of its fair share, which the policy states. The
+        ratios of the other servers retain their proportions. Raises ValueError, and then changes nothing, if every
+        member would be draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)
@@ -181,9 +185,9 @@ class Balancer:
         self._ratios = normalised(dict.fromkeys(changed, 0.0) | old | new)
 
     def sample_open(self, open_now: Mapping[int, int]) -> None:
-        """Take in each server's number of open connections, where the switch counts them. Production mode finds slow
-        servers from these samples. They are due at ``slowness.SAMPLE_TIMES`` and before each ``observe``.
-        """
+        """Add a sample: the number of open connections by server, for services in which the switch counts them.
+        Production mode finds slow servers by these samples. They are due at ``slowness.SAMPLE_TIMES`` and before each
+        ``observe``."""
         self._open.add(open_now)
 
     def observe(
@@ -195,12 +199,13 @@ class Balancer:
         full: Collection[int] = (),
         late: bool = False,
     ) -> Decision | None:
-        """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
+        """Process a reading of the ledger (each server's counts in the switch), and decide. Returns None for the first
+        reading, which is only a base.
 
-        ``hold`` keeps the ratios: no server is the cause of the counts. In production mode a silent server is ejected
-        all the same. Servers that were ``full`` since the last reading got fewer new connections for that reason, so
-        their open connections are no sign of slowness. A ``late`` reading makes no server silent: it holds SYNs whose
-        SYN-ACKs the next reading will count.
+        ``hold``: the ratios stay, because no server is the cause of the counts; production mode still ejects silent
+        servers. ``full``: servers that have reached their cap of connections since the last reading. They got fewer new
+        connections for that reason, so their open connections are no sign of slowness. ``late``: the reading makes no
+        server silent, because it contains SYNs whose SYN-ACKs the next reading will count.
         """
         sampled = self._open.take()
         known = set(self._previous)
@@ -210,7 +215,7 @@ class Balancer:
             try:
                 differences[server] = reading.since(self._previous.get(server, reading))
             except CounterReset:
-                # The switch restarted between two readings; it has counted only since then.
+                # The switch restarted between the two readings, and its counters started at 0.
                 differences[server] = reading
             self._previous[server] = reading
         if not known:
@@ -233,7 +238,7 @@ class Balancer:
         options, thresholds, active = self._options, self._options.production, self._active
         silent = frozenset(self._silence.silent(thresholds.silent_connections)) & frozenset(active)
         if self.policy.ejects:
-            for server in self._ejected - silent:  # it answers again, and is not judged by its silence
+            for server in self._ejected - silent:  # it answers again; its past silence is no evidence
                 self._measure_anew(server)
                 for policy in self._policies.values():
                     policy.begin(server, now_s)

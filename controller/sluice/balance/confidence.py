@@ -1,4 +1,4 @@
-"""The evidence that servers leave more SYNs unanswered than others."""
+"""Statistical evidence that servers leave more SYNs unanswered than other servers do."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .counts import Counts, total
 
 
 def standing_out(windows: Mapping[int, Counts], *, least_z: float, min_syn: int) -> dict[int, float]:
-    """Return the servers that leave a larger share of their SYNs unanswered than the others do, the worst first, each
-    with the difference in standard deviations; only those above ``least_z``.
+    """Return the servers that leave a larger share of their SYNs unanswered than the others do, the worst first. The
+    values are the differences in standard deviations; only servers above ``least_z`` are returned.
 
-    Each server with at least ``min_syn`` SYNs is compared with all servers of a smaller share together. So a bad server
-    does not hide another one, however many or few SYNs it has.
+    Each server with at least ``min_syn`` SYNs is compared with the sum of all servers that have a smaller share. So a
+    bad server does not hide another bad one, however many or few SYNs it has.
     """
     share = {server: unanswered(counts) for server, counts in windows.items()}
     evidence: dict[int, float] = {}
@@ -35,9 +35,10 @@ def unanswered(counts: Counts) -> float:
 
 
 def deviation(mine: Counts, rest: Counts) -> float:
-    """Return by how many standard deviations a server's share of unanswered SYNs is above that of the ``rest``.
+    """Return by how many standard deviations a server's share of unanswered SYNs is above the share of the ``rest``.
 
-    This is the pooled two-proportion z statistic; 0 when the server is not above the rest or either side is empty.
+    This is the pooled two-proportion z statistic. It is 0 if the server's share is not larger, or if the server or the
+    rest has no SYNs.
     """
     if mine.syn == 0 or rest.syn == 0:
         return 0.0
@@ -47,5 +48,5 @@ def deviation(mine: Counts, rest: Counts) -> float:
     variance = pooled * (1 - pooled) * (1 / mine.syn + 1 / rest.syn)
     if difference <= 0:
         return 0.0
-    # The variance is 0 only when both sides lost all SYNs or none; then there is no difference.
+    # The variance is 0 only if both the server and the rest lost all SYNs or none. Then there is no difference.
     return difference / math.sqrt(variance) if variance > 0 else 0.0

@@ -1,4 +1,4 @@
-"""The counts of one server in the switch's ledger, and differences of two readings across a wrap."""
+"""The counts of one server in the switch's ledger, and differences of two readings, also across a counter's wrap."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 CELL_BITS = 32
-"""Width of a ledger cell in bits: counters are cumulative and wrap at 2^32."""
+"""Width of a ledger cell in bits: its counter is cumulative and wraps at 2^32."""
 
 _MODULUS = 1 << CELL_BITS
 _IMPLAUSIBLE = _MODULUS >> 1
 
 
 class CounterReset(Exception):
-    """A cumulative counter moved by half its range or more: it was reset, not incremented."""
+    """A cumulative counter increased by half its range or more, so it was reset, not incremented."""
 
 
 def wrap_safe(now: tuple[int, ...], earlier: tuple[int, ...]) -> list[int]:
     """Return the increase of each cumulative 32-bit counter between two readings, also across a wrap.
 
-    Raises CounterReset when a counter went backwards, as it does when the switch was restarted.
+    Raises CounterReset when a counter went backwards, as after a restart of the switch.
     """
     differences = [(a - b) % _MODULUS for a, b in zip(now, earlier, strict=True)]
     if max(differences) >= _IMPLAUSIBLE:
@@ -34,30 +34,30 @@ class Counts:
     syn: int = 0
     """SYNs forwarded to the server, retransmissions included."""
     synack: int = 0
-    """First SYN-ACKs of a connection."""
+    """First SYN-ACKs of the server's connections."""
     synack_again: int = 0
-    """Repeated SYN-ACKs of a connection that had been answered."""
+    """Repeated SYN-ACKs, of connections that the server had already answered."""
     completed: int = 0
     """Handshakes completed by the client's ACK."""
     reset: int = 0
     """Resets sent by the server."""
 
     def since(self, earlier: Counts) -> Counts:
-        """Return the packets counted after ``earlier``. Raises CounterReset when a cell went backwards."""
+        """Return the packets counted after ``earlier``. Raises CounterReset when a counter went backwards."""
         return Counts(*wrap_safe(self.cells, earlier.cells))
 
     @property
     def cells(self) -> tuple[int, int, int, int, int]:
-        """All counts, in the order of the fields. dataclasses.astuple copies deeply and is too slow: a decision on
+        """All counts, in the order of the fields. dataclasses.astuple copies deeply, which is too slow: a decision on
         1,000 servers adds thousands of counts."""
         return (self.syn, self.synack, self.synack_again, self.completed, self.reset)
 
     @property
     def distinct(self) -> Counts:
-        """The counts without repeated SYNs that the server answered as well.
+        """The counts without those repeated SYNs that the server answered as well.
 
-        A client whose round trip is longer than its retransmission timer sends its SYN again, and the server answers
-        each SYN. Such a SYN is no sign of a slow server.
+        A client whose round trip is longer than its retransmission timer repeats its SYN, and the server answers each
+        SYN. Such a repeated SYN is no sign of a slow server.
         """
         return Counts(
             syn=max(self.syn - self.synack_again, min(self.syn, self.synack)),
@@ -76,7 +76,7 @@ class Counts:
         )
 
     def __sub__(self, other: Counts) -> Counts:
-        """Return a sum without one of its summands. For two readings of the switch use ``since``."""
+        """Return a sum without one of its summands. For the difference of two readings of the switch use ``since``."""
         return Counts(
             self.syn - other.syn,
             self.synack - other.synack,

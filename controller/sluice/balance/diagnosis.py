@@ -1,4 +1,4 @@
-"""The condition of a service by its ledger: normal, a sick or a silent server, overload, or a flood."""
+"""Diagnoses a service by the counts of its servers: normal, a sick or silent server, overload, or a flood."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .metric import ratio_of_unanswered
 
 
 class Condition(StrEnum):
-    """The verdict on a service."""
+    """The condition of a service."""
 
     IDLE = "idle"
     NORMAL = "normal"
@@ -24,14 +24,14 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A condition and the servers it is about."""
+    """A service's condition, and the servers that it concerns."""
 
     condition: Condition
     servers: tuple[int, ...] = ()
 
     def sentence(self, names: Mapping[int, str], *, acted_on: bool) -> str:
-        """Return one sentence for the operator. ``names`` are the servers'; ``acted_on``: the service's policy ejects
-        silent servers."""
+        """Return one sentence for the operator. ``names`` are the servers' names by number; ``acted_on``: whether the
+        service's policy ejects silent servers."""
         servers = ", ".join(names.get(server, f"server {server}") for server in self.servers)
         leave, answer = ("leave", "answer") if len(self.servers) > 1 else ("leaves", "answers")
         match self.condition:
@@ -59,10 +59,10 @@ def diagnose(
     flood_completed: float,
     flood_r: float,
 ) -> Diagnosis:
-    """Return the condition of a service, by the counts of its servers over the window.
+    """Return the condition of a service by the counts of its servers over the window.
 
-    ``silent`` servers are left out when a flood or an overload is looked for. The thresholds are those of
-    BalanceOptions and ProductionOptions.
+    The tests for a flood and for overload omit the ``silent`` servers. The thresholds are those of BalanceOptions and
+    ProductionOptions.
     """
     answering = {server: counts for server, counts in windows.items() if server not in silent}
     pool = total(list(answering.values()))
@@ -82,10 +82,11 @@ def diagnose(
     largest = max(known[server] for server in sick)
     if math.isinf(largest):
         return Diagnosis(Condition.SICK, tuple(s for s in sick if math.isinf(known[s])))
-    # Servers with at least half of the worst R are named; the others may have lost a SYN by chance.
+    # The diagnosis names servers with at least half of the worst R; the others may have lost a SYN by chance.
     return Diagnosis(Condition.SICK, tuple(s for s in sick if known[s] >= largest / 2))
 
 
 def spoofed(pool: Counts, *, min_syn: int, flood_completed: float) -> bool:
-    """Whether hardly any answered handshake was completed, as when the source addresses of SYNs are forged."""
+    """Return whether hardly any answered handshake was completed, as when clients forge the source addresses of
+    SYNs."""
     return pool.synack >= min_syn and pool.completed < flood_completed * pool.synack

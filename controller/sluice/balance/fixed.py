@@ -1,4 +1,4 @@
-"""Fixed mode: the configured capacities are the ratios."""
+"""Fixed mode: the ratios are in proportion to the configured capacities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .policy import Interval, Outcome, Policy
 
 
 class FixedPolicy(Policy):
-    """Splits connections in proportion to the capacities, whatever is measured."""
+    """Splits connections in proportion to the capacities, independently of all measurements."""
 
     learns = False
 

@@ -1,4 +1,5 @@
-"""The servers that a new connection compares with the one drawn first: others from one more draw, and idle servers."""
+"""The servers that a new connection compares before it takes one: the server drawn first, others from a second draw,
+and idle servers."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ MOST_LOOKS = 4
 """The most servers that a new connection can compare."""
 
 SMALL_POOL = 16
-"""In pools of up to this size each server has a group of the others for the second draw, because a draw from all would
-often be the same server. Larger pools have one group of all servers; where both draws are the same server, the
-connection takes no second look."""
+"""In pools of up to this size each server has its own group, which contains the other servers, for the second draw. A
+second draw from all servers would often return the first server again. Larger pools have one group of all servers. If
+both draws return the same server, the connection compares no servers."""
 
 IDLE_WORD = 32
-"""Bits in a word of the set of servers that are sought while idle; a server is one bit."""
+"""Number of bits in a word of the bitmap of servers that new connections take while idle; each server has one bit."""
 _LARGE = 0.75
-"""A server is large from this part of the largest weight on."""
+"""A server is large if its weight is at least this part of the largest weight."""
 _ALIKE = 1.2
 """Servers are alike while the largest weight is at most this many times the smallest."""
 
@@ -30,13 +31,14 @@ class Sought(NamedTuple):
     """The servers that a new connection may take because they are idle."""
 
     words: Mapping[int, int]
-    """The set as a bitmap: server number // IDLE_WORD to a word with the bit number % IDLE_WORD."""
+    """The set as a bitmap. The key is the server number // IDLE_WORD; server number % IDLE_WORD is the bit in the
+    word."""
     before_any: bool
-    """An idle server is taken before any other. Without this it is taken only while the less loaded of the two servers
-    drawn is busy."""
+    """Whether an idle server is taken before any other. Otherwise it is taken only if the less loaded of the two
+    servers drawn is busy."""
 
     def has(self, server: int) -> bool:
-        """Whether a server is in the set."""
+        """Return whether a server is in the set."""
         word, place = divmod(server, IDLE_WORD)
         return bool(self.words.get(word, 0) >> place & 1)
 
@@ -45,11 +47,11 @@ NOBODY = Sought({}, before_any=False)
 
 
 def sought_idle(weights: Mapping[int, int]) -> Sought:
-    """Return the servers to seek while they are idle, by the weights of a service's servers.
+    """Return the servers that new connections take while they are idle, by the weights of a service's servers.
 
-    Of alike servers these are all. Of unlike servers they are the large ones, and only in place of busy servers: an
-    idle small server can take longer than a busy large one, and large servers that are always taken first use up their
-    CPU quota.
+    If the servers are alike, these are all servers. Otherwise they are the large servers, which are then taken only in
+    place of busy servers. An idle small server can take longer than a busy large one, and large servers that are always
+    taken first use up their CPU quota.
     """
     if not weights:
         return NOBODY
@@ -63,15 +65,15 @@ def sought_idle(weights: Mapping[int, int]) -> Sought:
 
 
 def seen_together(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, tuple[_S, ...]]]:
-    """Yield the members of a group from which ``looks`` - 1 servers are drawn at once: a number of places, and the
-    servers drawn with each of these places.
+    """Yield the members of a group of servers from which the switch draws ``looks`` - 1 servers at once. Each member is
+    a number of places, and the servers that are drawn with each of these places.
 
-    A draw of a place also draws the places at equal distances behind it, round the group (systematic sampling; W. G.
-    Madow and L. H. Madow, 1944). So each server is drawn in proportion to its weight. Two of the servers are the same
-    only where a server has more places than that distance. Weights are at least 1.
+    Each server occupies as many places of a circle as its weight. A draw of a place also draws the places at equal
+    distances after it (systematic sampling; W. G. Madow and L. H. Madow, 1944). So each server is drawn in proportion
+    to its weight. A server is drawn twice only if it occupies more places than that distance. Weights are at least 1.
 
-    In a large pool the distances are counted in servers, so that a decision changes few members of the group; only the
-    first of the servers is then drawn by its weight.
+    In a large pool the distances are counted in servers, so that a decision changes few members of the group. Only the
+    first server of a draw is then drawn in proportion to its weight.
     """
     if len(weights) > SMALL_POOL:
         yield from _neighbours(weights, looks)

@@ -1,4 +1,4 @@
-"""The parameters of the balancing algorithms, with Ohta & Andou's values as defaults where they give one."""
+"""The parameters of the balancing algorithms. The defaults are Ohta & Andou's values where the paper states them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from annotated_types import Gt, Interval, Lt
 
 
 class Mode(StrEnum):
-    """What decides the ratios of a service."""
+    """The method that decides the ratios of a service."""
 
     FIXED = "fixed"
-    """The configured capacities, whatever is measured."""
+    """The ratios are the configured capacities, independently of all measurements."""
     PAPER = "paper"
-    """Ohta & Andou, exactly."""
+    """The algorithm of Ohta & Andou, unchanged."""
     PRODUCTION = "production"
-    """Ohta & Andou with confidence, slowness, recovery, ejection and slow start. The default: on a healthy pool
-    paper mode follows single lost SYNs."""
+    """The algorithm of Ohta & Andou, extended by confidence, slowness, recovery, ejection and slow start. It is the
+    default, because paper mode moves the ratios of a healthy service after single lost SYNs."""
 
 
 LARGEST = 10_000_000
-"""The upper bound of all parameters: counts of that size fit into memory, and as seconds it is 116 days."""
+"""The upper bound of all parameters. Counts of that size fit into memory; in seconds it is 116 days."""
 Share = Annotated[float, Interval(ge=0, le=1)]
 Positive = Annotated[float, Interval(gt=0, le=LARGEST)]
 NotNegative = Annotated[float, Interval(ge=0, le=LARGEST)]
@@ -31,41 +31,41 @@ Count = Annotated[int, Interval(ge=1, le=LARGEST)]
 
 @dataclass(frozen=True, slots=True)
 class ProductionOptions:
-    """What production mode adds to Ohta & Andou. Times in seconds, shares of 1."""
+    """The parameters that production mode adds to Ohta & Andou's. Times are in seconds, shares are parts of 1."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     confidence_z: Positive = 3.0
-    """Standard deviations by which a server must differ from the others before its ratio is lowered."""
+    """Standard deviations by which a server must differ from the other servers before its ratio is lowered."""
     quiet_r: NotNegative = 0.02
-    """The pool is quiet while no server's R is above this."""
+    """The service is quiet while no server's R is above this value."""
     recovery: Share = 0.05
-    """Part of the way back to the capacities taken in each quiet period."""
+    """Part of the way back to the capacities that the ratios move in each quiet period."""
     probe_floor: Share = 0.05
-    """The least share of a server, as a part of its fair share, so that it is still measured."""
+    """The least share of a server, as a part of its fair share, so that the server is still measured."""
     silent_connections: Count = 5
     """Connections without any SYN-ACK after which a server counts as silent. Each reset counts as a connection; of
-    other SYNs seven count as one, because a client sends up to seven for a connection."""
+    other SYNs seven count as a connection, because a client sends up to seven SYNs for each."""
     flood_completed: Share = 0.5
     """A flood is suspected when less than this part of the answered handshakes is completed."""
     flood_r: Positive = 1.0
-    """A flood or an overload is suspected when R is above this on every server at once."""
+    """A flood or an overload is suspected when R is above this value on every server at once."""
     slow_factor: NotNegative = 2.0
-    """A server is slow when its connections stay open more than this many times as long as the others', by
+    """A server is slow when its connections stay open more than this many times as long as the other servers', by
     ``confidence_z`` standard deviations. 1 or less disables the comparison."""
     slow_start_s: NotNegative = 60.0
-    """Seconds in which the share of a new or returning server grows evenly to its fair share, unless it is lowered
-    before."""
+    """Seconds in which the share of a new or returning server grows evenly to its fair share, unless the share is
+    lowered earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceOptions:
-    """One service's balancing. The defaults of period, window and delta are Ohta & Andou's (section 4.3)."""
+    """The balancing of a service. The defaults of period, window and delta are Ohta & Andou's (section 4.3)."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: Mode = Mode.PRODUCTION
-    """What decides the ratios."""
+    """The method that decides the ratios."""
     period_s: Positive = 10.0
     """T: seconds from one decision to the next."""
     window_s: Positive = 200.0
@@ -73,10 +73,10 @@ class BalanceOptions:
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Part of the worst server's ratio that is moved away in one decision (equation 6)."""
     min_syn: Count = 10
-    """Fewer SYNs than this in the window are no evidence."""
+    """A window with fewer SYNs than this is no evidence."""
     production: ProductionOptions = field(default_factory=ProductionOptions)
 
     @property
     def intervals(self) -> int:
-        """m, the number of differences in the window."""
+        """m, the number of intervals in the window."""
         return max(1, round(self.window_s / self.period_s))

@@ -8,7 +8,7 @@ from .step import HOLD, shift, worst
 
 
 class PaperPolicy(Policy):
-    """Moves delta * r_j away from the server j with the largest R, every T seconds."""
+    """Moves delta * r_j away from the server j with the largest R, every T seconds; r_j is the ratio of server j."""
 
     def decide(self, interval: Interval) -> Outcome:
         if interval.hold:

@@ -1,4 +1,4 @@
-"""The policy of each mode."""
+"""The table of modes and their policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides the ratios of a service: the protocol between a balancer and its policy."""
+"""The protocol between a balancer and its policy, which decides the ratios of a service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .slowness import Work
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The measurements at the end of an interval. Every mapping is over the servers that do not drain."""
+    """The measurements at the end of an interval. Every mapping is by server number, of the servers that do not
+    drain."""
 
     now_s: float
     ratios: Ratios
@@ -23,13 +24,13 @@ class Interval:
     fair: Ratios
     """Shares in proportion to the capacities."""
     windows: Mapping[int, Counts]
-    """Sums over the window, the base of R."""
+    """The counts summed over the window. R is computed from them."""
     work: Mapping[int, Work]
-    """Open and new connections over the window; only of servers whose open connections the switch counts."""
+    """Open and new connections over the window. It contains only servers whose open connections the switch counts."""
     silent: frozenset[int]
     """Servers that answered none of their last connections."""
     hold: bool
-    """Flash-crowd control has found that no server is the cause of the counts."""
+    """Whether flash-crowd control has found that no server is the cause of the counts, so that the ratios stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,48 +38,49 @@ class Outcome:
     """A policy's decision on one interval."""
 
     ratios: Ratios
-    """Of the servers that do not drain; they sum to 1."""
+    """The new ratios of the servers that do not drain; they sum to 1."""
     reason: str
-    """For logs, traces and the status."""
+    """The reason of the decision, for logs, traces and the status."""
     ejected: frozenset[int] = frozenset()
-    """Servers whose pending connections choose again."""
+    """Servers whose pending connections are assigned to another server."""
 
 
 class Policy(ABC):
-    """What decides the ratios of one service. It keeps whatever state it needs from one decision to the next.
+    """The method that decides the ratios of one service. It stores what it needs from one decision to the next.
 
-    A balancer has a policy for each mode. All of them observe, so that a mode which is set at run time begins with what
-    its policy has learned; the one of the mode in force decides, once an interval.
+    A balancer has a policy for each mode. All of them observe, so that after a change of mode at run time the new
+    policy has already learned. Only the policy of the mode in force decides, once per interval.
     """
 
     learns: ClassVar[bool] = True
-    """The ratios depend on measurements, so a restarted controller continues from those that the switch has. A policy
-    that does not learn has the fair shares at any time."""
+    """Whether the ratios depend on measurements, so that a restarted controller continues with the switch's ratios. The
+    ratios of a policy that does not learn are always the fair shares."""
     ejects: ClassVar[bool] = False
-    """Silent servers are ejected, and ejections read back from a switch are taken over."""
+    """Whether silent servers are ejected, and ejections read back from a switch are taken over."""
     measures_all: ClassVar[bool] = False
-    """Each server that does not drain has a weight of at least 1, so that it is still measured."""
+    """Whether each server that does not drain has a weight of at least 1, so that it is still measured."""
     second_look: ClassVar[bool] = False
-    """New connections take a second look where the configuration leaves that open."""
+    """Whether new connections compare several servers (the second look) if the configuration does not specify it."""
 
     def __init__(self, options: BalanceOptions) -> None:
         self._options = options
 
     @property
     def first_share(self) -> float:
-        """The part of its fair share that an arriving server begins with."""
+        """The part of its fair share with which an arriving server starts."""
         return 1.0
 
     def configure(self, options: BalanceOptions, staying: Collection[int]) -> None:
-        """Take over changed options, and forget all servers but the ``staying`` ones. ``begin`` follows for others."""
+        """Take over changed options, and forget all servers except the ``staying`` ones. The balancer then calls
+        ``begin`` for each arriving server."""
         self._options = options
 
     def begin(self, server: int, now_s: float) -> None:  # noqa: B027
-        """Begin anew with a server that arrives, or that answers again after it was ejected."""
+        """Start to balance a server that arrives, or that answers again after its ejection."""
 
     def observe(self, now_s: float, differences: Mapping[int, Counts]) -> None:  # noqa: B027
-        """Take in the counts of the interval that ends now, of the servers that do not drain. ``decide`` follows if the
-        mode is in force."""
+        """Learn from the counts of the interval that ends now, of the servers that do not drain. If this policy's mode
+        is in force, the balancer then calls ``decide``."""
 
     @abstractmethod
     def decide(self, interval: Interval) -> Outcome:

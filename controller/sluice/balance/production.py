@@ -18,25 +18,25 @@ from .step import HOLD, relieve
 from .window import Window
 
 NAMED = 3
-"""The most servers that a decision's reason names, of those that give."""
+"""The reason of a decision names at most this many of the servers that give up a part of their ratios."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """New ratios, and the servers that gave a part of theirs."""
+    """New ratios, and the servers that gave up a part of their ratios."""
 
     ratios: Ratios
     reason: str
     giving: frozenset[int] = frozenset()
     losing: frozenset[int] = frozenset()
-    """Those that gave because they lost SYNs; the others took long."""
+    """Those of the ``giving`` servers that lost SYNs. The other giving servers took long."""
 
 
 class ProductionPolicy(Policy):
-    """Takes traffic from several servers at a time, by evidence beyond chance, and ejects silent servers.
+    """Moves traffic away from several servers at a time, by evidence beyond chance, and ejects silent servers.
 
-    Ratios recover while no server loses SYNs. A hold does not apply to silent servers and to slow starts: their ratios
-    change all the same.
+    Ratios recover while no server loses SYNs. Even during a hold, the ratios of silent servers and of servers in their
+    slow start change.
     """
 
     ejects = True
@@ -45,15 +45,15 @@ class ProductionPolicy(Policy):
 
     def __init__(self, options: BalanceOptions) -> None:
         super().__init__(options)
-        # Losses that have moved no weight yet. A loss stays in the balancer's window for m periods and would move
-        # weight in each. (Open connections are not cleared after a move: clearing them made transfers two fifths
-        # longer.)
+        # Losses that have moved no weight yet, by server. A loss stays in the balancer's window for m periods and would
+        # move weight in each of them. (Open connections are not discarded after a move: discarding them made transfers
+        # take two fifths longer.)
         self._evidence: dict[int, Window] = {}
         self._ceilings = Ceilings()
         self._begun_s: dict[int, float] = {}
-        """When servers in their slow start joined or answered again, in seconds."""
+        """The times, in seconds, at which the servers in their slow start joined or answered again."""
         self._observed_s = -math.inf
-        """When the last interval ended."""
+        """The time at which the last interval ended, in seconds."""
 
     @property
     def first_share(self) -> float:
@@ -87,11 +87,11 @@ class ProductionPolicy(Policy):
             self._evidence[server].clear()
             self._ceilings.lost(server, move.ratios[server], self._options.intervals)
         for server in move.giving:
-            self._begun_s.pop(server, None)  # its slow start has found the share that it can carry
+            self._begun_s.pop(server, None)  # # the slow start ends, because the server gives up a part of its ratio
         return Outcome(move.ratios, move.reason, interval.silent)
 
     def _move(self, interval: Interval) -> _Move:
-        """Return the new ratios: the step, within the bounds of silent servers and of those in their slow start."""
+        """Return the new ratios: the step, within the bounds of silent servers and of servers in their slow start."""
         extra, fair, silent = self._options.production, interval.fair, interval.silent
         if silent.issuperset(fair):
             return _Move(fair, "no server answers: split by capacity")
@@ -106,7 +106,8 @@ class ProductionPolicy(Policy):
             if i not in silent
         }
         if len(starting) + len(silent) == len(fair) and starting:
-            # Every server that answers is in its slow start: together they take all that the silent ones leave.
+            # Every server that answers is in its slow start. Together they receive everything except the floors of
+            # silent ones.
             rest = 1.0 - sum(floors[server] for server in silent)
             starting = {i: share * rest for i, share in normalised(starting).items()}
         caps |= starting
@@ -115,7 +116,7 @@ class ProductionPolicy(Policy):
         return replace(move, ratios=bounded(move.ratios, floors, caps), reason=reason)
 
     def _step(self, interval: Interval) -> _Move:
-        """Return the step of the servers that answer: some give part of their ratios, or all recover."""
+        """Return the step of the servers that answer: some give up part of their ratios, or all recover."""
         options, extra = self._options, self._options.production
         answering = {i: window for i, window in interval.windows.items() if i not in interval.silent}
         evidence = {i: self._evidence[i].total.distinct for i in answering}
@@ -126,7 +127,7 @@ class ProductionPolicy(Policy):
             work = {i: interval.work[i] for i in answering if i in interval.work}
             gifts |= {i: options.delta for i in slow(work, extra.slow_factor, extra.confidence_z) if i not in losing}
         if len(gifts) == len(answering):
-            # Every server loses SYNs or is slow. A lost SYN is the longer wait, so slow servers receive.
+            # Every server loses SYNs or is slow. Clients wait longest after a lost SYN, so the slow servers receive.
             gifts = {i: gift for i, gift in gifts.items() if i in losing}
         if gifts:
             receivers = {i: interval.fair[i] for i in answering if i not in gifts}
@@ -140,8 +141,11 @@ class ProductionPolicy(Policy):
 
 
 def _gift(ratio: float, carried: float | None, delta: float) -> float:
-    """Return the part of its ratio that a server gives for lost SYNs: all above the share that it carried without a
-    loss before recovery exceeded that, at least delta."""
+    """Return the part of its ratio that a server gives up because of lost SYNs, at least delta.
+
+    ``carried`` is the share that the server carried without a loss before recovery exceeded it. The server gives up
+    everything above this share.
+    """
     return delta if carried is None or ratio <= 0 else max(delta, 1 - carried / ratio)
 
 

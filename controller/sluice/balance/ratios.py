@@ -10,17 +10,17 @@ Ratios = dict[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A server of a service, as the algorithms see it."""
+    """A server of a service, as the balancing algorithms see it."""
 
     server_id: int
     capacity: float = 1.0
-    """Relative; the share of a healthy pool is capacity over the sum of capacities."""
+    """The relative capacity. In a healthy pool the server's share is its capacity over the sum of all capacities."""
     draining: bool = False
-    """The server gets no new connections and keeps those it has."""
+    """Whether the server gets no new connections and retains those it has."""
 
 
 def normalised(ratios: Mapping[int, float]) -> Ratios:
-    """Return the same proportions with sum 1. Raises ValueError when no ratio is positive."""
+    """Return ratios of the same proportions that sum to 1. Raises ValueError when no ratio is positive."""
     total = sum(ratios.values())
     if total <= 0:
         raise ValueError("no server has a positive ratio")
@@ -28,15 +28,15 @@ def normalised(ratios: Mapping[int, float]) -> Ratios:
 
 
 def fair_shares(members: Mapping[int, Member]) -> Ratios:
-    """Return ratios in proportion to capacity over the members that are not draining; 0 for those that are."""
+    """Return ratios in proportion to the capacities of the members that do not drain; 0 for draining members."""
     return normalised({i: 0.0 if m.draining else m.capacity for i, m in members.items()})
 
 
 def bounded(ratios: Mapping[int, float], lowest: Mapping[int, float], highest: Mapping[int, float]) -> Ratios:
-    """Return the ratios nearest in proportion to ``ratios`` that sum to 1 within [lowest, highest].
+    """Return ratios within [lowest, highest] that sum to 1, in proportions as near as possible to those of ``ratios``.
 
-    A member beyond a bound gets the bound, and the others share the rest in proportion. Lower bounds that sum to more
-    than 1, or upper bounds that sum to less, are scaled to the sum 1 first.
+    A member whose ratio is beyond a bound gets the bound as its ratio, and the others share the rest in proportion.
+    Lower bounds with a sum above 1, and upper bounds with a sum below 1, are first scaled to the sum 1.
     """
     floor_sum, cap_sum = sum(lowest.values()), sum(highest.values())
     low = {i: v / floor_sum for i, v in lowest.items()} if floor_sum > 1 else dict(lowest)
@@ -53,7 +53,8 @@ def bounded(ratios: Mapping[int, float], lowest: Mapping[int, float], highest: M
         scaled = {i: rest * r / weight if weight > 0 else rest / len(free) for i, r in free.items()}
         short = {i: low[i] for i, v in scaled.items() if v < low[i]}
         excess = {i: high[i] for i, v in scaled.items() if v > high[i]}
-        # The side that is further out is fixed first; fixing both sides at once may overshoot.
+        # The bounds that are exceeded by more in total are fixed first; fixing lower and upper ones at once may
+        # overshoot.
         missing = sum(low[i] - scaled[i] for i in short)
         surplus = sum(scaled[i] - high[i] for i in excess)
         if not short and not excess:

@@ -8,23 +8,26 @@ from dataclasses import dataclass
 from .ratios import Ratios, bounded
 
 MEMORY = 20
-"""Windows for which recovery stays below a share at which a server lost SYNs, when this happens for the first time."""
+"""Number of windows for which recovery stays below a share after a server has lost SYNs at this share for the first
+time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ceiling:
     share: float
     length: int
-    """Periods for which it limits recovery."""
+    """Number of periods for which the ceiling limits recovery."""
     remaining: int
-    """The remaining periods of these. From 0 to -length recovery may exceed the share, and ``carried`` reports it."""
+    """The remaining periods. From 0 down to -length, recovery may exceed the share, and ``carried`` reports the
+    share."""
 
 
 class Ceilings:
-    """The shares at which servers last lost SYNs. Each trial above one costs losses, so trials become rarer.
+    """The shares at which servers last lost SYNs. Each attempt to exceed such a ceiling costs losses, so attempts
+    become rarer.
 
-    A ceiling limits recovery for MEMORY windows. If the server then loses SYNs again, the next one does so for twice as
-    long.
+    A ceiling limits recovery for MEMORY windows. If the server loses SYNs again after that, its next ceiling lasts
+    twice as long.
     """
 
     def __init__(self) -> None:
@@ -38,11 +41,11 @@ class Ceilings:
 
     @property
     def carried(self) -> Ratios:
-        """The shares that servers carried without a loss, until recovery exceeded them."""
+        """The shares that servers carried without a loss, for servers whose ceiling no longer limits recovery."""
         return {server: ceiling.share for server, ceiling in self._of.items() if ceiling.remaining <= 0}
 
     def pass_period(self) -> None:
-        """Count one period down."""
+        """Count down one period of each ceiling."""
         self._of = {
             server: _Ceiling(ceiling.share, ceiling.length, ceiling.remaining - 1)
             for server, ceiling in self._of.items()
@@ -50,7 +53,7 @@ class Ceilings:
         }
 
     def keep(self, servers: Collection[int]) -> None:
-        """Drop the ceilings of all other servers."""
+        """Drop the ceilings of all servers except these."""
         self._of = {server: ceiling for server, ceiling in self._of.items() if server in servers}
 
     def forget(self, servers: Collection[int]) -> None:
@@ -59,19 +62,20 @@ class Ceilings:
             self._of.pop(server, None)
 
     def below(self, fair: Mapping[int, float]) -> Ratios:
-        """Return the fair shares within the ceilings; the other servers share what the ceilings cut off."""
+        """Return the fair shares bounded by the ceilings. Servers below their ceiling share what the ceilings cut
+        off."""
         highest = {i: self._of[i].share if i in self._of and self._of[i].remaining > 0 else 1.0 for i in fair}
         return bounded(fair, dict.fromkeys(fair, 0.0), highest)
 
 
 def relax(ratios: Mapping[int, float], aim: Mapping[int, float], part: float) -> Ratios:
-    """Return the ratios at ``part`` of the way from ``ratios`` to ``aim``."""
+    """Return the ratios after ``part`` of the way from ``ratios`` to ``aim``."""
     return {server: ratio + part * (aim[server] - ratio) for server, ratio in ratios.items()}
 
 
 def ramp(age_s: float, slow_start_s: float, floor: float) -> float:
-    """Return the part of its fair share, ``floor`` to 1, that a server has ``age_s`` seconds after it joined or
-    answered again."""
+    """Return the part of its fair share, ``floor`` to 1, that a server gets in its slow start. ``age_s`` is the time
+    since it joined or answered again, in seconds."""
     if slow_start_s <= 0 or age_s >= slow_start_s:
         return 1.0
     return max(floor, age_s / slow_start_s)

@@ -1,4 +1,4 @@
-"""Silent servers: connection requests go in, no SYN-ACK comes out."""
+"""Silent servers: they receive connection requests, but send no SYN-ACK."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from .counts import Counts
 from .options import LARGEST
 
 SYNS_A_CONNECTION = 7
-"""SYNs that a client sends for a connection which no server answers (Linux: tcp_syn_retries = 6)."""
+"""Number of SYNs that a client sends for a connection which no server answers (Linux: tcp_syn_retries = 6)."""
 
 
 class SilenceTracker:
-    """Counts the connections of each server since its last SYN-ACK, whole intervals at a time."""
+    """Counts the connections to each server since the interval with its last SYN-ACK, in whole intervals."""
 
     def __init__(self) -> None:
         self._since: dict[int, Counts] = {}
 
     def adopt(self, servers: Collection[int]) -> None:
-        """Count these servers as silent until their next SYN-ACK, whatever the threshold."""
+        """Count these servers as silent until their next SYN-ACK, independently of the threshold."""
         self._since |= dict.fromkeys(servers, Counts(syn=LARGEST, reset=LARGEST))
 
     def observe(self, differences: Mapping[int, Counts]) -> None:
-        """Take in the counts of one interval."""
+        """Add the counts of one interval."""
         self._since = {
             server: Counts() if counts.synack or counts.synack_again else self._since.get(server, Counts()) + counts
             for server, counts in differences.items()
         }
 
     def restart(self, silent: Collection[int]) -> None:
-        """Drop the counts of all servers except the ``silent`` ones."""
+        """Discard the counts of all servers except the ``silent`` ones."""
         self._since = {server: counts for server, counts in self._since.items() if server in silent}
 
     def silent(self, threshold: int) -> set[int]:
@@ -38,9 +38,10 @@ class SilenceTracker:
 
 
 def connections(unanswered: Counts) -> int:
-    """Return the least number of connections behind SYNs that no SYN-ACK answered.
+    """Return the least number of connections that can have caused SYNs without any SYN-ACK.
 
-    A client sends up to SYNS_A_CONNECTION SYNs for one connection; a reset ends it at the first.
+    A client sends up to SYNS_A_CONNECTION SYNs for one connection. If the server resets the connection, it sends only
+    one.
     """
     refused = min(unanswered.reset, unanswered.syn)
     return refused - (refused - unanswered.syn) // SYNS_A_CONNECTION

@@ -1,9 +1,9 @@
-"""Slow servers: servers that lose no SYN but take long, found by their open connections against their new ones.
+"""Slow servers: servers that lose no SYN but take long. They have many open connections compared with their new ones.
 
-R counts SYNs that a server did not answer. With the second look hardly any SYN is lost, and R is 0 for a server that
-takes a hundred times as long as the others. But a connection stays open for as long as the server takes. By Little's
-law (*A Proof for the Queuing Formula L = lambda W*, 1961) the mean number of open connections is the rate of new ones
-times the mean time of one.
+R counts SYNs that a server did not answer. When new connections take the less loaded of several servers, hardly any SYN
+is lost. R is then 0 even for a server that takes a hundred times as long as the others. But a connection stays open for
+as long as the server takes. By Little's law (*A Proof for the Queuing Formula L = lambda W*, 1961) the mean number of
+open connections is the rate of new connections times the mean time of a connection.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 READINGS = 8
-"""Samples of the open connections in a period, the last of them with the decision."""
+"""Number of samples of the open connections per period. The last sample is taken with the decision."""
 _GOLDEN = (sqrt(5) - 1) / 2
 SAMPLE_TIMES = tuple((number - 1 + number**2 * _GOLDEN % 1) / READINGS for number in range(1, READINGS))
-"""When the samples before the decision are due, in parts of the period: one in each eighth, at uneven distances. Even
-distances would alias with the period of a server's CPU quota."""
+"""The times at which the samples before the decision are due, in parts of the period: one in each eighth, at uneven
+distances. Even distances would alias with the period of a server's CPU quota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,22 @@ class Work:
     """The open and the new connections of one server over some intervals."""
 
     open_sum: int
-    """Its open connections, summed over the samples."""
+    """The server's open connections, summed over the samples."""
     anew: int
-    """Sum of the rises of its open connections from sample to sample: at least this many different connections."""
+    """Sum of the rises of the number of open connections from sample to sample. At least this many different
+    connections were open."""
     begun: int
-    """Connections that the server answered in these intervals, and in no others: divided by those of a whole window, a
-    new server looked slow for nine periods."""
+    """Connections that the server answered in exactly these intervals. (With the connections of a whole window instead,
+    a new server looked slow for nine periods.)"""
 
     def time(self, more_open: float = 0.0) -> float:
-        """Return W = L / lambda, the mean time of a connection in distances between samples; ``more_open`` is added to
+        """Return W = L / lambda, the mean time of a connection, in distances between samples. ``more_open`` is added to
         the sum of open connections."""
         return (self.open_sum + more_open) / max(1, self.begun)
 
 
 def together(works: Collection[Work]) -> Work:
-    """Return the sum of several servers, or of several intervals."""
+    """Return the sum of the work of several servers, or of several intervals."""
     return Work(
         sum(work.open_sum for work in works), sum(work.anew for work in works), sum(work.begun for work in works)
     )
@@ -54,15 +55,15 @@ class OpenSamples:
         self._rises: dict[int, int] = {}
 
     def add(self, open_now: Mapping[int, int]) -> None:
-        """Take in a sample: the number of open connections by server."""
+        """Add a sample: the number of open connections by server."""
         for server, number in open_now.items():
             self._sums[server] = self._sums.get(server, 0) + number
             self._rises[server] = self._rises.get(server, 0) + max(0, number - self._last.get(server, 0))
         self._last = dict(open_now)
 
     def take(self) -> dict[int, tuple[int, int]]:
-        """Return each server's sum and rises since the last call. Without a sample since then it is empty, and the
-        next sample's connections all count as new."""
+        """Return each server's sum of samples and sum of rises since the previous call. Without a sample since then the
+        result is empty, and all connections of the next sample count as new."""
         taken = {server: (number, self._rises[server]) for server, number in self._sums.items()}
         if not taken:
             self._last = {}
@@ -71,24 +72,24 @@ class OpenSamples:
 
 
 def deviations(different: int, times: float) -> float:
-    """Return the evidence of ``different`` connections that a server takes ``times`` as long, as a standard normal
-    deviate.
+    """Return the evidence that ``different`` connections give for a server that takes ``times`` as long as others, as a
+    standard normal deviate.
 
-    ``sqrt(2 n D)`` with the relative entropy ``D = ln x + 1 / x - 1`` of two exponential distributions whose means
-    differ by a factor of x (S. Kullback, *Information Theory and Statistics*, 1959). Of the two directions this one
-    grows only with the logarithm of x: requests have unlike costs, and one that takes a thousand times as long is still
-    a single request.
+    It is ``sqrt(2 n D)`` with the relative entropy ``D = ln x + 1 / x - 1``. This is the relative entropy of two
+    exponential distributions whose means differ by a factor of x (S. Kullback, *Information Theory and Statistics*,
+    1959). Of its two directions, only this one grows as slowly as the logarithm of x. Requests have unlike costs, and a
+    request that takes a thousand times as long is still a single request.
     """
     return sqrt(2 * different * (log(times) + 1 / times - 1))
 
 
 def slow(work: Mapping[int, Work], factor: float, least_z: float) -> dict[int, float]:
     """Return the servers that take more than ``factor`` (> 1) times as long as all faster servers together, by at least
-    ``least_z`` standard deviations; the slowest first, each with how many times as long it takes.
+    ``least_z`` standard deviations. The slowest server is first; the values are how many times as long each takes.
 
     One connection is added to the sum of the faster servers, so that no server is slow where hardly any connection is
-    open. A server that exceeds the factor by weak evidence (one connection that stays open for hours) is passed over,
-    and does not hide the next.
+    open. A server may exceed the factor by weak evidence, such as one connection that stays open for hours. It is
+    skipped, so that it does not hide the next server.
     """
     times_of: dict[int, float] = {}
     pool = together(work.values())

@@ -1,8 +1,8 @@
-"""Spill before shed: a server at its cap of open connections gets no new ones while another server has room.
+"""A server at its cap of open connections gets no new ones while another server has room (spill before shed).
 
-A server is full from its cap on until an eighth of the cap (at least one connection) is free again, so that its state
-does not change with every connection. When all servers are full by this rule, those below their cap take connections
-again: nothing is refused while a server has room.
+A server is full from the time it reaches its cap until an eighth of the cap (at least one connection) is free again. So
+its state does not change with every connection. When all servers are full by this rule, servers below their cap get
+connections again: no connection is refused while a server has room.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 _FREE = 8
-"""A full server gets new connections again when one in this many of its cap is free."""
+"""A full server gets new connections again when 1/_FREE of its cap is free."""
 
 
 def released(cap: int) -> int:
-    """Return the number of open connections at which a full server gets new ones again."""
+    """Return the number of open connections at which a full server gets new connections again."""
     return cap - max(1, cap // _FREE)
 
 
@@ -23,8 +23,8 @@ def full_servers(
 ) -> frozenset[int]:
     """Return the full servers among those that have a cap.
 
-    ``full`` are the full servers of the reading before; ``taking`` all servers that can be given connections, with or
-    without a cap.
+    ``full`` are the full servers at the previous reading; ``taking`` are all servers that may get new connections, with
+    or without a cap.
     """
     at_cap = frozenset(server for server, cap in caps.items() if open_now[server] >= cap)
     not_freed = at_cap | {server for server in full if server in caps and open_now[server] > released(caps[server])}
@@ -32,5 +32,5 @@ def full_servers(
 
 
 def refuses(full: Collection[int], taking: Collection[int]) -> bool:
-    """Whether new connections are to be refused: every server that can be given connections is full."""
+    """Return whether new connections are to be refused: every server that may get new connections is full."""
     return bool(taking) and set(full).issuperset(taking)

@@ -1,4 +1,5 @@
-"""Steps of the ratios: Ohta & Andou's (section 4.1, equation 6), and production mode's of several servers at once."""
+"""Steps of the ratios: the step of Ohta & Andou (section 4.1, equation 6), and the step of production mode, which
+relieves several servers at once."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from collections.abc import Mapping
 from .ratios import Ratios, normalised
 
 HOLD = "held: no server is the cause"
-"""The reason of a decision that flash-crowd control has held: the ratios stay."""
+"""The reason of a decision in which flash-crowd control kept the ratios as they are."""
 
 
 def worst(r: Mapping[int, float | None], ratios: Mapping[int, float]) -> int | None:
-    """Return the server with the largest R; of several equal, the one with the larger ratio, then the lower id.
+    """Return the server with the largest R; among equal ones the server with the larger ratio, then the lower number.
 
-    None when no server is to give: none has evidence, all with evidence have the same R, or the largest R is not above
-    0. A single server with evidence and losses is the worst.
+    Returns None if no server is to give up a part of its ratio: no server has evidence, all servers with evidence have
+    the same R, or the largest R is not above 0. If only one server has evidence, and it has losses, it is the worst.
     """
     known = {server: value for server, value in r.items() if value is not None}
     if not known:
@@ -32,9 +33,9 @@ def _same(a: float, b: float) -> bool:
 
 
 def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
-    """Return the ratios after ``delta`` of the source's ratio has moved: delta * r_j / (n - 1) to each other server.
+    """Return the ratios after ``delta`` of the source's ratio has moved: each other server gains delta * r_j / (n - 1).
 
-    A single server keeps its ratio.
+    In a service with a single server nothing moves.
     """
     if len(ratios) == 1:
         return dict(ratios)
@@ -46,13 +47,14 @@ def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
 
 def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:
     """Return the ratios after each server in ``gifts`` has given that part of its ratio to ``receivers``, in proportion
-    to their values.
+    to the values of ``receivers``.
 
-    Ohta & Andou relieve one server a period: with 30 of 300 servers loaded that leaves these 0.67 of an equal share
-    after three minutes; all at once leaves 0.31 (simulated).
+    Ohta & Andou relieve one server per period. With 30 loaded servers of 300, the loaded ones then still have 0.67 of
+    an equal share after three minutes. If all are relieved at once, they have 0.31 (simulated).
 
-    All give less, in proportion, where the sum of the receivers would grow by more than the largest of ``gifts``, so
-    that a few receivers are not flooded. The largest single amount moves in any case. Without receivers nothing moves.
+    So that a few receivers are not flooded, the sum of their ratios grows at most by the part max(``gifts``) of this
+    sum. If the gifts exceed this amount, all are reduced in proportion. The largest single amount moves in any case.
+    Without receivers nothing moves.
     """
     amounts = {server: gift * ratios[server] for server, gift in gifts.items()}
     total, scale = sum(amounts.values()), sum(receivers.values())

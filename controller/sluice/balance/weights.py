@@ -1,17 +1,17 @@
-"""Real ratios to integer selector weights, by largest remainder."""
+"""Converts real ratios to integer selector weights by the largest-remainder method."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
 MINIMUM_SUM = 256
-"""The least sum of the weights of a group."""
+"""The least sum of the weights of a selector group."""
 PER_SERVER = 16
-"""The least sum of the weights of a group, per server."""
+"""The least sum of the weights of a selector group, per server in it."""
 
 
 def weight_sum(servers: int) -> int:
-    """Return the sum of the weights of a group, by its number of servers: a power of two."""
+    """Return the sum of the weights of a selector group, a power of two that depends on its number of servers."""
     needed = max(MINIMUM_SUM, PER_SERVER * servers)
     return 1 << (needed - 1).bit_length()
 
@@ -21,9 +21,10 @@ def largest_remainder(
 ) -> dict[int, int]:
     """Return weights that sum to ``total`` exactly, each within 1 of its ratio's share (the largest-remainder method).
 
-    ``total`` is the ``weight_sum`` of the servers by default. Equal remainders go to the larger ratio, then to the
-    lower id. Servers in ``measured`` have at least a weight of 1, taken from the largest weight. A weight of 0 is left
-    out of the result. Raises ValueError when no ratio is positive or one is negative, so that a group is never empty.
+    ``total`` is by default the ``weight_sum`` of the number of servers. Equal remainders go to the larger ratio, then
+    to the lower server number. Servers in ``measured`` have a weight of at least 1, taken from the largest weight.
+    Servers of weight 0 are omitted. Raises ValueError if no ratio is positive or one is negative, so that a group is
+    never empty.
     """
     total = weight_sum(len(ratios)) if total is None else total
     scale = sum(ratios.values())
@@ -46,6 +47,6 @@ def largest_remainder(
 
 
 def to_ratios(weights: Mapping[int, int]) -> dict[int, float]:
-    """Return the ratios of the weights of a group that was read back from a switch."""
+    """Convert the weights of a selector group that was read back from a switch to ratios."""
     total = sum(weights.values())
     return {server: weight / total for server, weight in weights.items()} if total else {}

@@ -1,4 +1,4 @@
-"""The ring of m differences that equation (5) of Ohta & Andou sums over."""
+"""The ring of m differences, which equation 5 of Ohta & Andou sums."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .counts import Counts, total
 class Window:
     """The counts of the last m intervals of one server.
 
-    Ohta & Andou reset the oldest of m counters; here the oldest of m differences is dropped. The sum is the same, and
-    no packet goes uncounted between a read and a reset.
+    Ohta & Andou reset the oldest of m counters. Here the oldest of m differences is dropped. The sum is the same, and
+    every packet between a read and a reset is counted.
     """
 
     def __init__(self, intervals: int) -> None:
-        """Raises ValueError for less than one interval."""
+        """Create a window of ``intervals`` intervals. Raises ValueError for less than one interval."""
         if intervals < 1:
             raise ValueError(f"a window needs at least one interval, not {intervals}")
         self._ring: deque[Counts] = deque(maxlen=intervals)
         self._total = Counts()
 
     def push(self, difference: Counts) -> None:
-        """Take in the counts of the newest interval."""
+        """Add the counts of the newest interval, and drop those of the oldest if the window is full."""
         if len(self._ring) == self._ring.maxlen:
             self._total -= self._ring[0]
         self._ring.append(difference)
         self._total += difference
 
     def resize(self, intervals: int) -> None:
-        """Keep the newest ``intervals`` differences from now on."""
+        """Change the length of the window to ``intervals``; the newest differences stay."""
         self._ring = deque(self._ring, maxlen=intervals)
         self._total = total(self._ring)
 
@@ -40,6 +40,6 @@ class Window:
 
     @property
     def total(self) -> Counts:
-        """The sum over the window, which has fewer than m intervals after a start. It is kept up to date, and so costs
-        nothing to read."""
+        """The sum over the window, which has fewer than m intervals after a start. It is updated with each interval, so
+        reading it costs nothing."""
         return self._total

@@ -1,6 +1,6 @@
 """The controller's features, each in a package: a capability's state, tasks and views, around its pure algorithm.
 
-A feature may use balancing; of the others it uses none.
+A feature may use the feature of balancing, but no other feature.
 """
 
 from sluice.config.model import Config
@@ -12,11 +12,12 @@ from .crowd.feature import CrowdControl
 from .resources.feature import Resources
 
 FEATURES: tuple[type[Feature], ...] = (Balance, Content, CrowdControl, Resources)
-"""In the order in which they take over configurations and switches, and in which a status has their parts."""
+"""The controller's features, in the order in which they take over configurations and switches. A status report has
+their parts in the same order."""
 
 
 def world_of(config: Config) -> World:
-    """Return the state at the start of a controller with all features."""
+    """Return the state at the start of a controller, with all features."""
     return World.of(config, FEATURES)
 
 

@@ -1,1 +1,1 @@
-"""The asynchronous tasks: observe, decide, write."""
+"""The asynchronous tasks of the controller: they observe the switch, decide, and write decisions to it."""

@@ -1,4 +1,4 @@
-"""Takes over what a switch that runs the program holds: numbers, drains, neighbours, and each feature's state."""
+"""Takes over the state of a switch that already runs the program: numbers, drains, neighbours, each feature's state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from .world import World
 
 
 def adopt(world: World, snapshot: Readback, now_s: float) -> None:
-    """Continue from what a switch that runs the program holds.
+    """Continue from the state of a switch that already runs the program.
 
-    A switch that holds nothing (it has just been programmed) changes no decision: its state is to be restored. Raises
-    SwitchError when the switch holds so many others that the configuration's servers or services find no number, or
-    when a server with connections is now another service's.
+    A switch without services has just been programmed. It does not influence any decision, and the controller writes
+    the whole state to it. Raises SwitchError when the configuration's servers or services find no free number, because
+    too many others are in use. Raises SwitchError also when a server with connections belongs to another service in the
+    configuration.
     """
     if snapshot.services:
         world.plan = _plan_of(world, snapshot)
@@ -28,7 +29,7 @@ def adopt(world: World, snapshot: Readback, now_s: float) -> None:
 
 
 def _plan_of(world: World, snapshot: Readback) -> Plan:
-    """Return the configuration, numbered by what the switch holds."""
+    """Return the plan of the configuration, with the numbers that the switch already uses for services and servers."""
     try:
         return make_plan(world.config, snapshot.services, snapshot.origins.values(), world.pinned)
     except ServerMoved as error:

@@ -1,4 +1,4 @@
-"""Text files that a controller appends to for months: traces."""
+"""Text files that a controller appends to for months, such as traces of its decisions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _log = logger("trace")
 class Appended:
     """A text file to which whole lines are appended; a line is complete on disk when ``write`` returns.
 
-    When a log rotation has renamed the file, the next line goes to a new file at the path. A full disk does not end the
-    controller: its begin and end are logged. Meanwhile a few KB of lines wait, and further whole lines are lost.
+    When log rotation has renamed the file, the next line goes to a new file at the path. A full disk does not end the
+    controller: the log reports when writing begins and ceases to fail. Meanwhile a few KB of lines are buffered, and
+    further lines are lost.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -29,7 +30,7 @@ class Appended:
         self._is_new = os.fstat(self._file.fileno()).st_size == 0
 
     def is_new(self) -> bool:
-        """Whether the next line is its file's first."""
+        """Return whether the next line will be the first of its file."""
         with suppress(OSError):
             self._follow()
         return self._is_new
@@ -50,7 +51,7 @@ class Appended:
             self._fails = False
 
     def _follow(self) -> None:
-        """Open the file that is at the path now, if it is another one. Raises OSError."""
+        """Open the file at the path if log rotation has replaced the open one. Raises OSError."""
         try:
             is_same = os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:

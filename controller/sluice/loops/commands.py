@@ -1,4 +1,4 @@
-"""What an operator asks for while the controller runs: another configuration, or a command on a server."""
+"""An operator's requests to a running controller: another configuration, or a command on a server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .world import World
 
 
 class Refused(Exception):
-    """A command that cannot be done; the text states why and what to do instead."""
+    """The controller cannot execute a command. The text states the reason and the remedy."""
 
 
 def planned(world: World, config: Config) -> Plan:
-    """Return the plan of another configuration, numbered by the present plan: what stays keeps its number.
+    """Return the plan of another configuration; services and servers that stay retain their present numbers.
 
-    Raises Refused while removed servers have too many numbers, and for a server that another service takes over
-    while it still gets or has connections.
+    Raises Refused while removed servers still occupy too many numbers. Raises Refused also for a server that moves to
+    another service while it still receives or has connections.
     """
     services, servers = world.present()
     pinned = [service for service in world.plan.services if not service.is_content]
@@ -30,9 +30,9 @@ def planned(world: World, config: Config) -> Plan:
 
 
 def reconfigure(world: World, config: Config, now_s: float) -> None:
-    """Take over another configuration; what stays keeps its numbers, its windows and its connections.
+    """Take over another configuration. Services and servers that stay retain their numbers, windows and connections.
 
-    Raises Refused, and changes nothing then.
+    Raises Refused, and then changes nothing.
     """
     world.plan = planned(world, config)
     world.config = config
@@ -48,7 +48,7 @@ def reconfigure(world: World, config: Config, now_s: float) -> None:
 
 
 def find_server(world: World, name: str) -> tuple[Service, int]:
-    """Return the service and number of a server, by ``server`` or ``service/server``. Raises Refused."""
+    """Find a server by ``server`` or ``service/server``. Returns its service and its number. Raises Refused."""
     wanted_service, _, wanted = name.rpartition("/")
     matches = [
         (service, server.id)

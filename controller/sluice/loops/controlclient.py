@@ -1,4 +1,4 @@
-"""The client of the control socket: asynchronous for the page, blocking for the commands."""
+"""The client of the controller's control socket: asynchronous for the web page, blocking for the commands."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .events import Event
 from .watchedtime import WatchedLoop
 
 ANSWER_S = 30.0
-"""Seconds to wait for an answer."""
+"""Seconds to wait for the controller's answer."""
 _LINE = 64 << 20
-"""The most bytes of an answer; a status of 1,000 servers has half a million."""
+"""The largest answer in bytes. A status of 1,000 servers has half a million bytes."""
 
 
 async def asked(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
     """Send one command to a running controller and return its result.
 
-    Raises Refused with the controller's message or, without a controller, with what to do.
+    Raises Refused with the controller's message. If no controller is running, the message states the remedy.
     """
     async with _connection(path, request) as reader:
         return await _answer(path, reader, timeout_s)
@@ -31,18 +31,18 @@ async def followed(path: str, timeout_s: float = ANSWER_S) -> AsyncGenerator[lis
     """Yield the controller's last events, then each new one, until the controller ends. Raises Refused."""
     async with _connection(path, {"command": "events", "follow": True}) as reader:
         yield await _answer(path, reader, timeout_s)
-        while (line := await reader.readline()).endswith(b"\n"):  # the last one may have been cut off
+        while (line := await reader.readline()).endswith(b"\n"):  # the last line may be incomplete
             yield [json.loads(line)]
 
 
 def ask(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
-    """Do the same as ``asked``, blocking."""
+    """Call ``asked`` and block until its result is available."""
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         return runner.run(asked(path, request, timeout_s))
 
 
 def follow(path: str) -> Generator[Event]:
-    """Do the same as ``followed``, one event at a time, blocking."""
+    """Yield the events of ``followed`` one by one, and block until the next event arrives."""
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         events = followed(path)
         try:
@@ -53,7 +53,7 @@ def follow(path: str) -> Generator[Event]:
 
 
 async def _next(events: AsyncGenerator[list[Event]]) -> list[Event]:
-    """Return the next events; an empty list at the end."""
+    """Return the next non-empty list of events; an empty list once there are no more events."""
     async for batch in events:
         if batch:
             return batch

@@ -1,4 +1,4 @@
-"""Events for ``sluice events`` and the page: the last ones are kept, and each new one is sent to all followers."""
+"""Events for ``sluice events`` and the web page. The newest are stored, and each new one is sent to all followers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from enum import StrEnum
 from typing import Any
 
 KEPT = 256
-"""The number of past events that are kept."""
+"""The number of past events that are stored."""
 _WAITING = 1024
-"""The most events that wait for a follower which does not read. It misses further ones, and gets their number."""
+"""The most events that wait for a follower which does not read. A follower misses further events, and receives the
+number of missed ones."""
 
 Event = dict[str, Any]
-"""``time`` (Unix seconds), ``kind``, ``text`` for the operator, and fields that depend on the kind."""
+"""An event has ``time`` (Unix seconds), ``kind``, ``text`` for the operator, and fields that depend on the kind."""
 
 
 class Kind(StrEnum):
     """The kinds of events."""
 
     DECISION = "decision"
-    """A service's weights or condition changed."""
+    """The weights or the condition of a service changed."""
     EJECTED = "ejected"
     RETURNED = "returned"
-    """An ejected server takes connections again."""
+    """An ejected server receives new connections again."""
     FULL = "full"
     """Servers have reached their caps of open connections."""
     ROOM = "room"
@@ -40,18 +41,18 @@ class Kind(StrEnum):
     AGENT = "agent"
     """An agent is absent, or answers again."""
     LINK = "link"
-    """The switch was lost, or the controller leads it."""
+    """The connection to the switch was lost, or the controller became the switch's primary."""
 
 
 class Events:
-    """The events of a controller."""
+    """The past events of a controller, and the followers of its new events."""
 
     def __init__(self) -> None:
         self.past: deque[Event] = deque(maxlen=KEPT)
         self._followers: set[_Follower] = set()
 
     def __deepcopy__(self, memo: object) -> Events:
-        """Return one without events and followers: a copy of the world only tries a configuration."""
+        """Return an object without events and followers: a copied world only serves to try a configuration."""
         return Events()
 
     def report(self, kind: Kind, text: str, **fields: Any) -> None:
@@ -84,7 +85,8 @@ class _Follower:
             self._lost += 1
 
     async def next(self) -> Event:
-        """Return the next event. After missed ones it has their number in ``lost_after_this``."""
+        """Return the next event. If the follower has missed events before, ``lost_after_this`` contains their
+        number."""
         event = await self._queue.get()
         if self._lost:
             event, self._lost = event | {"lost_after_this": self._lost}, 0

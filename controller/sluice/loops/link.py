@@ -1,4 +1,4 @@
-"""A switch that this controller leads: its session, its registers, and the entries that it has."""
+"""A switch whose primary is this controller: the session, the registers, and the entries in the switch's tables."""
 
 from __future__ import annotations
 
@@ -18,37 +18,39 @@ from sluice.switch.switchclock import SwitchClock
 
 
 class Link:
-    """The led switch. Writes take turns, so that each starts from the result of the last one."""
+    """The connection to the switch. Writes exclude each other, so that each starts from the result of the previous
+    one."""
 
     def __init__(self, session: Session, registers: Registers, snapshot: Readback, since_s: float = 0.0) -> None:
         self.session = session
         self.registers = registers
         self.since_s = since_s
-        """Time, by the loop, at which the lead began."""
+        """Time, by the event loop's clock, at which this controller became primary."""
         self.clock = SwitchClock(registers.units)
         self._snapshot = snapshot
         self._turn = asyncio.Lock()
 
     def __deepcopy__(self, memo: object) -> Link:
-        """Return this one: a copy of the world only tries a configuration, and the switch is the same."""
+        """Return this link itself: a copied world only serves to try a configuration, and the switch stays the same."""
         return self
 
     def size(self, register: str) -> int:
-        """Return the number of cells of a register in the running program, which depends on how it was built."""
+        """Return the number of cells of a register. It depends on how the running program was compiled."""
         return self.session.pipeline.schema.registers[register].size
 
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
-        """Write what differs from ``state``, in ``tables`` and ``meters`` only where given. Returns the number of
-        updates.
+        """Write the differences between the switch and ``state``. Returns the number of updates.
 
-        Raises SwitchError; the next write then starts from what the switch has taken of this one.
+        ``tables`` and ``meters``, if given, restrict the write. Raises SwitchError; the next write then starts from
+        those updates that the switch has accepted.
         """
-        # The calling task may be cancelled. The write is completed, since its result would be unknown otherwise.
+        # The calling task may be cancelled. The write still runs to its end, because otherwise its result would be
+        # unknown.
         return await asyncio.shield(self._apply(state, tables, meters))
 
     async def preview(self, state: State, before: Plan) -> list[str]:
-        """Return in words what ``apply`` would write. ``before`` has the names of what the switch has. Raises
-        SwitchError."""
+        """Describe in words what ``apply`` would write. ``before`` is the plan with the names of the switch's present
+        servers and services. Raises SwitchError."""
         async with self._turn:
             return describe(self.session, self._snapshot, state, before)
 

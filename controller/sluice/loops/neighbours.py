@@ -1,11 +1,13 @@
 """The tasks for the switch's neighbours: ARP requests, learning from ARP, waiting packets, and ICMP time exceeded.
 
-The switch answers ARP requests itself, and reports the sender of each ARP message: of a reply, of a request for any
-host, of an announcement (RFC 5227). The place of a sender is taken over at once (RFC 826) when it can be there
-(World.believable), and when its address is known, is being asked for, or asks for one of the switch's addresses.
+The switch answers ARP requests itself, and reports the sender of each ARP message: of replies, of requests for any
+host, and of announcements (RFC 5227). A sender's place (its port and MAC address) is learned at once (RFC 826) if
+World.believable accepts it. In addition, the sender's address must be known, or have been requested, or the sender must
+request one of the switch's addresses.
 
-A packet to a neighbour that the switch does not know has passed the pipeline, so it is translated and counted. It waits
-here until ARP has resolved its next hop, and leaves by that port with new MAC addresses and that port's VLAN tag.
+The switch sends the controller packets whose next hop it cannot resolve. Such a packet has passed the pipeline, so it
+is already translated and counted. The controller queues it until ARP has resolved the next hop. It then sends the
+packet through the next hop's port, with new MAC addresses and that port's VLAN tag.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ TABLES = frozenset({Table.NEIGHBOURS, Table.AGENTS})
 
 
 class Neighbours:
-    """Asks for next hops, learns their places, sends the packets that wait, and answers packets with an expired TTL."""
+    """Resolves next hops by ARP, sends the packets that wait for them, and answers packets whose TTL has expired."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world = world
@@ -74,7 +76,8 @@ class Neighbours:
     async def learn(self) -> None:
         """Learn the places of neighbours. Never returns. Raises SwitchError.
 
-        Neighbours reported during a write are written together, because each write compares all neighbours.
+        All neighbours that are reported during a write are written together afterwards, because each write compares all
+        neighbours.
         """
         while True:
             reported = senders(await self._link.session.next_digests())
@@ -95,14 +98,15 @@ class Neighbours:
             await self._link.session.send_packet(frame, interface.port)
 
     def _is_new(self, sender: Sender) -> bool:
-        """Take in the sender of an ARP message; returns whether its place is new."""
+        """Learn the sender of an ARP message. Returns whether its place is new."""
         now = asyncio.get_running_loop().time()
         return self._world.believable(sender.address, sender.place) and self._world.neighbours.learn(
             sender.address, sender.place, now, asks_us=sender.asks_us
         )
 
     async def _unresolved(self, address: Address, frame: bytes) -> None:
-        """Ask for a frame's next hop, for which the switch has no entry, and send the frame once its place is known."""
+        """Resolve the next hop of a frame, for which the switch has no entry, and send the frame once the place is
+        known."""
         if not self._world.plan.interfaces_towards(address):
             return
         now = asyncio.get_running_loop().time()
@@ -111,7 +115,7 @@ class Neighbours:
         if place is None:
             self._waiting.put(address, frame, now)
         else:
-            await self._send(frame, place)  # the entry is being written
+            await self._send(frame, place)  # the place is known already; the switch's entry is being written
 
     async def _send_waiting(self, sender: Sender) -> None:
         frame = self._waiting.take(sender.address, asyncio.get_running_loop().time())
@@ -119,7 +123,8 @@ class Neighbours:
             await self._send(frame, sender.place)
 
     async def _send(self, frame: bytes, place: Neighbour) -> None:
-        """Send a frame from the pipeline to a neighbour, as the switch would do with an entry for it."""
+        """Send a frame that has passed the pipeline to a neighbour, as the switch would do if it had the neighbour's
+        entry."""
         interface = self._interfaces[place.port]
         sent = addressed(frame, interface.mac, place.mac, interface.vlan)
         if sent is not None:

@@ -1,4 +1,4 @@
-"""The known next hops, and the times of ARP requests for them. Pure: the caller passes times in seconds."""
+"""The known next hops, and the times of the ARP requests for them. Pure: the caller passes times in seconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class _Entry:
 
 
 class NeighbourTable:
-    """The ARP table. Configured next hops are asked for without end; others are dropped when they do not answer."""
+    """The ARP table. Requests for configured next hops never cease; other next hops are dropped if they do not
+    answer."""
 
     def __init__(self, refresh_s: float, retry_s: float, forget_after: int, capacity: int) -> None:
         self._refresh_s = refresh_s
@@ -30,11 +31,12 @@ class NeighbourTable:
         self._entries: dict[Address, _Entry] = {}
 
     def configure(self, refresh_s: float, retry_s: float, forget_after: int) -> None:
-        """Take over changed times."""
+        """Set the times of the configuration after a reload."""
         self._refresh_s, self._retry_s, self._forget_after = refresh_s, retry_s, forget_after
 
     def want(self, addresses: Iterable[Address]) -> None:
-        """Set the next hops that the configuration needs; former ones are treated as any other from now on."""
+        """Set the next hops that the configuration needs. Next hops that it no longer needs may be dropped from now
+        on."""
         wanted = set(addresses)
         for address, entry in self._entries.items():
             entry.wanted = address in wanted
@@ -42,19 +44,21 @@ class NeighbourTable:
             self._entries[address] = _Entry(wanted=True)
 
     def keep(self, possible: Callable[[Address, Neighbour], bool]) -> None:
-        """Drop the places that are no longer possible; their addresses are asked for at once."""
+        """Drop the places that are no longer possible. Requests for their addresses are due at once."""
         for address, entry in self._entries.items():
             if entry.neighbour is not None and not possible(address, entry.neighbour):
                 entry.neighbour, entry.next_question, entry.unanswered = None, 0.0, 0
 
     def adopt(self, address: Address, neighbour: Neighbour) -> None:
-        """Take over a neighbour that the switch has; it is asked for again at once."""
+        """Add a neighbour that the switch has an entry for. A request for its address is due at once."""
         entry = self._entries.setdefault(address, _Entry(wanted=False))
         entry.neighbour = entry.neighbour or neighbour
 
     def unresolved(self, address: Address, now: float) -> Neighbour | None:
-        """Ask at once for a next hop that the switch does not know, but at most every ``retry_s`` (RFC 1122, section
-        2.3.2.1). Returns its place if it is known here.
+        """Schedule a request for a next hop that the switch has no entry for. Returns its place if the table contains
+        it.
+
+        The request is due at once, but at least ``retry_s`` after the previous one (RFC 1122, section 2.3.2.1).
         """
         entry = self._entry(address)
         if entry is None:
@@ -63,10 +67,10 @@ class NeighbourTable:
         return entry.neighbour
 
     def learn(self, address: Address, neighbour: Neighbour, now: float, *, asks_us: bool = False) -> bool:
-        """Take in the place of an ARP message's sender; returns whether it is new.
+        """Learn the place of an ARP message's sender. Returns whether the place is new.
 
-        An address that is neither known nor asked for is learned only from a request for one of the switch's addresses
-        (RFC 826): the switch is about to answer it.
+        ``asks_us``: the message requests one of the switch's addresses, so the switch will send a reply to its sender.
+        Only then is an address added that the table does not contain (RFC 826).
         """
         entry = self._entry(address) if asks_us else self._entries.get(address)
         if entry is None:
@@ -78,7 +82,8 @@ class NeighbourTable:
         return changed
 
     def due(self, now: float) -> list[Address]:
-        """Return the addresses to ask for now, and schedule their next requests, which back off without an answer."""
+        """Return the addresses to request now, and schedule their next requests. Without answers the intervals
+        double."""
         due: list[Address] = []
         for address, entry in self._entries.items():
             if entry.next_question > now:
@@ -91,12 +96,12 @@ class NeighbourTable:
         return due
 
     def next_time(self) -> float | None:
-        """Return when the next request is due; None without any."""
+        """Return the time at which the next ARP request is due; None if no request is scheduled."""
         return min((entry.next_question for entry in self._entries.values()), default=None)
 
     def forget(self) -> bool:
-        """Drop addresses that are not configured and have not answered ``forget_after`` requests. Returns whether the
-        place of any was known."""
+        """Drop addresses that are not configured and have left more than ``forget_after`` requests unanswered. Returns
+        whether the place of any of them was known."""
         silent = [
             address
             for address, entry in self._entries.items()
@@ -108,7 +113,7 @@ class NeighbourTable:
         return known
 
     def _entry(self, address: Address) -> _Entry | None:
-        """Return the entry of an address, a new one where there is none; None when the table is full."""
+        """Return the entry of an address, and add one if the table has none; None if the table is full."""
         entry = self._entries.get(address)
         if entry is None and len(self._entries) < self._capacity:
             entry = self._entries[address] = _Entry(wanted=False)
@@ -116,10 +121,10 @@ class NeighbourTable:
 
     @property
     def known(self) -> dict[Address, Neighbour]:
-        """The places of resolved addresses."""
+        """The places of resolved addresses, by address."""
         return {address: e.neighbour for address, e in self._entries.items() if e.neighbour}
 
     @property
     def missing(self) -> Iterator[Address]:
-        """Configured addresses that have not answered yet."""
+        """Configured addresses whose place is unknown."""
         return (address for address, e in self._entries.items() if e.wanted and not e.neighbour)

@@ -1,4 +1,4 @@
-"""The times at which connections were pinned. A slot does not have it, so it is bounded by two sweeps of the table."""
+"""The times at which connections were pinned. Slots do not contain them, so two sweeps of the table bound each time."""
 
 from __future__ import annotations
 
@@ -12,33 +12,32 @@ from sluice.switch.connections import Slots
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """When a connection was pinned, in Unix seconds: after one sweep and before another; None where there was none."""
+    """When a connection was pinned, in Unix seconds: between two sweeps. A field is None without such a sweep."""
 
     after_s: float | None = None
     before_s: float | None = None
 
 
 class PinAges:
-    """The times for the whole table, in 25 octets a slot. Two connections from the same port between two sweeps count
-    as one."""
+    """The times for the whole connection table, in 25 octets per slot. Two connections from the same port between two
+    sweeps count as one connection."""
 
     def __init__(self) -> None:
         self._begin(0)
 
     def _begin(self, size: int) -> None:
         self._look_s: float | None = None
-        """Unix time of the newest sweep; None before the first."""
+        """Unix time of the newest sweep; None before the first sweep."""
         self._whose, self._is_open = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         self._after_s, self._before_s = np.full(size, np.nan), np.full(size, np.nan)
-        """NaN where there was no sweep."""
+        """Each slot's time of the sweep before and after its connection was pinned; NaN if there was none."""
 
     def __deepcopy__(self, memo: object) -> PinAges:
-        """Return an empty one: a copy of the world only tries a configuration."""
+        """Return an object without times: a copied world only serves to try a configuration."""
         return PinAges()
 
     def look(self, slots: Slots, kept: NDArray[np.bool_], now_s: float) -> None:
-        """Take in a sweep of the table. ``kept`` marks the slots that have not expired; ``now_s`` is in Unix
-        seconds."""
+        """Record a sweep of the table. ``kept`` marks the slots that have not expired; ``now_s`` is in Unix seconds."""
         if self._whose.size != slots.size:
             self._begin(slots.size)
         whose, is_open = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.bool_)
@@ -49,7 +48,8 @@ class PinAges:
         self._whose, self._is_open, self._look_s = whose, is_open, now_s
 
     def since(self, place: int, whose: int, size: int, *, is_open: bool) -> Since:
-        """Return the times for the connection that a slot has now; ``size`` is the table's number of slots."""
+        """Return the times for the connection ``whose`` that now occupies the slot ``place``; ``size`` is the table's
+        number of slots."""
         if self._look_s is None or self._whose.size != size:
             return Since()
         if self._whose[place] != whose or (is_open and not self._is_open[place]):

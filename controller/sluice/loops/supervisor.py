@@ -1,4 +1,4 @@
-"""Reports to systemd, where it started this process: readiness, a status line, and the watchdog's keep-alive."""
+"""Reports readiness, a status line and keep-alives for the watchdog to systemd, if systemd started this process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from contextlib import asynccontextmanager, suppress
 from systemd_watchdog.systemd_watchdog import WatchDog
 
 _MOST_S = 1.0
-"""The most seconds between two keep-alives: after a pause of this process, systemd's time may be nearly over."""
+"""The most seconds between two keep-alives. The interval is short because, after a pause of this process, systemd's
+timeout may be nearly over."""
 
 
 class Supervisor:
-    """The connection to systemd. Without systemd, or when it does not take a message, nothing happens."""
+    """The connection to systemd. Without systemd, or if sending a message fails, nothing happens."""
 
     def __init__(self) -> None:
         self._systemd = WatchDog()
@@ -24,8 +25,8 @@ class Supervisor:
 
     @asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Report to systemd, within a ``with`` statement, that the process serves, so that it is restarted if the loop
-        hangs."""
+        """Report readiness to systemd and send keep-alives, within an ``async with`` statement. If the event loop
+        hangs, systemd restarts the process."""
         self._send(self._systemd.ready)
         turning = asyncio.create_task(self._turn(), name="watchdog")
         try:
@@ -34,7 +35,7 @@ class Supervisor:
             turning.cancel()
 
     async def _turn(self) -> None:
-        """Send keep-alives from the event loop, at least two within systemd's time."""
+        """Send keep-alives from the event loop, at least two within systemd's timeout."""
         while True:
             self._send(self._systemd.notify)
             await asyncio.sleep(min(_MOST_S, self._systemd.timeout_td.total_seconds() / 2))

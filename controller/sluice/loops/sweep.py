@@ -26,14 +26,14 @@ SWEEP_S = 60.0
 """Seconds between two sweeps. A sweep of 2 x 2^17 slots takes half a second."""
 
 _CHANGE = 0.05
-"""The idle time is written when it has changed by more than this share."""
+"""The idle time in the switch is only rewritten if it has changed by more than this share."""
 
 
 async def sweep(world: World, link: Link) -> None:
-    """Sweep the table every SWEEP_S. Never returns. Raises SwitchError.
+    """Sweep the connection table every SWEEP_S. Never returns. Raises SwitchError.
 
-    Without sweeps the connections of vanished clients would count as open without end, removed servers would stay
-    translated, and a full table would keep idle connections as long as an empty one.
+    Without sweeps, connections of vanished clients would count as open for ever, and entries of removed servers would
+    stay. Idle connections would keep their slots in a full table for as long as in an empty one.
     """
     now_s = asyncio.get_running_loop().time
     while True:
@@ -42,7 +42,8 @@ async def sweep(world: World, link: Link) -> None:
 
 
 async def sweep_once(world: World, link: Link, now_s: float) -> None:
-    """Correct the loads, adapt the idle time to the occupancy, drop removed servers. Raises SwitchError.
+    """Correct the servers' loads, adapt the idle time to the table's occupancy, and drop removed servers that have no
+    connections. Raises SwitchError.
 
     ``now_s`` is the controller's time, in seconds.
     """
@@ -62,10 +63,10 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
 async def kept_slots(
     world: World, registers: Registers, clock: SwitchClock, now_s: float
 ) -> tuple[Slots, NDArray[np.bool_]]:
-    """Return the table's slots, and a mask of those that have not expired. Raises SwitchError.
+    """Return the table's slots, and a mask of the slots that have not expired. Raises SwitchError.
 
-    The time is that of the newest packet in the table. In an idle table it lags behind, so that expired slots may count
-    as kept, but never the reverse.
+    Expiry is computed at the time of the newest packet in the table. In an idle table this time lags behind, so an
+    expired slot may count as unexpired, but an unexpired slot never counts as expired.
     """
     slots = await read_slots(registers)
     newest = slots.newest
@@ -74,16 +75,18 @@ async def kept_slots(
 
 
 async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:
-    """Correct the loads of all servers but agents, which report their own. Raises SwitchError."""
+    """Correct the numbers of open connections of all servers except agents, which report their own numbers. Raises
+    SwitchError."""
     servers = [server.id for service in world.plan.services if not service.is_content for server in service.servers]
     if servers and (changed := await correct(registers, servers, count_expired(slots, kept))):
         _log.debug("connections that ended unseen", extra={"servers": changed})
 
 
 async def forget_unused(world: World, link: Link) -> None:
-    """Remove the entries of removed servers that no pin names any more. Raises SwitchError.
+    """Remove the entries of removed servers to which no pin (a connection's entry in the table) refers any more. Raises
+    SwitchError.
 
-    Until then the entries stay, so that the connections of these servers continue.
+    Until then these entries stay, so that the servers' connections continue.
     """
     unused = {server.id for server in world.plan.retired if server.id not in world.pinned}
     if unused:

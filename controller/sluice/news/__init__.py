@@ -1,4 +1,5 @@
-"""Flash-crowd control (NEWS, Chen & Heidemann): observations in, limits out. Pure: no switch, socket or clock."""
+"""Flash-crowd control (NEWS, Chen & Heidemann). The input is observations, the output is limits. Pure: no switch,
+socket or clock."""
 
 from .decision import Decision, Observation, Target
 from .errors import ObservationError, OptionsError

@@ -1,4 +1,4 @@
-"""Production mode's detector: a baseline learned from healthy traffic alone, and thresholds above the noise."""
+"""Production mode's detector: it learns a baseline from healthy traffic alone, and its thresholds exceed the noise."""
 
 from __future__ import annotations
 
@@ -10,59 +10,64 @@ from .filters import SLOWER, Average, Baseline, chance
 from .options import NewsOptions
 
 _BUSIER_MOST = 0.5
-"""However noisy the request rate is, one that is above its average by more than this part is more than usual."""
+"""A request rate above its average by more than this part counts as more than usual, however noisy the rate is."""
 
 _FELL = 0.5
-"""The request rate has fallen back when it is below this part of its maximum since responses were first seen."""
+"""The request rate has fallen back when it is below this part of the maximum that it had since responses were first
+seen."""
 
 HEALTH_WINDOWS = 2
-"""Measurement windows of AR that decide a move of a limit; after a move the limit stays for as long."""
+"""Number of measurement windows of AR (the mean rate of the fastest responses) that decide a move of a limit. After a
+move the limit stays for as many windows."""
 
 _HEALTHY, _DEGRADED = 0.35, 0.45
-"""Parts of the alarm's tolerance by which AR over HEALTH_WINDOWS may be below its baseline: up to the first it is
-healthy, beyond the second degraded. Both are below 1, because a mistaken move of a limit costs less than a mistaken
-alarm. Between the two the link is full, and the limit stays."""
+"""Parts of the alarm's tolerance by which the mean AR of HEALTH_WINDOWS may be below its baseline. Up to the first part
+AR is healthy, beyond the second it is degraded. Both parts are below 1, because a mistaken move of a limit costs less
+than a mistaken alarm. Between the two parts the link is full, and the limit stays."""
 
 _SPANS = (1, 2, 4)
 """Numbers of consecutive measurement windows whose mean AR is compared with the average. The mean of n windows has
-1/sqrt(n) of the noise of one window, so it shows a degradation that is too slight for one window."""
+1/sqrt(n) of the noise of a single window, so it shows degradations that are too slight for a single window."""
 
 
 class BaselineDetector:
     """The alarm by a baseline that does not learn from limited or congested intervals.
 
-    A crowd that builds up so slowly that the baseline follows it is found by comparison with slower averages, which
-    then replace the baseline. Where a crowd may still be mistaken for usual traffic, a detection states why
-    (``Unprotected``).
+    A crowd may build up so slowly that the baseline follows it. Comparison with slower averages detects such a crowd,
+    and the slower averages then replace the baseline. Where a crowd may still be mistaken for usual traffic, a
+    detection states the reason (``Unprotected``).
 
-    The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above it by delta) would never hold.
-    Here the alarm resets when AR is back within half the tolerance (at least delta) of the baseline, or when the
-    request rate is no longer up: responses are then slow for another reason than a crowd.
+    The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above it by delta) would never be
+    true. Here the alarm is reset when AR is back within half the tolerance (at least delta) of the baseline. It is also
+    reset when the request rate is no longer above usual, because responses are then slow for another reason than a
+    crowd.
     """
 
     def __init__(self, options: NewsOptions) -> None:
         self.alarm = False
         self.learned = False
-        """The baseline has learned from the last observation."""
+        """Whether the baseline has learned from the last observation."""
         self.healthy = self.degraded = False
-        """AR over HEALTH_WINDOWS is so close to its reference that more could be admitted; or it is too low."""
+        """Healthy: the mean AR of HEALTH_WINDOWS is so close to its reference that more connections could be admitted.
+        Degraded: it is below the reference by more than the tolerance."""
         self._options = options
         self._intervals = options.production.intervals
-        """Intervals of the last window: readings at this distance share no interval."""
+        """Number of intervals in the last window. Readings of AR at this distance have no interval in common."""
         self._readings: deque[float] = deque(maxlen=_most_readings(options))
         self._ar = Baseline(options.production.gain)
         self._requests = Baseline(options.production.gain)
         self._found = Baseline(options.production.gain)
-        """AR under a limit that was in force before there was a baseline."""
+        """The average of AR under a limit that was already in force before there was a baseline."""
         self.fell_back = False
-        """The last observation showed that the averages had learned from a crowd; the slow averages replaced them."""
+        """Whether the last observation showed that the averages had learned from a crowd; slow averages then replaced
+        them."""
         self._every = Baseline(options.production.gain)
-        """Requests per second in each interval without a limit, also while the network is idle."""
+        """The average of requests per second over all intervals without a limit, including those without responses."""
         self._risen: tuple[int, float] | None = None
-        """Set when responses were first seen while the request rate was up already: the number of that interval, and
-        the maximum request rate since, per second."""
+        """Set if the request rate was already above usual when responses were first seen: the number of that interval,
+        and the maximum of the average request rate since then, per second."""
         self._best = 0.0, 0.0
-        """The slow averages of AR and of the request rate, both at the time when AR's slow average was highest."""
+        """The slow averages of AR and of the request rate at the time when AR's slow average was highest."""
 
     def configure(self, options: NewsOptions) -> None:
         """Take over changed parameters; baseline and alarm stay."""
@@ -73,12 +78,13 @@ class BaselineDetector:
 
     @property
     def warm(self) -> bool:
-        """Whether the baseline holds two windows and can be compared with."""
+        """Whether the baseline contains two windows, so that AR can be compared with it."""
         return self._ar.count >= 2 * self._options.production.intervals
 
     @property
     def kept(self) -> tuple[Average, Average] | None:
-        """The averages of AR in bit/s and of requests per second, for a later process; None until ``warm``."""
+        """The averages of AR in bit/s and of requests per second, to be saved for a later process; None until
+        ``warm``."""
         ar, requests = self._ar.kept, self._requests.kept
         return (ar, requests) if self.warm and ar and requests else None
 
@@ -89,13 +95,13 @@ class BaselineDetector:
 
     @property
     def reference(self) -> float | None:
-        """AR in bit/s with which a limit's effect is compared: the baseline or, until there is one, AR under the limit
-        that was in force before."""
+        """AR in bit/s with which the effect of a limit is compared. This is the baseline or, until there is one, AR
+        under a limit that was already in force."""
         return (self._ar if self.warm else self._found).average
 
     @property
     def usual(self) -> float:
-        """The usual requests per second over all destinations; 0 while nothing is known."""
+        """The usual requests per second over all destinations; 0 while they are unknown."""
         return self._requests.average or 0.0
 
     def observe(
@@ -108,15 +114,15 @@ class BaselineDetector:
         evident: bool = True,
         seconds: float = 0.0,
     ) -> Detection:
-        """Decide on one window.
+        """Decide by the measurements of one window whether there is an alarm.
 
         ``ar`` is in bit/s, None without evidence; ``offered`` are requests per second, counted for ``seconds`` (0:
         differences by chance are ignored). ``sick``: a server or a flood is known to be the cause of slow responses.
-        ``evident``: there were enough flows for a fastest part of them.
+        ``evident``: there were enough flows for a mean of the fastest part.
 
-        The baseline learns nothing while a limit is in force or without evidence, since an idle network is no measure
-        of a busy one. Once warm, it also learns nothing while ``sick`` or while responses are slow under more requests
-        than usual.
+        The baseline learns nothing while a limit is in force, or without evidence: an idle network shows nothing about
+        a busy one. Once the baseline is warm, it also learns nothing while ``sick``, or while responses are slow under
+        more requests than usual.
         """
         options, extra = self._options, self._options.production
         self._intervals = max(extra.intervals, round(min(seconds, extra.baseline_s) / extra.detection_s))
@@ -141,7 +147,8 @@ class BaselineDetector:
                 self.alarm = True
             elif self.alarm and (recovered or not busier):
                 self.alarm = False
-        # The plain tolerance applies here: a crowd that builds up slowly widens the noise, and would be learned.
+        # The tolerance is used here without the noise. A crowd that builds up slowly increases the noise, and would
+        # otherwise be learned.
         more = request_average is not None and offered > request_average * (1 + options.tolerance)
         congested = more and not (recovered and self.healthy)
         self.learned = (
@@ -156,14 +163,15 @@ class BaselineDetector:
         return Detection(self.alarm, ar_average, request_average, slower, busier, recovered, unprotected)
 
     def _recovered(self, average: float, width: float) -> bool:
-        """Whether the newest AR is back within half the tolerance of an average."""
+        """Return whether the newest AR is back within half the tolerance of an average."""
         return self._readings[-1] >= average * (1 - max(self._options.tolerance, width / 2))
 
     def _busier(self, offered: float, average: float, seconds: float) -> bool:
-        """Whether more requests are offered than the average: beyond its noise and, for a count over ``seconds``,
-        beyond chance.
+        """Return whether more requests are offered than the average. The difference must exceed the noise and, unless
+        ``seconds`` is 0, the variation by chance of a count over ``seconds``.
 
-        The average of few requests is itself subject to chance, so the slow average has to be exceeded, too.
+        The average of few requests is itself subject to chance, so the offered requests must exceed the slow average as
+        well.
         """
         options, extra = self._options, self._options.production
         busy = self._requests.tolerance(options.tolerance, extra.noise, _BUSIER_MOST)
@@ -172,19 +180,19 @@ class BaselineDetector:
         return offered > average * (1 + busy) and not by_chance
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
-        """Whether responses are slower under more requests than by the slow averages: the averages have then learned
-        from a crowd."""
+        """Return whether responses are slower, and requests more, than the slow averages. The averages have then
+        learned from a crowd."""
         ar, requests = self._ar.slow, self._requests.slow
         if ar is None or requests is None or not self._readings or self._recovered(ar, width):
             return False
         return self._lastingly_down(ar, width) and self._busier(offered, requests, seconds)
 
     def _doubt(self, offered: float, seconds: float) -> None:
-        """Note whether responses are first seen while the request rate is up already, and the averages that a drift
-        would be compared with.
+        """Record the reasons to doubt the baseline: the request rate was already above usual when responses were first
+        seen, or responses have slowed down since AR's slow average was highest.
 
-        The note ends when the request rate falls back, and the baseline begins anew, or after the time of the slow
-        averages.
+        The first reason lapses after the time constant of the slow averages. It also lapses when the request rate falls
+        back, and the baseline then restarts.
         """
         usual, extra = self._every.slow, self._options.production
         known = self._every.count >= 2 * extra.intervals
@@ -213,15 +221,15 @@ class BaselineDetector:
         return Unprotected.DRIFTED if slower and busier else None
 
     def _full(self, baseline: Baseline) -> bool:
-        """Whether a baseline holds enough observations for an estimate of its noise."""
+        """Return whether a baseline contains enough observations for an estimate of its noise."""
         extra = self._options.production
         return baseline.count >= max(2 * extra.intervals, round(extra.baseline_s / extra.detection_s))
 
     def _find(self, ar: float, *, limiting: bool, evident: bool) -> None:
-        """Average AR under a limit while there is no baseline, for ``baseline_s``.
+        """Average AR under a limit over ``baseline_s`` while there is no baseline.
 
-        When AR is lastingly higher than this average, the average was that of a queue, which the limit has drained
-        since; it begins anew then. Without a limit it is dropped.
+        AR that stays higher than this average shows that the average was measured while a queue existed, which the
+        limit has drained since. The average then restarts. Without a limit it is dropped.
         """
         if self.warm or not limiting:
             self._found = Baseline(self._options.production.gain)
@@ -232,30 +240,31 @@ class BaselineDetector:
                 self._found.fold(ar)
 
     def _examine(self, reference: Baseline) -> None:
-        """Compare AR with a reference: neither healthy nor degraded before the reference holds enough observations."""
+        """Compare AR with a reference. Before the reference has enough observations, AR is neither healthy nor
+        degraded."""
         if self.warm or self._full(self._found):
             share = self._mean_share(reference)
             self.healthy = share >= 1 - self._margin(reference, _HEALTHY)
             self.degraded = share < 1 - self._margin(reference, _DEGRADED)
 
     def _mean_share(self, reference: Baseline) -> float:
-        """Return the mean AR over HEALTH_WINDOWS in parts of a reference."""
+        """Return the mean AR of HEALTH_WINDOWS as a fraction of the average of a reference."""
         return self._mean(HEALTH_WINDOWS, reference.average or 0.0) / reference.average if reference.average else 1.0
 
     def _margin(self, reference: Baseline, part: float) -> float:
-        """Return a part of the tolerance around a reference, at least delta."""
+        """Return ``part`` of the tolerance around a reference, at least delta."""
         extra = self._options.production
         width = reference.tolerance(self._options.tolerance, extra.noise, extra.tolerance_max)
         return max(self._options.tolerance, part * width)
 
     def _mean(self, windows: int, default: float) -> float:
-        """Return the mean AR over this many consecutive windows up to the last; the default before the first."""
+        """Return the mean AR of the last ``windows`` consecutive windows; ``default`` before the first window."""
         readings = list(self._readings)[:: -self._intervals][:windows]
         return sum(readings) / len(readings) if readings else default
 
     def _lastingly_down(self, average: float, width: float) -> bool:
-        """Whether AR is below an average beyond the noise: by the part ``width`` over one window, by less over
-        several."""
+        """Return whether AR is below an average by more than noise. The required difference is ``width``, a part of the
+        average, for one window, and less for the mean of several windows."""
         return any(
             len(self._readings) > (span - 1) * self._intervals
             and self._mean(span, average) < average * (1 - max(self._options.tolerance, width / math.sqrt(span)))

@@ -19,20 +19,20 @@ from .verdict import Verdict
 from .window import Measurement
 
 Target = Packed | None
-"""The destination of a limit: an address, or None for all destinations together."""
+"""The destination to which a limit applies: an address, or None for all destinations together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requests for a target in an interval."""
+    """The requests for a limited target in an interval."""
 
     requests: Requests
     seconds: float
-    """Time for which the requests were counted."""
+    """Seconds for which the requests were counted."""
     up: bool = False
-    """The target's requests over the measurement window are more than its usual ones, beyond chance."""
+    """Whether the target's requests over the measurement window are more than its usual ones, beyond chance."""
     known: bool = False
-    """The target's usual request rate has been learned."""
+    """Whether the target's usual request rate has been learned."""
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -42,60 +42,61 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One reading of the switch."""
+    """The measurements of one reading of the switch."""
 
     time_s: float
-    """Time of the reading by any clock, in seconds; increasing."""
+    """Time of the reading in seconds, by any clock; it increases from reading to reading."""
     flow_rates: FlowRates
-    """Response rates in bit/s of the flows with packets since the last observation."""
+    """Response rates in bit/s of the flows that had packets since the last observation."""
     requests: Mapping[Packed, Requests]
-    """Cumulative counts by destination."""
+    """Cumulative counts of requests, by destination."""
     ledger: Mapping[int, Counts] = field(default_factory=dict[int, Counts])
-    """Cumulative counts by server."""
+    """Cumulative counts of SYNs and SYN-ACKs, by server."""
     samples: Iterable[Packed] = ()
     """Destinations, before translation, of the packets sampled since the last observation or call of ``sampled``."""
     flow_keys: FlowKeys | None = None
-    """Keys of the flows in ``flow_rates``, so that a long flow counts once in a window; None: each flow of each
-    interval counts."""
+    """Keys of the flows in ``flow_rates``, by which a long flow counts only once in a window; None: a flow counts once
+    in each interval."""
     flow_share: float | None = None
-    """The part of the flows whose responses were measured, 1/2^n; None: as configured."""
+    """The part of the flows whose responses were measured, 1/2^n; None: the configured part."""
     exempt: Collection[Packed] = ()
-    """Destinations that the common limit of all destinations does not apply to."""
+    """Destinations to which the common limit of all destinations does not apply."""
     ejected: Collection[int] = ()
     """Servers that the balancer has ejected because they answer nothing."""
     ratios: Ratios = field(default_factory=dict[int, Mapping[int, float]])
-    """The balancer's ratios. The servers of a service without ratios count as alike."""
+    """The balancer's ratios. The servers of a service without ratios count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The limits that are to be in force, and the measurements behind them."""
+    """The limits that are to be in force, and the measurements that led to them."""
 
     time_s: float
     seconds: float
     """Length of the newest interval, in seconds."""
     limits: Mapping[Target, Limit]
-    """The limits that are to be in force; other targets are not limited."""
+    """The limits that are to be in force. Targets that are not in the mapping have no limit."""
     changed: bool
-    """``limits`` differs from the last decision's, so the switch is to be written."""
+    """Whether ``limits`` differs from the last decision's limits, so that the switch must be written."""
     sample_share: float
-    """Part of the packets towards servers that the switch samples; 0: none."""
+    """Part of the packets towards servers that the switch is to sample; 0: none."""
     hot_spot: Packed | None
-    """The destination of the crowd, of several crowds that of the largest; None until it is known. It may be known
-    before it can be limited."""
+    """The destination of the crowd, or of the largest of several crowds; None until it is known. It may be known before
+    it can be limited."""
     watched: tuple[Packed, ...]
-    """The destinations that the switch is to count in addition to the configured ones: hot spots, and candidates."""
+    """Hot spots and candidates for hot spots, which the switch is to count in addition to the configured
+    destinations."""
     measurement: Measurement
     detection: Detection
     verdict: Verdict
     """The verdict on all services together."""
     verdicts: Mapping[int, Verdict]
-    """The verdicts on the services, by number."""
+    """The verdict on each service, by the service's number."""
     target: Requests
-    """The newest requests for the limited target; without a limit, for the hot spot; where that is not counted, for
-    all."""
+    """The newest requests for the destination ``target_is``: the limited target or, without a limit, the hot spot. If
+    the hot spot is not counted, they are the requests for all destinations."""
     target_s: float
-    """Time for which ``target`` was counted, in seconds."""
+    """Seconds for which ``target`` was counted."""
     target_is: Target
     """The destination of the requests in ``target``; None for all destinations."""
     crowds: Mapping[Target, Asked]
@@ -106,7 +107,7 @@ class Decision:
 
     @property
     def hot_spots(self) -> tuple[Packed, ...]:
-        """The known destinations of crowds, the one with the oldest limit first."""
+        """The known destinations of crowds. The destination with the oldest limit is first."""
         spots = [*self.limits, self.hot_spot]
         return tuple(dict.fromkeys(spot for spot in spots if spot is not None))
 
@@ -122,11 +123,11 @@ class Decision:
 
     @property
     def limit(self) -> Limit | None:
-        """The limit in force, if any; of several, that of the target whose requests ``target`` has."""
+        """The limit in force, or None. Of several limits it is the one for ``target_is``, else the oldest."""
         return self.limits.get(self.target_is) or next(iter(self.limits.values()), None)
 
     def row(self) -> dict[str, float | int | str]:
-        """Return the decision as one flat row for a trace; unknown numbers are NaN, unknown names empty."""
+        """Return the decision as one flat row for a trace. Unknown numbers are NaN, unknown names are empty."""
         nan = math.nan
         measured, detection = self.measurement, self.detection
         return {

@@ -9,7 +9,7 @@ from .filters import HighLowFilter
 
 
 class Unprotected(StrEnum):
-    """Reasons why a crowd might raise no alarm."""
+    """Reasons for which a crowd might raise no alarm."""
 
     UNKNOWN = "how fast responses usually are is not known yet"
     RISEN = "requests were up already when responses were first seen"
@@ -18,30 +18,33 @@ class Unprotected(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A detector's result after one interval, and the averages that it compared with."""
+    """A detector's result for one interval, and the averages with which it compared the measurements."""
 
     alarm: bool
     ar_average: float | None
-    """The average of AR before this observation, in bit/s; None before the first."""
+    """The average of AR (the rate of the fastest responses) before this observation, in bit/s; None before the
+    first."""
     request_average: float | None
-    """The average of R_p before this observation, in requests per second."""
+    """The average of R_p (the rate of admitted requests) before this observation, in requests per second."""
     slower: bool
-    """Condition 1: responses are degraded beyond the tolerance."""
+    """Whether condition 1 is true: responses are degraded beyond the tolerance."""
     busier: bool
-    """Condition 2: requests are up beyond the tolerance."""
+    """Whether condition 2 is true: requests exceed their average beyond the tolerance."""
     recovered: bool
-    """Condition 3 (in production mode: responses are close to usual)."""
+    """Whether condition 3 is true: responses are faster than their average by delta (production mode: close to
+    usual)."""
     unprotected: Unprotected | None = None
-    """Why a present or coming crowd may be mistaken for usual traffic; None: it raises an alarm."""
+    """The reason for which a present or coming crowd may be mistaken for usual traffic; None: a crowd raises an
+    alarm."""
 
 
 class PaperDetector:
-    """The alarm and the two long-term averages.
+    """The alarm and the two long-term averages of Chen & Heidemann.
 
-    The paper leaves the order open. Here an observation is compared with the averages before it; then the filter takes
-    it in with the gain of the new alarm state. With the quick gain of the former state, a congested observation would
-    become the operating point, and condition 3 would reset the alarm at the first fluctuation. An interval without
-    evidence on AR changes neither the alarm nor the averages.
+    The paper does not state the order of comparison and averaging. Here an observation is compared with the averages
+    before it; then the averages are updated with the gain of the new alarm state. With the gain of the state without
+    alarm, a congested observation would dominate the averages, and condition 3 would reset the alarm at the first
+    fluctuation. An interval without evidence on AR changes neither the alarm nor the averages.
     """
 
     def __init__(self, tolerance: float, gain_quiet: float, gain_alarm: float) -> None:
@@ -57,7 +60,7 @@ class PaperDetector:
             average.gain_quiet, average.gain_alarm = gain_quiet, gain_alarm
 
     def observe(self, ar: float | None, requests: float) -> Detection:
-        """Decide on one interval: AR in bit/s and R_p, the admitted requests per second."""
+        """Decide on one interval. ``ar`` is AR in bit/s; ``requests`` is R_p, the admitted requests per second."""
         ar_average, request_average = self._ar.average, self._requests.average
         slower = busier = recovered = False
         if ar is not None and ar_average is not None and request_average is not None:

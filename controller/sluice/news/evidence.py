@@ -1,8 +1,9 @@
-"""Evidence for or against a crowd in the ledger of a service, which is examined before the alarm is decided. Pure.
+"""Evidence for or against a crowd in the counts of a service's servers. It is examined before the alarm is decided.
+Pure.
 
-In labelled runs (`experiments/sim_verdict.py`) these were mistaken for a crowd: a SYN flood that servers do not answer,
-and the retransmissions of one slow server's clients. In a crowd, a queue that is full before the others was mistaken
-for a sick server.
+In labelled runs (`experiments/sim_verdict.py`) two situations were mistaken for a crowd: a SYN flood that servers do
+not answer, and retransmissions by the clients of one slow server. In a crowd, a server whose queue filled before the
+others' queues was mistaken for a sick server.
 """
 
 from __future__ import annotations
@@ -20,31 +21,30 @@ from sluice.balance.silence import SYNS_A_CONNECTION
 
 _HALF = 0.5
 _FAR = 4.0
-"""A server is far worse when its R is more than this many times the others'. In a crowd servers drop SYNs for as long
-as their queues are full, so that their R's differ by chance far more than those of independent SYNs."""
+"""A server is far worse if its R is more than this many times the R of the others. In a crowd, servers drop SYNs for as
+long as their queues are full. So their R's differ by chance far more than with independent losses."""
 _PART = 0.8
-"""A server is weaker than the others when it answers less than this part of what they answer, in proportion to the
+"""A server is weaker than the others if it answers less than this part of what the others answer, in proportion to the
 ratios."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence on one service over the measurement window."""
+    """The evidence about one service over the measurement window."""
 
     starved: bool = False
-    """Most SYNs lead to no connection, and less than half as many handshakes as usual are completed. In a crowd at
-    least as many as usual are completed."""
+    """Whether most SYNs lead to no connection, and less than half as many handshakes as usual are completed. In a crowd
+    at least as many handshakes as usual are completed."""
     flooded: bool = False
-    """Hardly any answered handshake is completed; or ``starved``, and more SYNs arrive than the usual clients send when
-    no server answers."""
+    """Whether hardly any answered handshake is completed. Or the service is ``starved``, and more SYNs arrive than the
+    usual clients send when no server answers."""
     worse: tuple[int, ...] = ()
     """Servers that leave more SYNs unanswered than the others, beyond chance, and ejected servers."""
     far_worse: tuple[int, ...] = ()
-    """Those of ``worse`` that are ejected, or whose R is several times that of the servers that are not worse while
-    they answer less than their share. A server whose queue is merely full before the others' answers as much as they
-    do."""
+    """Those servers of ``worse`` that are ejected, or that are both far worse and weaker than the servers that are not
+    in ``worse``. A server whose queue only filled earlier than the others' queues is not weaker."""
     repeated: int = 0
-    """SYNs that the servers in ``worse`` left unanswered: their clients send them again, which is no crowd."""
+    """SYNs that the servers in ``worse`` left unanswered. Their clients repeat these SYNs, which is no crowd."""
 
 
 def examine(
@@ -56,10 +56,10 @@ def examine(
     ejected: frozenset[int] = frozenset(),
     ratios: Collection[Mapping[int, float]] = (MappingProxyType({}),),
 ) -> Evidence:
-    """Return the evidence of a window of ``seconds``.
+    """Return the evidence of a window of ``seconds`` seconds.
 
-    ``usual`` is the usual number of completed handshakes per second; None: not known. ``ratios`` are each server's
-    parts of the new connections, an entry for each interval; servers without ratios count as alike.
+    ``usual`` is the usual number of completed handshakes per second; None: unknown. ``ratios`` has an entry for each
+    interval, with each server's part of the new connections. Servers without ratios count as equal.
     """
     all_counts = total(ledger.values())
     worse = tuple(sorted(ejected & ledger.keys() | _worse(ledger, options)))
@@ -81,13 +81,13 @@ def examine(
 
 
 def unanswering(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
-    """Return the servers with enough SYNs whose R is above ``quiet_r``."""
+    """Return the servers that have enough SYNs and whose R is above ``quiet_r``."""
     r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in ledger.items()}
     return tuple(sorted(i for i, value in r.items() if value is not None and value > options.production.quiet_r))
 
 
 def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> set[int]:
-    """Return the servers that are worse than the others; a single server never is."""
+    """Return the servers that leave more SYNs unanswered than the others. A single server is never among them."""
     extra = options.production
     worse = standing_out(ledger, least_z=extra.confidence_z, min_syn=options.min_syn)
     return worse.keys() & set(unanswering(ledger, options))

@@ -1,4 +1,4 @@
-"""Long-term averages: Chen & Heidemann's high-low filter, and production mode's baseline with its noise."""
+"""Long-term averages: Chen & Heidemann's high-low filter, and production mode's baseline with an estimate of noise."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import math
 from dataclasses import dataclass, field
 
 SLOWER = 16
-"""The time constant of a baseline's slow average is this many times the baseline's (of 64 s: 17 min)."""
+"""The time constant of a baseline's slow average, as a multiple of the baseline's own (64 s give 17 min)."""
 
 
 @dataclass(slots=True)
 class HighLowFilter:
-    """Two exponentially weighted averages in one (section 4.2): avg = g avg + (1 - g) observed.
+    """An exponentially weighted average with two gains (section 4.2): avg = g avg + (1 - g) observed.
 
-    g is small without an alarm (quick to follow) and large with one (steady). The first value initialises.
+    Without an alarm g is small, and the average follows quickly. During an alarm g is large, and the average is steady.
+    The first observation initialises the average.
     """
 
     gain_quiet: float
@@ -21,14 +22,14 @@ class HighLowFilter:
     average: float | None = None
 
     def fold(self, observed: float, *, alarm: bool) -> None:
-        """Take in one observation with the gain of the given alarm state."""
+        """Update the average by one observation, with the gain for the given state of the alarm."""
         gain = self.gain_alarm if alarm else self.gain_quiet
         self.average = observed if self.average is None else gain * self.average + (1 - gain) * observed
 
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """A baseline at one moment."""
+    """The values of a baseline at one moment."""
 
     average: float
     deviation: float
@@ -40,9 +41,9 @@ class Average:
 class Baseline:
     """An average and the mean absolute deviation around it, in the manner of RFC 6298's round-trip estimator.
 
-    Until it has as many observations as its time constant it is their plain mean, so that the first does not outweigh
-    the rest. A second average follows much more slowly: comparison with it shows a crowd that builds up so slowly that
-    the first average follows it.
+    Until there are as many observations as the time constant, the average is their plain mean, so that the first
+    observation does not outweigh the rest. A second average follows much more slowly. Comparison with the second
+    average shows a crowd that builds up so slowly that the first average follows it.
     """
 
     gain: float
@@ -51,10 +52,10 @@ class Baseline:
     count: int = field(default=0)
     """Number of observations."""
     slow: float | None = None
-    """The average with SLOWER times the time constant."""
+    """An average with SLOWER times the time constant."""
 
     def fold(self, observed: float) -> None:
-        """Take in one observation."""
+        """Update the averages and the deviation by one observation."""
         self.count += 1
         if self.average is None:
             self.average, self.deviation, self.slow = observed, observed / 2, observed
@@ -66,28 +67,28 @@ class Baseline:
         self.slow += max((1 - self.gain) / SLOWER, 1 / self.count) * (observed - self.slow)
 
     def fall_back(self) -> None:
-        """Continue from the slow average: what the average has learned recently was no usual traffic."""
+        """Replace the average by the slow average, because the average has recently learned from unusual traffic."""
         self.average = self.slow
 
     @property
     def kept(self) -> Average | None:
-        """The values that a later process continues from; None before the first observation."""
+        """The values from which a later process continues; None before the first observation."""
         return None if self.average is None else Average(self.average, self.deviation, self.count)
 
     def restore(self, earlier: Average) -> None:
-        """Continue from the values of an earlier process."""
+        """Continue from the values that an earlier process saved."""
         self.average, self.deviation, self.count = earlier.average, earlier.deviation, earlier.count
         self.slow = earlier.average
 
     def tolerance(self, least: float, noise: float, most: float) -> float:
-        """Return the part of the average by which an observation must differ from it: ``noise`` deviations, bounded by
-        ``least`` and ``most``."""
+        """Return the part of the average by which an observation must differ from the average to count. It is ``noise``
+        deviations, at least ``least`` and at most ``most``."""
         if not self.average:
             return least
         return min(max(least, noise * self.deviation / self.average), max(least, most))
 
 
 def chance(usual: float) -> float:
-    """Return by how much a count of requests can exceed its usual value by chance: four standard deviations of a
-    Poisson distribution."""
+    """Return by how much a count of requests can exceed its usual value ``usual`` by chance: four standard deviations
+    of a Poisson distribution."""
     return 4.0 * math.sqrt(usual)

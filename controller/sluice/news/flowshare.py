@@ -1,4 +1,4 @@
-"""The part of the responses that the switch measures, which follows the load so that the slots suffice. Pure."""
+"""The part of the responses that the switch measures. It follows the load, so that the switch's slots suffice. Pure."""
 
 from __future__ import annotations
 
@@ -8,49 +8,51 @@ from dataclasses import dataclass
 from .rates import HALVINGS_MOST, measured_share
 
 _MOST = 1 / 3
-"""Measured responses per slot above which fewer are to be measured. A quarter of the slots is taken at this load, and a
-quarter of the new responses finds its slot taken."""
+"""Number of measured responses per slot above which fewer responses are to be measured. At this load a quarter of the
+slots is occupied, and a quarter of the new responses hash to an occupied slot."""
 _WANTED = 1 / 4
-"""Measured responses per slot after the share was lowered, at most."""
+"""Largest number of measured responses per slot after the share was lowered."""
 _FEW = 1 / 10
-"""Measured responses per slot below which more can be measured."""
+"""Number of measured responses per slot below which more responses can be measured."""
 _LEAST_FREE = 0.01
-"""Least part of free slots in the estimate of the load; with fewer free slots the estimate is a lower bound."""
+"""Least part of free slots that the estimate of the load assumes. With fewer free slots the estimate is a lower
+bound."""
 _LONG = 8
-"""The share is raised when there were few responses for this many times as long as a slot stays taken. Less could be a
-pause."""
+"""The share is raised after responses were few for this many times as long as a slot stays occupied. A shorter time
+could be a pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The switch's slots for responses at one reading."""
+    """The occupancy of the switch's slots for responses at one reading."""
 
     taken: float
-    """The part of the slots that a response holds."""
+    """The part of the slots that is occupied by a response."""
     seconds: float
-    """Seconds between the newest packets of this reading and of the one before."""
+    """Seconds between the newest packet of the previous reading and the newest packet of this reading."""
     held_s: float
-    """Seconds for which a response holds its slot after its last packet."""
+    """Seconds for which a response occupies its slot after its last packet."""
 
 
 class FlowShare:
-    """The share of the responses to be measured: 1/2^n, at most ``most``.
+    """The share of the responses that the switch is to measure: 1/2^n, at most ``most``.
 
-    A new response is hashed to a slot, and not measured when the slot is taken. At a load of ``a`` responses per slot
-    the part a/(1 + a) of the slots is taken (Erlang's loss formula for one server). So the part of taken slots gives
-    the load, whichever share was measured.
+    A new response hashes to a slot, and is not measured if the slot is occupied. At a load of ``a`` responses per slot
+    the part a/(1 + a) of the slots is occupied (Erlang's loss formula for one server). So the part of occupied slots
+    determines the load, independently of the share.
     """
 
     def __init__(self, most: float = 1.0) -> None:
         self._most = self.share = measured_share(most)
         self._since_s = 0.0
-        """Seconds since the share last changed: responses measured before still hold slots for a while."""
+        """Seconds since the share last changed. Responses measured before the change still occupy slots for a while."""
         self._busiest = 0.0
-        """Responses per slot if all were measured: the last value, or the maximum while there are few."""
+        """Estimated responses per slot if all were measured: the last estimate, or the maximum during a time with few
+        responses."""
         self._few_s = 0.0
 
     def observe(self, slots: Slots) -> None:
-        """Take in a reading, and adapt ``share``."""
+        """Update the estimate of the load by a reading, and adapt ``share`` to the estimate."""
         self._since_s += slots.seconds
         if self._since_s <= slots.held_s:
             return
@@ -62,7 +64,8 @@ class FlowShare:
             self._set(self._busiest)
 
     def _set(self, unlimited: float) -> None:
-        """Choose the largest share at which ``unlimited`` responses per slot become at most _WANTED measured ones."""
+        """Choose the largest share at which ``unlimited`` responses per slot become at most _WANTED measured
+        responses."""
         halvings = min(HALVINGS_MOST, max(0, math.ceil(math.log2(unlimited / _WANTED)))) if unlimited > 0 else 0
         share = min(self._most, 2.0**-halvings)
         if share != self.share:

@@ -1,4 +1,4 @@
-"""The hot-spot table: the destination of the crowd, by sampled packets (section 4.4 of Chen & Heidemann)."""
+"""The hot-spot table, which finds the destination of the crowd by sampled packets (section 4.4 of Chen & Heidemann)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from sluice.addresses import Packed, number
 
 @dataclass(slots=True)
 class Entry:
-    """One destination of the table."""
+    """The table's entry for a destination."""
 
     destination: Packed
     hits: int
     last_s: float
-    """Time of the last hit, in seconds."""
+    """Time of the last hit (sampled packet to the destination), in seconds."""
 
 
 class HotSpotTable:
     """A hash table of N entries with h(x) = x mod N.
 
-    The paper leaves some cases open. Here a destination that is in the table is counted in its slot, wherever a
-    conflict put it; taking "the next available entry" each time would split its count. The next available entry is the
-    first free one after x mod N, cyclically. In a full table the entry with the fewest hits is replaced, of several
-    the one idle longest, then the one in the lowest slot; the new entry starts at one hit. Of several destinations with
-    the most hits the present hot spot stays it, otherwise the lowest address is.
+    The paper does not define some cases. Here a destination that is in the table is counted in its slot, even if a
+    conflict put it there; taking "the next available entry" each time would split its count. The next available entry
+    is the first free one after x mod N, cyclically. In a full table the entry with the fewest hits is replaced by a new
+    entry with one hit. Among entries with equally few hits this is the one idle longest, then the one in the lowest
+    slot. If several destinations have the most hits, the present hot spot stays the hot spot, otherwise the lowest
+    address becomes it.
     """
 
     def __init__(self, size: int) -> None:
@@ -34,22 +35,22 @@ class HotSpotTable:
         self._slots: list[Entry | None] = [None] * size
         self._where: dict[Packed, int] = {}
         self.hits = 0
-        """Samples taken in since the table was last cleared."""
+        """Number of samples counted since the table was last cleared."""
 
     @property
     def size(self) -> int:
-        """N."""
+        """The number of entries, N."""
         return len(self._slots)
 
     def __len__(self) -> int:
         return len(self._where)
 
     def entries(self) -> list[tuple[int, Entry]]:
-        """Return the used entries with their slots."""
+        """Return the occupied slots with their entries."""
         return [(slot, entry) for slot, entry in enumerate(self._slots) if entry is not None]
 
     def add(self, time_s: float, destinations: Iterable[Packed]) -> None:
-        """Count sampled packets by their destination, in order of arrival."""
+        """Count sampled packets by their destinations, in the order of arrival."""
         for destination in destinations:
             self.hits += 1
             slot = self._where.get(destination)
@@ -64,7 +65,7 @@ class HotSpotTable:
             self._put(slot, Entry(destination, 1, time_s))
 
     def expire(self, time_s: float, idle_s: float) -> None:
-        """Drop entries without a hit for more than ``idle_s`` seconds."""
+        """Drop the entries that have had no hit for more than ``idle_s`` seconds."""
         for slot, entry in self.entries():
             if time_s - entry.last_s > idle_s:
                 self._slots[slot] = None
@@ -79,11 +80,11 @@ class HotSpotTable:
     def hottest(
         self, incumbent: Packed | None = None, eligible: Callable[[Packed], bool] = lambda _: True
     ) -> Packed | None:
-        """Return the destination with the most hits among the eligible ones; None when there is none."""
+        """Return the eligible destination with the most hits; None if no destination is eligible."""
         return next(filter(eligible, self.ranked(incumbent)), None)
 
     def ranked(self, incumbent: Packed | None = None) -> list[Packed]:
-        """Return the destinations, the one with the most hits first."""
+        """Return the destinations in descending order of hits."""
         ranked = sorted((-entry.hits, entry.destination != incumbent, entry.destination) for _, entry in self.entries())
         return [destination for _, _, destination in ranked]
 

@@ -1,4 +1,4 @@
-"""The hot spots of the present alarm, from the sampled packets and the requests of each destination."""
+"""Identifies the hot spots of the present alarm by sampled packets and by the requests for each destination."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .requests import Interval
 from .window import MeasurementWindow
 
 _FURTHER = 1.5
-"""A destination beside a crowd is a further hot spot from this many times its usual requests on."""
+"""During a crowd, another destination is a further hot spot if its requests are at least this many times the usual."""
 
 
 class Identification:
     """The hot-spot table and, in production mode, each destination's usual request rate.
 
-    Samples count only while the alarm is set, or in the observation that sets it. The leader is determined as long as
-    the alarm is set: when another destination overtakes, the limit moves to it.
+    Samples count only while the alarm is set, or in the observation that sets it. The destination with the most samples
+    is determined as long as the alarm is set. If another destination overtakes it, the limit moves to that destination.
 
-    In production mode a destination whose requests are not up beyond chance is no hot spot, however many packets it
-    gets (an upload, acknowledgements of a bulk transfer). A destination that the switch does not count yet may be one.
-    Once it is counted, it is a hot spot only if its requests alone raise those of all destinations by delta; if not,
-    it is none until the alarm is reset.
+    In production mode a destination whose requests do not exceed its usual rate beyond chance is no hot spot. It may
+    receive many packets for another reason, such as an upload or acknowledgements of a bulk transfer. A destination
+    that the switch does not count yet may be a hot spot. Once it is counted, it is a hot spot only if its requests
+    alone raise those of all destinations by delta. Otherwise it is no hot spot until the alarm is reset.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -34,10 +34,10 @@ class Identification:
         self.table = HotSpotTable(options.table_size)
         self._usual: dict[Packed, Baseline] = {}
         self._unasked: set[Packed] = set()
-        """Destinations counted since the alarm was set whose requests turned out to be few."""
+        """Destinations without a usual rate whose requests, counted since the alarm was set, turned out to be few."""
 
     def configure(self, options: NewsOptions) -> None:
-        """Take over changed parameters. A changed table size begins a new table."""
+        """Take over changed parameters. If the table size has changed, the table starts empty."""
         self._options = options
         if options.table_size != self.table.size:
             self.table = HotSpotTable(options.table_size)
@@ -45,55 +45,57 @@ class Identification:
             usual.gain = options.production.gain
 
     def clear(self) -> None:
-        """Drop all samples; there is no alarm."""
+        """Drop all samples, because there is no alarm."""
         self.table.clear()
         self._unasked.clear()
 
     def add(self, time_s: float, destinations: Iterable[Packed]) -> None:
-        """Count samples, and drop destinations without a sample for ``table_idle_intervals``."""
+        """Count samples, and drop destinations that had no sample for ``table_idle_intervals`` intervals."""
         self.table.add(time_s, destinations)
         self.table.expire(time_s, self._options.table_idle_intervals * self._options.interval_s)
 
     def learn(self, interval: Interval) -> None:
-        """Learn each destination's usual requests from a healthy interval. Destinations that the switch no longer
-        counts are dropped."""
+        """Learn each destination's usual request rate from a healthy interval, and forget destinations that the switch
+        no longer counts."""
         self._usual = {i: usual for i, usual in self._usual.items() if i in interval.requests}
         for destination, requests in interval.requests.items():
             usual = self._usual.setdefault(destination, Baseline(self._options.production.gain))
             usual.fold(requests.offered / interval.seconds)
 
     def fall_back(self) -> None:
-        """Continue from the slow averages: what was learned recently was a crowd."""
+        """Replace the usual rates by their slow averages, because what was learned recently was a crowd."""
         for usual in self._usual.values():
             usual.fall_back()
 
     @property
     def kept(self) -> dict[Packed, Average]:
-        """Each destination's usual requests per second, for a later process."""
+        """Each destination's usual requests per second, to be saved for a later process."""
         return {i: average for i, usual in self._usual.items() if (average := usual.kept) is not None}
 
     def restore(self, earlier: Mapping[Packed, Average]) -> None:
-        """Continue from the averages of an earlier process."""
+        """Continue from the averages that an earlier process saved."""
         for destination, average in earlier.items():
             usual = self._usual[destination] = Baseline(self._options.production.gain)
             usual.restore(average)
 
     def usual(self, destination: Packed) -> float:
-        """Return a destination's usual requests per second; 0 when they are not known."""
+        """Return a destination's usual requests per second; 0 if they are unknown."""
         baseline = self._usual.get(destination)
         return (baseline.average or 0.0) if baseline else 0.0
 
     def leader(self, window: MeasurementWindow, incumbent: Packed | None, *, by_requests: bool) -> Packed | None:
-        """Return the destination with the most samples; of equals the incumbent. None without samples.
+        """Return the destination with the most samples, and of several with equally many the incumbent. None without
+        samples.
 
-        ``by_requests`` leaves out destinations whose requests are known not to be up.
+        ``by_requests`` excludes destinations whose requests are known not to exceed their usual rate.
         """
         if not by_requests:
             return self.table.hottest(incumbent)
         return self.table.hottest(incumbent, lambda destination: self._eligible(destination, window))
 
     def _eligible(self, destination: Packed, window: MeasurementWindow) -> bool:
-        """Whether a destination's requests have risen, or may have risen because the switch does not count them yet."""
+        """Return whether a destination's requests exceed its usual rate, or may exceed it because the switch does not
+        count them yet."""
         if destination in self._unasked:
             return False
         offered, seconds = window.counted(destination)
@@ -106,11 +108,12 @@ class Identification:
         return destination not in self._unasked
 
     def more(self, window: MeasurementWindow, limited: Collection[Target]) -> list[Packed]:
-        """Return the hot spots beside the limited ones, the one with the most samples first.
+        """Return the hot spots in addition to the ``limited`` ones, in descending order of samples.
 
-        Beside a crowd the requests of all destinations rise a little. A further hot spot has half as many again as
-        usual, beyond chance, and enough more to raise those of all destinations by half of delta. Of the destinations
-        that the switch does not count yet, one at a time is returned.
+        During a crowd the requests for all destinations rise a little. So a further hot spot must have at least
+        _FURTHER times its usual requests, beyond chance. In addition, its own rise must raise the requests for all
+        destinations by half of delta. Of the destinations that the switch does not count yet, only the one with the
+        most samples is returned.
         """
         spots: list[Packed] = []
         unknown = False
@@ -128,27 +131,27 @@ class Identification:
         return spots
 
     def known(self, destination: Packed) -> bool:
-        """Whether a destination's usual requests have been learned."""
+        """Return whether a destination's usual request rate has been learned."""
         return destination in self._usual
 
     def up(self, destination: Packed, rate: float) -> bool:
-        """Whether ``rate`` requests per second are more than usual for a destination; for one without a usual rate,
-        whether they alone raise those of all destinations by delta."""
+        """Return whether ``rate`` requests per second are more than usual for a destination. If its usual rate is
+        unknown, return whether these requests alone raise those of all destinations by delta."""
         tolerance = self._options.tolerance
         if self.known(destination):
             return rate > self.usual(destination) * (1 + tolerance)
         return rate > tolerance * sum(usual.average or 0.0 for usual in self._usual.values())
 
     def risen(self, destination: Packed, window: MeasurementWindow) -> bool:
-        """Whether a destination's requests in the window are up beyond chance."""
+        """Return whether a destination's requests in the window exceed its usual rate beyond chance."""
         return self._risen(destination, *window.counted(destination))
 
     def _risen(self, destination: Packed, offered: int, seconds: float) -> bool:
-        """Whether ``offered`` requests in ``seconds`` are up for a destination beyond chance."""
+        """Return whether ``offered`` requests in ``seconds`` are more than usual for a destination, beyond chance."""
         usual = self.usual(destination) * seconds
         return seconds > 0 and self.up(destination, offered / seconds) and offered - usual > chance(usual)
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough samples to determine the leader before the interval ends."""
+        """Whether there are enough samples to determine the hot spot before the interval ends."""
         return self.table.hits >= self._options.sample_min

@@ -1,4 +1,4 @@
-"""The limit at which responses begin to last longer (the knee of the load curve), by a sequential test."""
+"""Finds the limit at which responses begin to last longer (the knee of the load curve), by a sequential test."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ from statistics import median
 from .lasting import Portion, evidence
 
 MORE = 0.33
-"""Responses last longer when the part of them that lasts is larger by this part than under lower limits."""
+"""Responses last longer if the share of lasting responses (those with packets in several intervals) exceeds the share
+under lower limits by this part."""
 _TOO_LOW, _TOO_HIGH = 0.05, 0.05
-"""Error probabilities of the test: to lower a limit under which responses do not last longer, and to raise one under
-which they do."""
+"""Error probabilities of the test: first of lowering a limit under which responses do not last longer, then of raising
+a limit under which they do."""
 _EVIDENT = 20
-"""The least number of lasting responses under lower limits before the absence of more counts as evidence."""
+"""The least number of lasting responses under lower limits for a comparison."""
 _BELOW = 0.85
-"""Limits up to this part of the present one count as lower; the responses under them are the reference."""
+"""Limits count as lower up to this part of the present limit. The responses under lower limits are the reference."""
 _SHARE_MOST = 0.7
-"""The largest reference share that is compared with."""
+"""The upper bound of the reference's share of lasting responses in the comparison."""
 _NEAR = 0.02
-"""Limits whose logarithms differ by less than this share one portion."""
+"""Limits whose logarithms differ by less than this are counted together."""
 _ENOUGH = 20_000
-"""Responses under one limit above which the older ones are halved, so that newer ones count for more."""
+"""Number of responses under one limit above which the counts of older responses are halved, so that newer responses
+have more weight."""
 _RECENT = 9
-"""The number of recent limits whose median replaces a higher present limit in the comparison, so that one high limit
-does not make a usual one count as lower."""
+"""Number of recent limits whose median replaces a higher present limit in the comparison. So a single high limit does
+not cause a usual one to count as lower."""
 
 
 class Knee:
-    """Compares the number of long-lived responses under the present limit with that number under lower limits.
+    """Compares the number of lasting responses under the present limit with that number under lower limits.
 
-    Both are measured in the same crowd, because a crowd's responses may take longer than usual under any limit. Without
-    a measurement under a lower limit, nothing shows that the present limit is what makes responses take long.
+    Both numbers are measured in the same crowd, because a crowd's responses may take longer than usual under any limit.
+    Without a measurement under a lower limit, nothing shows that the present limit is the reason for long responses.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, Portion] = {}
-        """Lasting responses under each limit, by the limit's logarithm in steps of _NEAR."""
+        """Lasting responses under each limit. The key is the limit's logarithm in steps of _NEAR."""
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._limit = 0.0
         self._now = Portion()
@@ -46,10 +48,11 @@ class Knee:
         self._drains = 0
 
     def moved(self, limit: float, wait: int, drains: int | None = None) -> None:
-        """Begin the test anew under a changed limit.
+        """Restart the test under a changed limit.
 
-        The next ``wait`` intervals belong to both limits and do not count. A queue drains for ``drains`` intervals, in
-        which responses are no reference; None: the present number stays.
+        The responses of the next ``wait`` intervals belong to the former limit as well, and do not count. During
+        ``drains`` intervals a queue drains, and responses are no reference; None: the present number of intervals
+        stays.
         """
         self._found = self._found or self.strained
         self._limit, self._now, self._wait = limit, Portion(), wait
@@ -58,8 +61,8 @@ class Knee:
         self._recent.append(limit)
 
     def add(self, portion: Portion | None, *, degraded: bool) -> None:
-        """Take in an interval's lasting responses; None where flows have no keys. While AR is ``degraded`` they are no
-        reference."""
+        """Add the lasting responses of an interval; None where flows have no keys. While AR is ``degraded``, the
+        responses are no reference."""
         waits, self._wait = self._wait > 0, max(0, self._wait - 1)
         drains, self._drains = self._drains > 0, max(0, self._drains - 1)
         if portion is None:
@@ -67,32 +70,33 @@ class Knee:
         if not waits:
             self._now += portion
         if not degraded and not drains:
-            # Responses that led to a decision count together with later ones; alone they are biased towards it.
+            # Responses that led to a decision are added to later ones under the same limit. Alone they are biased
+            # towards the decision.
             place = _place(self._limit)
             earlier = self._seen.get(place, Portion())
             self._seen[place] = (earlier.half if earlier.of > _ENOUGH else earlier) + portion
 
     @property
     def known(self) -> bool:
-        """Whether a comparison is possible: enough lasting responses under lower limits, and any responses under this
-        one."""
+        """Whether a comparison is possible: there are enough lasting responses under lower limits, and any responses
+        under the present limit."""
         reference = self._reference
         return reference is not None and reference.count >= _EVIDENT and self._now.of > 0
 
     @property
     def strained(self) -> bool:
-        """Whether more responses last than under lower limits, by the test."""
+        """Whether the test shows that more responses last than under lower limits."""
         return self._evidence >= log(1 / _TOO_LOW)
 
     @property
     def denies(self) -> bool:
-        """Whether a comparison is possible and speaks against more lasting responses."""
+        """Whether a comparison is possible and is evidence against more lasting responses."""
         return self.known and self._evidence < 0
 
     @property
     def room(self) -> float:
-        """The part of the largest step by which the limit can rise before responses would last longer; 0 unless the
-        test shows that they do not."""
+        """The part of the largest step by which the limit can rise before responses would last longer. It is 0 unless
+        the test shows that responses do not last longer yet."""
         reference = self._reference
         if reference is None or self._evidence > -log(1 / _TOO_HIGH):
             return 0.0
@@ -101,7 +105,7 @@ class Knee:
 
     @property
     def _reference(self) -> Portion | None:
-        """Lasting responses under lower limits; None without any."""
+        """The lasting responses under lower limits; None if there were no responses under lower limits."""
         limit = self._limit
         if self._found:
             limit = min(limit, median(self._recent))
@@ -111,7 +115,8 @@ class Knee:
 
     @property
     def _evidence(self) -> float:
-        """The log-likelihood ratio: above 0 for more lasting responses than under lower limits, below 0 against it."""
+        """The log-likelihood ratio. Above 0 it is evidence for more lasting responses than under lower limits, below 0
+        evidence against more."""
         reference = self._reference
         if reference is None:
             return 0.0

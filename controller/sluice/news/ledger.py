@@ -1,4 +1,4 @@
-"""The servers' ledger over the measurement window."""
+"""The counts of all servers over the measurement window."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from numpy.typing import NDArray
 from sluice.balance.counts import CELL_BITS, Counts
 
 _Cells = NDArray[np.int64]
-"""A row for each server, a column for each cell of the ledger."""
+"""Counts with a row for each server, and a column for each cell of a server's ledger in the switch."""
 _RESET = 1 << CELL_BITS - 1
-"""A counter that increased by this much or more was reset (see balance.counts)."""
+"""A counter that increased by this much or more between two readings was reset (as in balance.counts)."""
 
 
 class LedgerWindow:
-    """Turns cumulative counts of all servers into sums over the last intervals."""
+    """Converts cumulative counts of all servers to sums over the last intervals."""
 
     def __init__(self, intervals: int) -> None:
         self._servers: list[int] = []
         self._ring: deque[_Cells] = deque(maxlen=intervals)
         self._reading = _rows([])
         self._based = np.zeros(0, bool)
-        """The servers, by row, that have an earlier reading to subtract."""
+        """For each row, whether the server has an earlier reading to subtract."""
 
     def resize(self, intervals: int) -> None:
-        """Keep the newest ``intervals`` intervals from now on."""
+        """Change the length of the window to ``intervals``; the newest intervals stay."""
         self._ring = deque(self._ring, maxlen=intervals)
 
     def rebase(self) -> None:
-        """Take the next reading as a base: the switch's counters may have been reset."""
+        """Use the next reading only as a base, since the switch's counters may have been reset."""
         self._based[:] = False
 
     def push(self, cumulative: Mapping[int, Counts]) -> None:
-        """Take in a reading, by server. A server's first reading is only a base; a server that is no longer read is
+        """Add a reading, by server number. A server's first reading is only a base. A server that is no longer read is
         dropped."""
         if list(cumulative) != self._servers:
             self._arrange(list(cumulative))
         reading = _rows([counts.cells for counts in cumulative.values()])
         differences = (reading - self._reading) % (1 << CELL_BITS)
-        # After a reset the reading itself is what was counted since.
+        # After a reset, the reading itself contains everything that was counted since the reset.
         reset = (differences >= _RESET).any(axis=1)
         differences[reset] = reading[reset]
         differences[~self._based] = 0
@@ -49,7 +49,7 @@ class LedgerWindow:
         self._reading, self._based = reading, np.ones(len(reading), bool)
 
     def _arrange(self, servers: list[int]) -> None:
-        """Bring the rows into the order of ``servers``; new ones are empty."""
+        """Reorder the rows to the order of ``servers``. Rows of new servers are 0."""
         rows = {server: row for row, server in enumerate(self._servers)}
         staying = [row for row, server in enumerate(servers) if server in rows]
         before = [rows[servers[row]] for row in staying]

@@ -9,20 +9,20 @@ from .options import NewsOptions
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The setting of a token bucket on new connections. Packets of established connections do not pass it."""
+    """The settings of a token bucket on new connections. Packets of established connections bypass the bucket."""
 
     rate: float
     """Tokens (new connections) per second."""
     burst: float
-    """Bucket size, connections."""
+    """Size of the bucket, in connections."""
 
 
 def bounded(rate: float, options: NewsOptions) -> float:
-    """Return a limit in connections per second within ``limit_min`` and ``limit_max``."""
+    """Return ``rate``, in connections per second, bounded by ``limit_min`` and ``limit_max``."""
     return min(max(rate, options.limit_min), options.limit_max)
 
 
 def bucket(rate: float, options: NewsOptions) -> Limit:
-    """Return the token bucket for a limit: it holds ``bucket_s`` seconds of it, at least one connection."""
+    """Return the token bucket for a limit. Its size is ``bucket_s`` seconds of the limit, at least one connection."""
     rate = bounded(rate, options)
     return Limit(rate, max(1.0, rate * options.bucket_s))

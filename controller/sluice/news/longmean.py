@@ -1,4 +1,5 @@
-"""The long-term mean of AR under a limit, its target, and the remedy for a reference that is too high."""
+"""The long-term mean of AR under a limit, the target of this mean, and the correction of a reference that is too
+high."""
 
 from __future__ import annotations
 
@@ -9,64 +10,64 @@ from .filters import Baseline
 from .options import NewsProductionOptions
 
 _LONG = 0.625
-"""The mean's time constant, in parts of ``baseline_s``."""
+"""The mean's time constant, as a part of ``baseline_s``."""
 _AIM, _AIM_LEAST = 0.96, 0.9
-"""The target of the mean, in parts of AR's reference, and its lower bound where the reference is too high. In
-simulation the mean is 0.96 at nine tenths of a link's capacity, and its standard deviation is 7 % there."""
+"""The target of the mean, as a part of AR's reference, and the target's lower bound if the reference is too high. In
+simulation the mean is 0.96 at nine tenths of a link's capacity, with a standard deviation of 7 %."""
 _SHORT = 0.03
-"""How far the mean may be below its target before it alone lowers a limit."""
+"""How far the mean must be below its target to be a sufficient reason to lower a limit."""
 _LOWER, _GAIN = 0.85, 0.02
-"""When a limit of less than the first part of an earlier one has raised the mean by less than the second, the reference
-is too high, and not the limit."""
+"""A limit below the first part of an earlier limit should raise the mean by at least the second number. Otherwise the
+reference is too high, not the limit."""
 
 
 class LongMean:
     """The long-term mean of AR, in parts of AR's reference.
 
-    The reference is a mean of quiet times and may be a tenth too high by chance. No limit raises AR to such a
-    reference, so that a limit which only follows it would sink without end.
+    The reference is the mean of AR in quiet times and may be a tenth too high by chance. No limit raises AR to such a
+    reference, so a limit that only followed it would be lowered without end.
     """
 
     def __init__(self, options: NewsProductionOptions) -> None:
         self._options = options
         self._aim = _AIM
         self._first = 0.0, 0.0
-        """The limit and the mean when the mean was first below its target."""
+        """The limit and the mean at the time when the mean was first below its target."""
         self._mean = self._fresh()
 
     def configure(self, options: NewsProductionOptions) -> None:
-        """Take over changed parameters; a changed time constant applies from the next ``begin_anew`` on."""
+        """Take over changed parameters. A changed time constant applies from the next ``begin_anew`` on."""
         self._options = options
 
     def begin_anew(self) -> None:
-        """Begin a new mean, as of intervals after a queue has drained. The results of a higher limit stay."""
+        """Start a new mean after a queue has drained. What was learned under a higher limit stays."""
         self._mean = self._fresh()
 
     def fold(self, ar_share: float) -> None:
-        """Take in AR of an interval, in parts of its reference."""
+        """Update the mean by the AR of an interval, in parts of its reference."""
         self._mean.fold(ar_share)
 
     @property
     def value(self) -> float | None:
-        """The mean; None until it holds HEALTH_WINDOWS."""
+        """The mean; None until it contains HEALTH_WINDOWS."""
         enough = self._mean.count >= HEALTH_WINDOWS * self._options.intervals
         return self._mean.average if enough else None
 
     @property
     def low(self) -> bool:
-        """Whether the mean is below its target, so that it confirms a degradation, or is not known yet."""
+        """Whether the mean is below its target, and so confirms a degradation. Also true while the mean is unknown."""
         return self.value is None or self.value < self._aim - _SHORT
 
     @property
     def above(self) -> float | None:
-        """The mean minus its target; None while it is not known."""
+        """The mean minus its target; None while the mean is unknown."""
         return None if self.value is None else self.value - self._aim
 
     def blames(self, limit: float) -> bool:
-        """Whether a mean below its target is a reason to lower this limit.
+        """Return whether a mean below its target is a reason to lower this limit.
 
-        It is none when the limit has already been lowered by 15 % without effect. The present mean becomes the target
-        then.
+        It is no reason if the limit has already been lowered by 15 % without effect. The present mean then becomes the
+        target.
         """
         mean = self.value
         if mean is None:

@@ -1,6 +1,7 @@
 """The modes of flash-crowd control as strategies: each has a detector for the alarm and a regulator for the limit.
 
-`News` measures, determines the hot spot and publishes decisions. Everything in which the modes differ is here.
+The class `News` measures, determines the hot spot and publishes decisions. All differences of the modes are in this
+module.
 """
 
 from __future__ import annotations
@@ -25,49 +26,49 @@ from .window import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A destination that may be limited from now on."""
+    """A destination on which a limit may be started."""
 
     target: Target
     rate: float
-    """Its present rate of admitted connections, per second."""
+    """The destination's present rate of admitted connections, per second."""
     ar: float | None
     """AR in bit/s; None without evidence."""
     ar_average: float | None
-    """The average that AR was compared with, in bit/s."""
+    """The average with which AR was compared, in bit/s."""
     refuted: bool = False
-    """The ledger of its servers shows that this is no crowd (``pools.refutes``)."""
+    """Whether the counts of the destination's servers show that this is no crowd (``pools.refutes``)."""
 
 
 class ControlMode(ABC):
-    """Alarm and limit of one group of destinations. The limit is in connections per second; None: there is none."""
+    """Alarm and limit of one group of destinations. Limits are in connections per second; None: there is no limit."""
 
     limits: ClassVar[bool] = True
-    """The mode sets limits itself; without this only configured ones are in force."""
+    """Whether the mode sets limits itself. Otherwise only configured limits are in force."""
     freezes: ClassVar[bool] = False
-    """The mode's verdicts hold the weights of services."""
+    """Whether the mode's verdicts can keep the weights of services as they are."""
     several: ClassVar[bool] = False
-    """Each crowd has a limit of its own, and a new alarm keeps those in force."""
+    """Whether each crowd has its own limit, and a new alarm preserves the limits in force."""
     learns_usual: ClassVar[bool] = False
-    """The mode learns the usual traffic, as a baseline of the alarm and of each destination's requests. A destination
-    whose requests are not up is no hot spot then."""
+    """Whether the mode learns the usual traffic, as a baseline of the alarm and of each destination's requests. In such
+    a mode a destination whose requests do not exceed its usual rate is no hot spot."""
 
     @abstractmethod
     def __init__(self, options: NewsOptions) -> None:
-        """Begin without an alarm, a limit or a baseline."""
+        """Start without an alarm, a limit or a baseline."""
 
     @property
     @abstractmethod
     def alarm(self) -> bool:
-        """The alarm signal."""
+        """Whether the alarm is set."""
 
     @property
     @abstractmethod
     def rates(self) -> Mapping[Target, float]:
-        """The limits in force in connections per second, by target, the oldest first."""
+        """The limits in force in connections per second, by target. The oldest limit is first."""
 
     @property
     def scores(self) -> Scoreboard:
-        """The scores of moves of the limit (Chen & Heidemann, section 5.2)."""
+        """The scores of the directions in which the limit moves (Chen & Heidemann, section 5.2)."""
         return Scoreboard()
 
     @abstractmethod
@@ -76,16 +77,16 @@ class ControlMode(ABC):
 
     @abstractmethod
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        """Continue from a limit that the switch has; a mode without ``several`` takes the first only."""
+        """Continue from a limit that is in the switch. A mode without ``several`` adopts only the first limit."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Lift all limits, until the next start."""
+        """Remove all limits. New limits may be started later."""
 
     @abstractmethod
     def detect(self, measured: Measurement, cause: Cause, repeated: float) -> Detection:
-        """Decide the alarm for one interval. ``cause`` is the last verdict's; ``repeated`` are the requests per second
-        that are repeated because a failing server did not answer them."""
+        """Decide the alarm for one interval. ``cause`` is the cause in the last verdict. ``repeated`` is the number of
+        requests per second that clients repeat because a failing server did not answer them."""
 
     @property
     def learned(self) -> bool:
@@ -94,28 +95,31 @@ class ControlMode(ABC):
 
     @property
     def fell_back(self) -> bool:
-        """Whether the last interval showed that a crowd was learned as usual, so that all averages fall back."""
+        """Whether the last interval showed that a crowd was learned as usual traffic. All averages are then replaced by
+        their slow averages."""
         return False
 
     def kept(self, spot: Identification) -> Usual | None:
-        """Return the usual traffic, for a later process; None until it is learned, and in modes that do not learn."""
+        """Return the usual traffic, to be saved for a later process. None until it is learned, and in modes that do not
+        learn."""
         return None
 
     def restore(self, usual: Usual, spot: Identification) -> None:  # noqa: B027
-        """Continue from the usual traffic of an earlier process."""
+        """Continue from the usual traffic that an earlier process saved."""
 
     @abstractmethod
     def start(self, candidate: Candidate, spot: Identification) -> bool:
-        """Limit a target. Returns False, and limits nothing, while it is not certain that it is a hot spot."""
+        """Start a limit on a target. Returns False, and starts no limit, while it is uncertain that the target is a hot
+        spot."""
 
     @abstractmethod
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
-        """Adapt the limits of ``crowds`` after one interval. ``aimed``: the hot spot of the present alarm is
-        limited."""
+        """Adapt the limits of ``crowds`` after one interval. ``aimed``: whether the hot spot of the present alarm has a
+        limit."""
 
 
 class PaperMode(ControlMode):
-    """As published (Chen & Heidemann, sections 4.3 and 5.2)."""
+    """The method as published (Chen & Heidemann, sections 4.3 and 5.2)."""
 
     def __init__(self, options: NewsOptions) -> None:
         self._detector = PaperDetector(options.tolerance, options.gain_quiet, options.gain_alarm)
@@ -157,7 +161,8 @@ class PaperMode(ControlMode):
         return True
 
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
-        """1 to 1 and 1 to 0 of section 5.2."""
+        """Adapt the limit as in section 5.2. While the alarm stays set (1 to 1), the limit moves; when the alarm is
+        reset (1 to 0), the last move is credited."""
         if self._was_set and not detection.alarm:
             self._limit.release()
         elif self._was_set and aimed:
@@ -165,16 +170,16 @@ class PaperMode(ControlMode):
 
 
 class StaticMode(PaperMode):
-    """Chen & Heidemann's alarm beside limits that the configuration sets."""
+    """Chen & Heidemann's alarm without limits of its own: only the configured limits are in force."""
 
     limits = False
 
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        """Ignore a limit that the switch has."""
+        """Do nothing: this mode ignores a limit that is in the switch."""
 
 
 class ProductionMode(ControlMode):
-    """A baseline learned from healthy traffic alone, and a search for the capacity."""
+    """A baseline learned from healthy traffic alone, and for each limit a search for the capacity."""
 
     freezes = True
     several = True
@@ -184,7 +189,7 @@ class ProductionMode(ControlMode):
         self._options = options
         self._detector = BaselineDetector(options)
         self._crowds: dict[Target, ProductionRegulator] = {}
-        """Each target's regulator with a search of its own; all are steered by the same responses."""
+        """The regulator of each target, with its own search. The same response rates control all regulators."""
 
     @property
     def alarm(self) -> bool:
@@ -201,7 +206,7 @@ class ProductionMode(ControlMode):
             crowd.configure(options)
 
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        # Without a baseline the limit itself stands for the usual rate.
+        # Without a baseline, the limit itself is used as the usual rate.
         self._crowds[target] = crowd = ProductionRegulator(self._options)
         crowd.adopt(rate, self._usual(target, spot) if self._detector.warm else rate)
 
@@ -239,7 +244,7 @@ class ProductionMode(ControlMode):
             return False
         target, rate = candidate.target, candidate.rate
         if target is not None and not spot.known(target) and not spot.up(target, rate):
-            return False  # many packets but few requests: the next whole interval decides
+            return False  # many packets but few requests: the next complete interval decides
         self._crowds[target] = crowd = ProductionRegulator(self._options)
         crowd.start(rate, _share(candidate.ar, candidate.ar_average), self._usual(target, spot))
         return True
@@ -249,15 +254,15 @@ class ProductionMode(ControlMode):
         return self._detector.usual if target is None else spot.usual(target)
 
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
-        """Take one step of each search for the capacity; a search ends when its limit is not needed."""
+        """Make one step of each search for the capacity. A search ends when its limit is not needed."""
         detector = self._detector
         share = _share(measured.ar, detector.reference)
         degraded = share is not None and detector.degraded
-        # Under a limit from before the baseline the usual rate is not known: the limit is needed while it binds.
+        # Under a limit from before the baseline the usual rate is unknown: the limit is needed while it binds.
         busier = detection.busier or not detector.warm
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
-        # The sum of all requests can be up because of others, and is up as long as any crowd lasts. It stands for the
-        # requests of a single target only where the target's usual rate is not known.
+        # The sum of all requests can exceed its usual value because of other targets, and does so as long as any crowd
+        # lasts. It replaces the requests for a single target only if the target's usual rate is unknown.
         is_single = len(self._crowds) == 1
         for target, requested in crowds.items():
             crowd = self._crowds[target]

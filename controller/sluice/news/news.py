@@ -1,4 +1,4 @@
-"""Flash-crowd control of all destinations behind a switch: observations in, decisions out."""
+"""Flash-crowd control of all destinations behind a switch. The input is observations, the output is decisions."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .window import Measurement, MeasurementWindow
 
 
 class News:
-    """NEWS (Chen & Heidemann). Its caller hands over an observation every ``options.interval_s``.
+    """NEWS (Chen & Heidemann). Its caller passes an observation every ``options.interval_s``.
 
-    Between two observations ``sampled`` takes new samples, so that a hot spot can be limited before the end of the
-    interval. In production mode each hot spot has a limit of its own; in the others there is one limit at a time.
+    Between two observations, ``sampled`` accepts new samples, so that a hot spot can be limited before the end of the
+    interval. In production mode each hot spot has its own limit; in the other modes there is one limit at a time.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class News:
         server_name: Callable[[int], str] = "server {}".format,
     ) -> None:
         """``pools`` are the services' servers, by service number; the default is one pool of all servers. ``name`` and
-        ``server_name`` return the names for the sentence."""
+        ``server_name`` return the names of destinations and servers for the sentence to the operator."""
         self._options = options
         self._pools = Pools(pools or {0: Pool()}, options.production.gain, options.window_intervals)
         self._name, self._server_name = name, server_name
@@ -55,7 +55,7 @@ class News:
         self._interval: Interval | None = None
         self._hot_spot: Packed | None = None
         self._stranger: Packed | None = None
-        """A possible hot spot that the switch is to count."""
+        """A possible hot spot that the switch does not count yet and is to count."""
         self._aimed = False
         self._verdict = Verdict(Cause.NORMAL)
         self._decision: Decision | None = None
@@ -74,16 +74,16 @@ class News:
 
     @property
     def alarm(self) -> bool:
-        """The alarm signal."""
+        """Whether the alarm is set."""
         return self._mode.alarm
 
     @property
     def limits(self) -> Mapping[Target, Limit]:
-        """The limits in force, the oldest first."""
+        """The limits in force, by destination. The oldest limit is first."""
         return {target: bucket(rate, self._options) for target, rate in self._mode.rates.items()}
 
     def adopt(self, target: Target, rate: float) -> None:
-        """Continue from a limit that the switch has, in connections per second; static mode ignores it."""
+        """Continue from a limit that is in the switch, in connections per second. Static mode ignores it."""
         if not self._mode.limits:
             return
         if not self._mode.rates:
@@ -93,32 +93,33 @@ class News:
 
     @property
     def learns_usual(self) -> bool:
-        """Whether the mode learns what is usual, so that ``restore`` has an effect."""
+        """Whether the mode learns usual traffic, so that ``restore`` has an effect."""
         return self._mode.learns_usual
 
     @property
     def usual(self) -> Usual | None:
-        """The usual traffic, for a later process; None until it is learned, and in modes that do not learn."""
+        """The usual traffic, to be saved for a later process. None until it is learned, and in modes that do not
+        learn."""
         return self._mode.kept(self._spot)
 
     def restore(self, usual: Usual) -> None:
-        """Continue from the usual traffic of an earlier process; a mode that does not learn ignores it."""
+        """Continue from the usual traffic that an earlier process saved. A mode that does not learn ignores it."""
         self._mode.restore(usual, self._spot)
 
     def rebase(self) -> None:
-        """Take the next reading as a base: the switch's counters may have been reset."""
+        """Use the next reading only as a base, since the switch's counters may have been reset."""
         self._meter.rebase()
         self._ledger.rebase()
 
     def keep(self, destinations: Collection[Packed]) -> None:
-        """Drop all other destinations, which the switch no longer counts."""
+        """Forget all destinations except these, since the switch no longer counts the others."""
         self._meter.keep(destinations)
 
     def configure(self, options: NewsOptions, pools: Mapping[int, Pool] | None = None) -> None:
-        """Take over changed options. A changed mode begins to learn anew, under the limits in force.
+        """Take over changed options. After a change of mode, learning restarts, under the limits in force.
 
-        A changed ``identify`` drops the limits: a hot spot's limit is no limit for all destinations, nor the other way
-        round.
+        A change of ``identify`` removes the limits: a hot spot's limit cannot serve as a limit for all destinations,
+        nor vice versa.
         """
         if options.identify != self._options.identify:
             self.drop_limit()
@@ -138,15 +139,16 @@ class News:
         self._mode.configure(options)
 
     def drop_limit(self) -> None:
-        """Drop all limits and hot spots. While the alarm is set, hot spots are determined anew."""
+        """Remove all limits and hot spots. While the alarm is set, hot spots are determined again."""
         self._mode.drop()
         self._hot_spot, self._stranger, self._aimed, self._decision = None, None, False, None
 
     def observe(self, observation: Observation) -> Decision | None:
-        """Take in a reading and decide. None for a reading that is only a base: the first, and one after a reset.
+        """Process a reading and decide. Returns None for a reading that is only a base: the first one, and one after a
+        reset.
 
-        Raises ObservationError for a time that does not increase, for invalid rates, and for another number of keys
-        than of rates; nothing is changed then.
+        Raises ObservationError for a time that does not increase, for invalid rates, and if the numbers of keys and
+        rates differ. Nothing is changed then.
         """
         now = observation.time_s
         if not math.isfinite(now) or (self._time is not None and now <= self._time):
@@ -173,10 +175,10 @@ class News:
     def sampled(
         self, time_s: float, destinations: Iterable[Packed], requests: Mapping[Packed, Requests] | None = None
     ) -> Decision | None:
-        """Take in samples between two observations. Returns a decision when they start a limit or name a hot spot.
+        """Process samples between two observations. Returns a decision if they start a limit or identify a hot spot.
 
-        ``requests``, a cumulative reading, is needed only for a hot spot that the observations did not count: its first
-        reading is a base, and later ones give its rate of admitted connections.
+        ``requests``, a cumulative reading, is needed only for a hot spot that the observations did not count. The hot
+        spot's first reading is a base, and later readings yield its rate of admitted connections.
         """
         last = self._decision
         if last is None or not self.alarm or not self._options.identify:
@@ -210,14 +212,14 @@ class News:
         )
 
     def _peek(self, time_s: float, destination: Packed, cumulative: Requests) -> tuple[float, Requests] | None:
-        """Return the seconds and requests of a destination since its last reading, between two observations."""
+        """Return the seconds and the requests of a destination since its last reading, between two observations."""
         try:
             return self._meter.peek(time_s, destination, cumulative)
         except CounterReset:
-            return None  # the next observation finds the reset, too, and begins anew
+            return None  # the next observation detects the reset as well, and restarts
 
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
-        """Take one step of the mode's detector and of its limits."""
+        """Make one step of the mode's detector and of its limits."""
         before = self.alarm
         detection = self._mode.detect(measured, self._verdict.cause, self._pools.repeated)
         if self._mode.fell_back:
@@ -228,7 +230,7 @@ class News:
             self._pools.learn()
         if detection.alarm and not before:
             self._aimed = False
-        # In the interval that sets the alarm a hot spot takes enough samples; in later ones any number will do.
+        # In the interval that sets the alarm, a hot spot needs enough samples. In later intervals any number suffices.
         started: frozenset[Target] = frozenset()
         if detection.alarm and (before or self._spot.enough or not self._options.identify):
             started = self._aim(measured.ar, detection.ar_average, interval.admitted_rate)
@@ -240,7 +242,7 @@ class News:
         return detection
 
     def _lifted(self, *, alarm: bool) -> None:
-        """Drop hot spots whose limit was lifted, unless the alarm is set."""
+        """Forget hot spots whose limit was lifted, unless the alarm is set."""
         rates = self._mode.rates
         if not rates:
             self._aimed = False
@@ -286,16 +288,18 @@ class News:
         return frozenset(started)
 
     def _asked(self, target: Target, interval: Interval) -> Asked:
-        """Return a target's requests in an interval."""
+        """Return the requests for a target in an interval."""
         if target is None:
             return Asked(interval.together, interval.seconds)
         requests, seconds = interval.requests.get(target, Requests()), interval.spans.get(target, interval.seconds)
         return Asked(requests, seconds, up=self._spot.risen(target, self._window), known=self._spot.known(target))
 
     def _of_target(self, interval: Interval) -> tuple[Target, Requests, float]:
-        """Return the limited target or, without one, the hot spot, with its requests in the interval and their seconds.
+        """Return the limited target, or the hot spot if there is no limit. Returns also its requests in the interval,
+        and the seconds for which they were counted.
 
-        A hot spot that is not limited may not be counted yet. The target is then None, for all destinations.
+        A hot spot that is not limited may not be counted yet. In this case the target is None, which means all
+        destinations.
         """
         rates = self._mode.rates
         target = self._hot_spot if self._hot_spot in rates else next(iter(rates), self._hot_spot)
@@ -338,7 +342,7 @@ class News:
         )
 
     def _publish(self, decision: Decision) -> Decision:
-        """Complete a decision with the limits in force and the sentence."""
+        """Complete a decision by the limits in force and by the sentence for the operator."""
         limits = self.limits
         changed, self._written = limits != self._written, limits
         spots = [*limits, self._hot_spot, self._stranger]

@@ -1,4 +1,4 @@
-"""The services' pools of servers: the verdict on each is by its own ledger. Pure."""
+"""The servers of each service as a pool, with a verdict on each pool by its own counts. Pure."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .verdict import Cause, Verdict, judge
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The servers of one service. The default is a single pool of all servers."""
+    """The servers of one service. The default is a single pool that contains all servers."""
 
     name: str = ""
-    """The service's name, for the sentence."""
+    """The service's name, for the sentence to the operator."""
     address: Packed | None = None
-    """The service's address; None: a crowd at any destination is at this pool."""
+    """The service's address; None: a crowd at any destination is a crowd at this pool."""
     servers: frozenset[int] | None = None
-    """Server numbers; None: all."""
+    """Server numbers; None: all servers."""
     options: BalanceOptions = field(default_factory=BalanceOptions)
-    """The thresholds for its ledger."""
+    """The thresholds for the counts of the pool's servers."""
 
     def of(self, ledger: Mapping[int, Counts]) -> Mapping[int, Counts]:
-        """Return the pool's servers of the ledger, in the order of their numbers, as far as they were read.
+        """Return the counts of those servers of the pool that were read, in the order of their numbers.
 
         The counts are without repeated SYNs that were answered (``Counts.distinct``), which depend on the clients'
         round trips.
@@ -39,34 +39,36 @@ class Pool:
         return {i: ledger[i].distinct for i in servers}
 
     def crowded(self, crowds: Collection[Packed | None]) -> bool:
-        """Whether a crowd, by its destination, is at this pool; a crowd of unknown destination (None) may be."""
+        """Return whether a crowd, given by its destination, is at this pool. A crowd of unknown destination (None)
+        counts as a crowd at this pool."""
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
 
 
 Ratios = Mapping[int, Mapping[int, float]]
-"""Parts of a service's new connections, by service and server. A server of several groups has a part in each."""
+"""Parts of a service's new connections, by service and server. A server of several groups has a part in each group."""
 
 LASTING_WINDOWS = 4
-"""Measurement windows for which a server must be far worse than the others before a verdict names it."""
+"""Number of measurement windows for which a server must be far worse than the others before a verdict blames it."""
 
 
 class Pools:
-    """The services' pools, with the usual number of completed handshakes of each."""
+    """The pools of all services, each with its usual number of completed handshakes."""
 
     def __init__(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
-        """``gain`` is g of the averages (``production.gain``); ``intervals`` is the length of a window."""
+        """``gain`` is g of the averages (``production.gain``); ``intervals`` is the length of the window in
+        intervals."""
         self.pools, self._gain, self._intervals = pools, gain, intervals
         self._lasting: dict[int, int] = {}
-        """Number of consecutive intervals in which a server has been far worse than the others."""
+        """Number of consecutive intervals in which a server has been far worse than the others, by server."""
         self._completed: dict[int, Baseline] = {}
         self._evidence: dict[int, Evidence] = {}
         self._parts: dict[int, Mapping[int, Counts]] = {}
-        """Each pool's counts over the window."""
+        """Each pool's counts over the window, by server."""
         self._ratios = deque[Ratios](maxlen=intervals)
         self._seconds = 1.0
 
     def configure(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
-        """Take over changed pools and parameters. Pools that stay keep their averages."""
+        """Take over changed pools and parameters. Pools that stay retain their averages."""
         self.pools, self._gain, self._intervals = pools, gain, intervals
         self._ratios = deque(self._ratios, maxlen=intervals)
         self._completed = {number: usual for number, usual in self._completed.items() if number in pools}
@@ -81,10 +83,12 @@ class Pools:
         ejected: Collection[int],
         ratios: Ratios = MappingProxyType({}),
     ) -> None:
-        """Examine a window of the ledger of ``seconds`` before the alarm is decided. ``ratios`` are the present ones.
+        """Examine the servers' counts over a window of ``seconds`` before the alarm is decided. ``ratios`` are the
+        present ratios.
 
-        A server that is far worse but answers something has to be so for LASTING_WINDOWS. While a crowd builds up, one
-        server's queue is full before the others', and its clients come back to it.
+        A server that is far worse but answers something must be far worse for LASTING_WINDOWS to be blamed. While a
+        crowd builds up, one server's queue fills before the others' queues, and its clients repeat their requests to
+        it.
         """
         self._seconds, silent = seconds, frozenset(ejected)
         self._ratios.append(ratios)
@@ -122,7 +126,7 @@ class Pools:
         return sum(evidence.repeated for evidence in self._evidence.values()) / self._seconds
 
     def refutes(self, target: Packed | None) -> bool:
-        """Whether the ledger shows that the requests for a destination (None: for any) are no crowd."""
+        """Return whether the servers' counts show that the requests for a destination (None: for any) are no crowd."""
         evidences = [
             evidence
             for number, evidence in self._evidence.items()
@@ -137,14 +141,14 @@ class Pools:
             self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
 
     def fall_back(self) -> None:
-        """Continue from the slow averages: what was learned recently was a crowd."""
+        """Replace the averages by their slow averages, because what was learned recently was a crowd."""
         for usual in self._completed.values():
             usual.fall_back()
 
     def judge(self, *, crowds: Collection[Packed | None], slower: bool, busier: bool = False) -> dict[int, Verdict]:
-        """Return the verdict on each pool. ``crowds`` are the destinations of crowds, None for an unknown one.
+        """Return the verdict on each pool. ``crowds`` are the destinations of crowds, None for an unknown destination.
 
-        A crowd at another destination does not hold a pool's weights, since the pool's servers are not crowded.
+        A crowd at another destination does not freeze a pool's weights, because the pool's servers are not crowded.
         """
         return {
             number: judge(
@@ -162,7 +166,8 @@ class Pools:
 def together(verdicts: Collection[Verdict], *, crowd: bool) -> Verdict:
     """Return the verdict on all pools: a flood anywhere takes precedence over a crowd, a crowd over a sick server.
 
-    ``crowd``: there is a crowd, also at a host that is no service. The result has ``freeze`` when any pool has it.
+    ``crowd``: whether there is a crowd, also at a host that is no service. The result has ``freeze`` if any verdict has
+    ``freeze``.
     """
     causes = {verdict.cause for verdict in verdicts}
     freeze = any(verdict.freeze for verdict in verdicts)

@@ -1,4 +1,4 @@
-"""Production mode's limit: a search for the capacity while the limit binds; it is lifted when it is not needed."""
+"""Production mode's limit: a search for the capacity while the limit binds. The limit is lifted when not needed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from .requests import Requests
 from .search import CapacitySearch
 
 _DRAIN_WINDOWS = 6
-"""Measurement windows after a degradation in which responses of the former queue still last and are repeated."""
+"""Number of measurement windows after a degradation in which responses from the former queue still last and are
+repeated."""
 _REST_WINDOWS = 4
-"""Measurement windows for which a limit stays after two moves down in a row: the queue of before is still draining."""
+"""Number of measurement windows for which a limit stays after two moves down in a row, because the former queue still
+drains."""
 _STRAINED = 0.9
-"""A rise in the number of responses that last is taken for a full link only while AR is below this fraction of its
-reference, since AR and that number both vary by chance."""
+"""A rise in the number of lasting responses shows a full link only while AR is below this fraction of its reference.
+Both AR and the number of lasting responses vary by chance."""
 _CLIMB, _BEYOND = 0.5, 0.3
-"""Parts of the largest step upward: where lasting responses show the capacity more closely than AR does, and beyond a
-limit that was too high."""
+"""Parts of the largest step upward. The first is used where lasting responses show the capacity more exactly than AR,
+the second beyond a limit that was too high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +34,21 @@ class Health:
     ar_share: float | None
     """AR in parts of its reference; None without evidence."""
     healthy: bool
-    """AR is close enough to its reference that more connections could be admitted."""
+    """Whether AR is close enough to its reference that more connections could be admitted."""
     degraded: bool
-    """AR is below its reference by more than the tolerance. With neither of the two the limit stays."""
+    """Whether AR is below its reference by more than the tolerance. If it is neither healthy nor degraded, the limit
+    stays."""
     busier: bool
-    """More requests are offered than usual, or the usual rate is not known."""
+    """Whether more requests are offered than usual, or the usual rate is unknown."""
     lasting: Portion | None = None
-    """The lasting responses of the newest interval; None where flows have no keys."""
+    """The lasting responses of the newest interval (those that also had packets earlier); None where flows have no
+    keys."""
 
 
 class ProductionRegulator:
     """The limit of one target.
 
-    After a move the limit stays until the measurements of the next move are all from after it.
+    After a move the limit stays until the next move can be decided by measurements that are all from after this move.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -54,7 +58,7 @@ class ProductionRegulator:
         self._rest = 0
         self._knee = Knee()
         self._long = LongMean(options.production)
-        """The mean of AR since the last queue has drained."""
+        """The long-term mean of AR since the last queue was drained."""
         self._drains = 0
         self.idle = 0
         """Number of consecutive intervals in which the limit was not needed."""
@@ -68,13 +72,14 @@ class ProductionRegulator:
 
     @property
     def rate(self) -> float | None:
-        """The limit in force, connections per second; None while nothing is limited."""
+        """The limit in force in connections per second; None while there is no limit."""
         return None if self._search is None else self._search.limit
 
     def start(self, admitted: float, ar_share: float | None, usual: float) -> None:
         """Limit a target to its present rate of admitted connections, reduced at once in proportion to the fall of AR.
 
-        ``usual`` is its usual rate of requests; the limit's floor is a part of it. Rates are connections per second.
+        ``usual`` is the target's usual rate of requests; a part of it is the limit's lower bound. Rates are in
+        connections per second.
         """
         self._floor = usual * self._options.production.limit_floor
         search = self._begin(admitted)
@@ -83,7 +88,7 @@ class ProductionRegulator:
         self._moved(drains=_DRAIN_WINDOWS)
 
     def adopt(self, rate: float, usual: float) -> None:
-        """Continue from a limit that the switch has; ``usual`` as for ``start``."""
+        """Continue from a limit that is in the switch. ``usual`` is the target's usual rate of requests per second."""
         self._floor = usual * self._options.production.limit_floor
         self._begin(rate)
         self._moved()
@@ -94,7 +99,8 @@ class ProductionRegulator:
         return self._search
 
     def observe(self, health: Health, target: Requests, seconds: float) -> None:
-        """Take in one interval under the limit, with the requests for the target in it, and move or lift the limit."""
+        """Move or lift the limit by the measurements of one interval under the limit. ``target`` are the requests for
+        the target in ``seconds``."""
         if self._search is None:
             return
         extra = self._options.production
@@ -117,7 +123,8 @@ class ProductionRegulator:
             self._follow_ar(health, target, seconds, binds=binds)
 
     def _follow_ar(self, health: Health, target: Requests, seconds: float, *, binds: bool) -> None:
-        """Move the limit by AR: near a full link by its long-term mean, elsewhere by its mean over two windows."""
+        """Move the limit by AR: near a full link by the long-term mean of AR, otherwise by its mean over two
+        windows."""
         assert self._search is not None and health.ar_share is not None
         extra, has_lasting = self._options.production, health.lasting is not None
         degraded = health.degraded and not self._knee.denies and (self._long.low or not has_lasting)
@@ -131,7 +138,7 @@ class ProductionRegulator:
             return
         elif degraded:
             if not binds:
-                # Fewer connections are admitted than the limit allows, so it comes down to their rate first.
+                # Fewer connections are admitted than the limit allows, so the limit is first lowered to their rate.
                 self._search.limit = min(self._search.limit, target.admitted / seconds)
             again = self._search.ar_share is not None
             self._search.degraded(health.ar_share, extra)
@@ -144,12 +151,12 @@ class ProductionRegulator:
 
     @property
     def _above(self) -> float | None:
-        """The long-term mean of AR minus its target, where the mean moves the limit; None elsewhere."""
+        """The long-term mean of AR minus its target; None where this mean does not move the limit."""
         assert self._search is not None
         return self._long.above if self._search.near or self._long.low else None
 
     def _climb(self, health: Health) -> None:
-        """Raise the limit where the test shows that responses do not last longer; else it stays."""
+        """Raise the limit if the test shows that responses do not last longer. Otherwise the limit stays."""
         assert self._search is not None
         if health.healthy and (room := self._knee.room) > 0:
             self._search.healthy(self._options.production, _CLIMB * room, _BEYOND)

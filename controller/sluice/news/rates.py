@@ -14,7 +14,7 @@ FlowRates = NDArray[np.float64]
 
 
 HALVINGS_MOST = 20
-"""The smallest part of the flows that is measured is 1/2^20."""
+"""The smallest part of the flows that is measured is 1/2^HALVINGS_MOST."""
 
 
 def checked(rates: NDArray[np.generic]) -> FlowRates:
@@ -34,19 +34,20 @@ def measured_share(share: float) -> float:
 
 
 def flow_mask(share: float) -> int:
-    """Return the bit mask that selects the part of the flows nearest to ``share``: those whose fingerprint has only
-    zeros in it."""
+    """Return the bit mask that selects the part of the flows nearest to ``share``. It selects flows whose fingerprint
+    has only zeros in the mask's bits."""
     return round(1 / measured_share(share)) - 1
 
 
 def fastest_count(flows: int, share: float) -> int:
-    """Return the number of flows that AR is the mean of: |phi_HBF| = p |Phi|, rounded down, at least 1 of any flows."""
-    # The small addend keeps 0.29 * 100 from being 28.
+    """Return the number of flows whose mean is AR: |phi_HBF| = p |Phi|, rounded down, at least 1 if there are flows."""
+    # The small addend prevents that 0.29 * 100 is rounded down to 28.
     return min(flows, max(1, math.floor(share * flows + 1e-9)))
 
 
 def fastest_mean(rates: FlowRates, share: float) -> float | None:
-    """Return AR, the mean rate of the fastest ``share`` of the flows, in bit/s; None without flows. O(n), no sort."""
+    """Return AR, the mean rate of the fastest ``share`` of the flows, in bit/s; None without flows. O(n), without a
+    sort."""
     if rates.size == 0:
         return None
     count = fastest_count(rates.size, share)

@@ -10,9 +10,9 @@ from .scoreboard import Scoreboard
 class PaperRegulator:
     """The limit of one target, in connections per second; None until the first crowd.
 
-    An alarm that is set (0 to 1) sets the limit to the target's present rate of admitted connections, as soon as the
-    target is known (``start``). An alarm that stays set (1 to 1) moves it in the direction with the better score. The
-    limit stays when the alarm is reset, and is never lifted, as published.
+    When the alarm becomes set (0 to 1), the limit becomes the target's present rate of admitted connections, as soon as
+    the target is known (``start``). While the alarm stays set (1 to 1), the limit moves in the direction with the
+    better score. When the alarm is reset, the limit stays. It is never lifted, as published.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -27,27 +27,27 @@ class PaperRegulator:
             self.rate = bounded(self.rate, options)
 
     def start(self, admitted: float) -> None:
-        """Set the limit to the present rate of admitted connections per second (0 to 1)."""
+        """Set the limit to the present rate of admitted connections per second (alarm 0 to 1)."""
         self.scores.forget()
         self.rate = bounded(admitted, self._options)
 
     def drop(self) -> None:
-        """Lift the limit until the next start; the scores stay."""
+        """Remove the limit until the next start. The scores stay."""
         self.scores.forget()
         self.rate = None
 
     def adopt(self, rate: float) -> None:
-        """Continue from a limit that the switch has."""
+        """Continue from a limit that is in the switch."""
         self.rate = bounded(rate, self._options)
 
     def adjust(self) -> None:
-        """Move the limit again in the direction with the better score: the last move did not help (1 to 1). Without a
-        limit nothing happens."""
+        """Move the limit again in the direction with the better score, because the last move did not help (alarm 1 to
+        1). Without a limit nothing happens."""
         if self.rate is None:
             return
         self.scores.judge(alarm=True)
         self.rate = bounded(self.rate * (1 + self.scores.choose() * self._options.step), self._options)
 
     def release(self) -> None:
-        """Credit the last move, which helped; the limit stays (1 to 0)."""
+        """Credit the last move, because it helped. The limit stays (alarm 1 to 0)."""
         self.scores.judge(alarm=False)

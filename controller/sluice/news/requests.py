@@ -1,4 +1,4 @@
-"""Requests per destination: turns the switch's cumulative counts into differences and rates."""
+"""Requests per destination: converts the switch's cumulative counts to differences and rates."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from sluice.balance.counts import CounterReset, wrap_safe
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """New-connection requests (SYNs) towards one destination: cumulative, or the difference of two readings."""
+    """New-connection requests (SYNs) for one destination: cumulative, or the difference of two readings."""
 
     offered: int = 0
     """SYNs that arrived at the switch, retransmissions included."""
     admitted: int = 0
-    """Connections that admission control let pass. A repeated SYN of an admitted connection counts as offered only."""
+    """Connections that admission control admitted. A repeated SYN of an admitted connection counts only as offered."""
     refused: int = 0
-    """SYNs that admission control held back."""
+    """SYNs that admission control refused."""
     returning: int = 0
-    """Admitted connections that passed because their client is remembered."""
+    """Connections that were admitted because their client is remembered."""
 
     def since(self, earlier: Requests) -> Requests:
         """Return the requests counted after ``earlier``. Raises CounterReset when a count went backwards."""
@@ -28,7 +28,7 @@ class Requests:
 
     @property
     def cells(self) -> tuple[int, int, int, int]:
-        """All counts, in the order of the fields (without dataclasses.astuple, see balance.Counts.cells)."""
+        """All counts, in the order of the fields. As in balance.Counts.cells, dataclasses.astuple would be too slow."""
         return (self.offered, self.admitted, self.refused, self.returning)
 
     def __add__(self, other: Requests) -> Requests:
@@ -56,25 +56,26 @@ class Interval:
 
     seconds: float
     requests: Mapping[Packed, Requests]
-    """By destination, without destinations that were read for the first time."""
+    """The requests by destination, without destinations that were read for the first time."""
     spans: Mapping[Packed, float] = field(default_factory=dict[Packed, float])
-    """Seconds for which a destination was counted, where this was not the whole interval."""
+    """The seconds for which a destination was counted, for destinations that were not counted during the whole
+    interval."""
     exempt: Collection[Packed] = ()
-    """Destinations that the common limit of all destinations does not apply to."""
+    """Destinations to which the common limit of all destinations does not apply."""
 
     @property
     def total(self) -> Requests:
-        """The requests for all destinations."""
+        """The sum of the requests for all destinations."""
         return total(self.requests.values())
 
     @property
     def together(self) -> Requests:
-        """The requests for all destinations that the common limit applies to."""
+        """The sum of the requests for all destinations to which the common limit applies."""
         return total(requests for destination, requests in self.requests.items() if destination not in self.exempt)
 
     def admitted_rate(self, destination: Packed | None) -> float | None:
-        """Return the admitted connections per second of a destination; for None, of all that the common limit applies
-        to. None when the destination was not counted."""
+        """Return the admitted connections per second of a destination; for None, of all destinations to which the
+        common limit applies. Returns None if the destination was not counted."""
         if destination is None:
             return self.together.admitted / self.seconds
         requests = self.requests.get(destination)
@@ -82,25 +83,26 @@ class Interval:
 
 
 class RequestMeter:
-    """Turns cumulative readings into intervals. A destination's first reading is only a base."""
+    """Converts cumulative readings to intervals. A destination's first reading is only a base."""
 
     def __init__(self) -> None:
         self._readings: dict[Packed, tuple[float, Requests]] = {}
         self._time: float | None = None
 
     def rebase(self) -> None:
-        """Take the next reading as a base: the switch's counters may have been reset."""
+        """Use the next reading only as a base, since the switch's counters may have been reset."""
         self._readings.clear()
         self._time = None
 
     def keep(self, destinations: Collection[Packed]) -> None:
-        """Drop all other destinations: the switch no longer counts them, and may give one another counter later."""
+        """Forget all destinations except these: the switch no longer counts the others, and may later assign them other
+        counters."""
         self._readings = {i: reading for i, reading in self._readings.items() if i in destinations}
 
     def read(self, time_s: float, cumulative: Mapping[Packed, Requests]) -> Interval | None:
         """Return the requests since the last reading; None for the first reading, and when a counter was reset.
 
-        An interval in which the switch restarted has an unknown length, and its rates would distort the averages.
+        The length of an interval in which the switch restarted is unknown, and its rates would distort the averages.
         """
         earlier, self._time = self._time, time_s
         counted: dict[Packed, tuple[float, Requests]] = {}
@@ -122,7 +124,7 @@ class RequestMeter:
 
     def peek(self, time_s: float, destination: Packed, now: Requests) -> tuple[float, Requests] | None:
         """Return the seconds and requests since the last reading, which remains the base. A first reading becomes the
-        base, and returns None.
+        base, and the result is None.
 
         Raises CounterReset when a counter went backwards.
         """

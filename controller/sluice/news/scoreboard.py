@@ -15,7 +15,7 @@ class Direction(IntEnum):
 
 @dataclass(slots=True)
 class Scoreboard:
-    """A score for each direction. The scores stay after a crowd, and apply in the next one."""
+    """A score for each direction. The scores stay after a crowd, and are used in the next crowd."""
 
     up: int = 0
     down: int = 0
@@ -23,12 +23,12 @@ class Scoreboard:
     """The move whose effect the next alarm signal will show."""
 
     def choose(self) -> Direction:
-        """Return the direction with the better score, down for equal scores, and note it as pending."""
+        """Return the direction with the better score, down for equal scores, and record it as pending."""
         self.pending = Direction.UP if self.up > self.down else Direction.DOWN
         return self.pending
 
     def judge(self, *, alarm: bool) -> None:
-        """Credit the pending move, if any, when the alarm is reset now; penalise it when the alarm is still set."""
+        """Credit the pending move, if any, when the alarm has been reset; penalise it when the alarm is still set."""
         change = -1 if alarm else 1
         match self.pending:
             case Direction.UP:
@@ -40,5 +40,5 @@ class Scoreboard:
         self.pending = None
 
     def forget(self) -> None:
-        """Drop the pending move: its effect cannot be measured once the limit is for another hot spot."""
+        """Forget the pending move, because its effect cannot be measured once the limit is for another hot spot."""
         self.pending = None

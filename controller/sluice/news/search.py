@@ -1,4 +1,4 @@
-"""Production mode's search for the capacity: the highest limit at which responses stay healthy."""
+"""Production mode's search for the capacity, which is the highest limit at which responses stay healthy."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _NEAR = 0.85
-"""From this part of the limit at which responses degraded or began to last, the long-term mean of AR moves the
-limit."""
+"""A limit is near the limit at which responses degraded or began to last longer if it is at least this part of it. The
+long-term mean of AR then moves the limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
-"""The limit moves by this part of the difference between the mean and its target, and by at most the second part of
-itself."""
+"""The limit moves by the first number times the difference between the mean and its target, but at most by the second
+part of the limit."""
 _FREE, _CLOSE = 0.02, 0.02
-"""The limit rises by the first part where responses do not last longer and the mean is below its target by less than
-the second."""
+"""The limit rises by the first part if responses do not last longer, and the mean is at most the second part below its
+target."""
 _RECOVERING = 1.1
-"""Responses are recovering when AR grew by more than this factor while the last limit was in force."""
+"""Responses are recovering if AR grew by more than this factor while the last limit was in force."""
 
 
 @dataclass(slots=True)
 class CapacitySearch:
     """Raises the limit while responses are healthy, and lowers it at the first degradation.
 
-    Upward it moves as BIC-TCP does (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses last
-    degraded and, beyond that, in steps that double. So a known capacity is approached slowly and a new one found soon.
-    Downward it moves to a fixed part below the last healthy limit or, while none is known, in proportion to the fall of
-    AR. While responses recover the limit stays, until the queue from under the higher limit has drained.
+    The search raises the limit as BIC-TCP does (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses
+    last degraded and, beyond that limit, in steps that double. So it approaches a known capacity slowly, and finds a
+    new one soon. It lowers the limit to a fixed part below the last healthy limit. If no healthy limit is known, it
+    lowers the limit in proportion to the fall of AR. While responses recover, the limit stays until the queue that the
+    higher limit caused has drained.
     """
 
     limit: float
-    """Connections per second."""
+    """The present limit, in connections per second."""
     good: float | None = None
-    """The last limit under which responses were healthy while it bound, lowered at each degradation since."""
+    """The last limit that was binding while responses were healthy. Each degradation since then has lowered it."""
     bad: float | None = None
     """The limit at which responses last degraded."""
     full: float | None = None
-    """The limit at which responses last degraded or began to last longer, even after higher limits were healthy."""
+    """The limit at which responses last degraded or began to last longer, even if higher limits were healthy since."""
     step: float = 0.0
     """The next step beyond ``bad``, in parts of the limit."""
     ar_share: float | None = None
-    """AR in parts of its reference at the last degradation; None when responses were healthy since."""
+    """AR in parts of its reference at the last degradation; None if responses were healthy since."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """Raise the limit: responses are healthy, and the limit binds. The step is at most the part ``room`` of the
-        largest step and, beyond the limit at which responses degraded, the part ``beyond``."""
+        """Raise the limit, because responses are healthy and the limit binds. The step is at most the part ``room`` of
+        the largest step and, beyond the limit at which responses degraded, the part ``beyond``."""
         most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
@@ -55,20 +56,20 @@ class CapacitySearch:
         self.limit *= 1 + self.step
 
     def strained(self, extra: NewsProductionOptions) -> None:
-        """Lower the limit: responses begin to last longer, so the link is full, and AR will degrade next."""
+        """Lower the limit, because responses begin to last longer: the link is full, and AR will degrade next."""
         self.bad = self.full = self.limit
         self.step, self.ar_share = 0.0, None
         self.limit = self.good = self.limit * (1 - extra.back_off)
 
     @property
     def near(self) -> bool:
-        """Whether the limit is near the one at which responses degraded or began to last longer."""
+        """Whether the limit is near the limit at which responses degraded or began to last longer."""
         return self.full is not None and self.limit >= self.full * _NEAR
 
     def trim(self, above: float, room: float) -> None:
-        """Move the limit by the long-term mean of AR, which is ``above`` its target (or below it, negative), in parts
-        of AR's reference. ``room`` is the part of the largest step up to where responses would last longer; 0: unknown.
-        """
+        """Move the limit by the long-term mean of AR. ``above`` is the mean minus its target, in parts of AR's
+        reference. ``room`` is the part of the largest step by which the limit can rise before responses would last
+        longer; 0: unknown."""
         self.full = self.full or self.limit
         self.good, self.step, self.ar_share = self.limit, 0.0, None
         step = min(max(_TRIM * above, -_TRIM_MOST), _TRIM_MOST)
@@ -77,7 +78,8 @@ class CapacitySearch:
         self.limit *= 1 + step
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
-        """Lower the limit, because AR is down to ``ar_share`` of its reference; wait when AR is recovering."""
+        """Lower the limit, because AR is down to ``ar_share`` of its reference. While AR is recovering, the limit
+        stays."""
         before, self.ar_share = self.ar_share, ar_share
         if before is not None and ar_share > before * _RECOVERING:
             return
@@ -87,6 +89,6 @@ class CapacitySearch:
             self.bad = self.limit
             self.limit = self.good = min(self.limit, self.good) * (1 - extra.back_off)
         else:
-            # Of several limits in a row on the way down only the first has certainly caused the present queue.
+            # If several limits in a row were lowered, only the first has certainly caused the present queue.
             self.full = self.bad = max(self.bad or 0.0, self.limit)
             self.limit *= min(max(ar_share, 1 - extra.back_off_max), 1 - extra.back_off)

@@ -1,4 +1,4 @@
-"""The verdict of flash-crowd control in one sentence for the operator."""
+"""Describes the verdict of flash-crowd control in one sentence for the operator."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ def sentence(
     name: Callable[[Packed], str],
     server_name: Callable[[int], str],
 ) -> str:
-    """Return one sentence.
+    """Return one sentence for the operator.
 
     ``rates`` are the target's admitted and refused requests per second; with ``overall`` they are those of all
     destinations, because the hot spot is not counted. ``others``: further hot spots with limits and rates.
-    ``everyone``: one limit is for all destinations. ``static``: this mode sets no limits. ``unprotected``: why a crowd
-    might raise no alarm. ``frozen``: names of the services whose weights stay, unless these are all.
+    ``everyone``: one limit applies to all destinations. ``static``: this mode sets no limits. ``unprotected``: the
+    reason for which a crowd might raise no alarm. ``frozen``: names of the services whose weights stay; empty if all
+    do.
     """
     where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
     admitted, refused = rates

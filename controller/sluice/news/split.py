@@ -1,8 +1,8 @@
-"""The two token buckets of a limit: one for all clients, and one for clients that return.
+"""The two token buckets of a limit: one for all clients, and one for returning clients.
 
-A refused SYN is repeated after a second, and a page takes several connections. If each SYN were admitted by chance, few
-pages would be loaded completely. So the switch remembers the clients that it admitted: a SYN of theirs that the first
-bucket refuses is tried in the second one. Both buckets together admit as many connections as the limit.
+A refused SYN is repeated after a second, and a page needs several connections. If each SYN were admitted by chance, few
+pages would be loaded completely. So the switch remembers the clients that it admitted. If the first bucket refuses a
+SYN of such a client, the switch tries the second bucket. Both buckets together admit as many connections as the limit.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from .options import NewsOptions
 from .requests import Requests
 
 _FADE = 0.7
-"""The weight of earlier counts after one interval: the rate of returning clients is an average of about three."""
+"""Factor on earlier counts per interval. The rate of returning clients is thus an average of about three intervals."""
 
 _HEADROOM, _PROBE = 1.25, 0.05
-"""The second bucket is wider than its use by this factor and by this part of the limit, so that its use can grow."""
+"""The rate of the second bucket is its use times the first number, plus the second number times the limit. So its use
+can grow."""
 
 _NEAR = 0.05
-"""The buckets are rewritten only when the rate of one changes by more than this part of the limit."""
+"""The buckets are rewritten only when the rate of either changes by more than this part of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,12 @@ class Split:
     """The settings of both buckets; rates in connections per second, bursts in connections."""
 
     limit: float
-    """The limit on connections of all clients together."""
+    """The limit on the connections of all clients together."""
     rate: float
-    """The bucket for all clients."""
+    """The rate of the bucket for all clients."""
     burst: float
     returning_rate: float | None = None
-    """The bucket for remembered clients, in addition; None: no client is remembered."""
+    """The rate of the second bucket, for remembered clients; None: no client is remembered."""
     returning_burst: float | None = None
 
 
@@ -43,10 +44,10 @@ def whole(limit: Limit) -> Split:
 
 
 def rates(limit: float, returning: float, share: float) -> tuple[float, float]:
-    """Return the rates of both buckets when ``returning`` connections per second pass the second one.
+    """Return the rates of both buckets when the second bucket admits ``returning`` connections per second.
 
-    The first bucket gets the rest of the limit, the second at most ``share`` of it. The second is a little wider than
-    its use, so the sum can exceed the limit until the next interval, up to ``widest``.
+    The first bucket gets the rest of the limit, the second at most ``share`` of the limit. The second is a little wider
+    than its use, so the sum can exceed the limit until the next interval, up to ``widest``.
     """
     most = limit * share
     used = min(returning, most)
@@ -56,14 +57,14 @@ def rates(limit: float, returning: float, share: float) -> tuple[float, float]:
 def widest(share: float) -> float:
     """Return the maximum of the sum of both rates, in parts of the limit; 1.14 for a ``share`` of a half.
 
-    The sum grows with the connections of returning clients until the second bucket reaches its ``share``, and falls
-    then.
+    The sum grows with the connections of returning clients until the second bucket reaches its ``share``. With still
+    more such connections the sum falls.
     """
     return 1 + min(share, share - (share - _PROBE) / _HEADROOM)
 
 
 class Splitter:
-    """One target's split, which follows the connections that its second bucket admits."""
+    """The split of one target's limit. It follows the number of connections that the second bucket admits."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -76,21 +77,21 @@ class Splitter:
         return self._returned / self._seconds if self._seconds > 0 else 0.0
 
     def adopt(self, split: Split) -> None:
-        """Continue from a split that the switch has."""
+        """Continue from a split that is in the switch."""
         self._split = split
         self._seconds, self._returned = 1.0, max(0.0, split.limit - split.rate)
 
     def renew(self) -> None:
-        """Make a new split next time, however near the present one is: the size of buckets has changed."""
+        """Force a new split next time, however near the present one is, because the bucket size has changed."""
         self._split = None
 
     def count(self, requests: Requests, seconds: float) -> None:
-        """Take in the requests of an interval of ``seconds``."""
+        """Add the requests of an interval of ``seconds`` to the average of returning clients."""
         self._seconds = self._seconds * _FADE + seconds
         self._returned = self._returned * _FADE + requests.returning
 
     def split(self, limit: Limit, options: NewsOptions) -> Split:
-        """Return the split for a limit; the present one while it is near enough."""
+        """Return the split for a limit. It is the present split while this is near enough."""
         if options.remember_s == 0:
             return whole(limit)
         rate, second = rates(limit.rate, self.returning, options.production.returning_share)

@@ -1,4 +1,4 @@
-"""The usual traffic as production mode has learned it, for a controller that starts later."""
+"""The usual traffic that production mode has learned, to be saved for a controller that starts later."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .filters import Average
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The baselines at one moment."""
+    """The baselines of usual traffic at one moment."""
 
     ar: Average
-    """AR, bit/s."""
+    """AR (the mean rate of the fastest responses), in bit/s."""
     requests: Average
     """Offered requests per second over all destinations."""
     destinations: Mapping[Packed, Average]

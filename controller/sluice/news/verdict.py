@@ -1,4 +1,4 @@
-"""The verdict on a service, by the alarm, the limit and its servers' ledger: crowd, flood or sick server."""
+"""The verdict on a service by the alarm, the limit and the counts of its servers: crowd, flood or sick server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .evidence import Evidence, unanswering
 
 
 class Cause(StrEnum):
-    """The cause of what was measured."""
+    """The cause of the measurements."""
 
     NORMAL = "normal"
     CROWD = "crowd"
@@ -30,7 +30,7 @@ class Verdict:
     servers: tuple[int, ...] = ()
     """Servers that answer worse than the others, also in a crowd."""
     freeze: bool = False
-    """The weights are to stay, because no single server is the cause and the differences of R are noise."""
+    """Whether the weights are to stay, because no single server is the cause and the differences of R are noise."""
 
 
 def judge(
@@ -42,19 +42,19 @@ def judge(
     slower: bool,
     busier: bool,
 ) -> Verdict:
-    """Return the verdict on a service, by the ledger of its servers over the window, which has no refused SYNs.
+    """Return the verdict on a service by its servers' counts over the window. Refused SYNs are not in these counts.
 
-    ``crowd``: the alarm is set or a limit binds, and neither is known to be about another destination. ``slower``: AR
-    is degraded. ``busier``: there are more requests than usual.
+    ``crowd``: the alarm is set or a limit binds, and the destination of alarm or limit is unknown or this service.
+    ``slower``: AR is degraded. ``busier``: there are more requests than usual.
 
-    - Hardly any answered handshake is completed, or far fewer than usual while there are more SYNs than the usual
-      clients can send: a flood, whatever else is measured.
-    - In a crowd the weights stay, unless some servers answer far worse than the others for long: the balancer is then
-      right to relieve them. Servers that complete fewer handshakes than usual are in no crowd.
-    - Every server leaves requests unanswered at once, without a crowd: a flood when responses are as fast as before,
-      sick servers when they are not. No single server is the cause.
+    - Flood: hardly any answered handshake is completed. Or far fewer than usual are completed, while there are more
+      SYNs than the usual clients can send. This verdict is independent of all other measurements.
+    - Crowd: the weights stay, unless some servers answer far worse than the others for a long time. The balancer then
+      rightly relieves these. A service that completes fewer handshakes than usual is in no crowd.
+    - Every server leaves requests unanswered at once, without a crowd: a flood if responses are as fast as before, sick
+      servers if they are slower. No single server is the cause.
     - A server that answers worse than the others, without a crowd, is sick, and the balancer moves its weight. While
-      there are more requests than usual a crowd may be building up, and weights move only as in a crowd.
+      there are more requests than usual, a crowd may be building up, and weights move only as in a crowd.
     """
     extra = options.production
     diagnosis = diagnose(

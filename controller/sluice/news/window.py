@@ -17,33 +17,33 @@ from .rates import FlowRates, fastest_count, fastest_mean
 from .requests import Interval, Requests, total
 
 FASTEST = 6
-"""The least number of responses that AR is to be the mean of. With a single one, AR is half its average in a fifth of
-the windows (log-normal rates, deviation 1)."""
+"""The least number of responses of which AR is to be the mean. With a single response, AR would be half its average in
+a fifth of the windows (log-normal rates, deviation 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The measurements over the window."""
+    """The measurements over the measurement window."""
 
     ar: float | None
-    """AR in bit/s; None without evidence."""
+    """AR, the mean rate of the fastest responses, in bit/s; None without evidence."""
     flows: int
     fastest: int
-    """Number of flows that AR is the mean of."""
+    """The number of flows whose mean rate is AR."""
     offered: float
     """Requests per second, over all destinations."""
     admitted: float
     refused: float
     seconds: float = math.inf
-    """Time for which the requests were counted."""
+    """Seconds for which the requests were counted."""
     lasting: Portion | None = None
-    """The newest interval's flows that had packets in earlier intervals of the window; None where flows have no
-    keys."""
+    """The flows of the newest interval that also had packets in earlier intervals of the window; None where flows have
+    no keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One interval."""
+    """The flows and requests of one interval."""
 
     keys: FlowKeys | None
     rates: FlowRates
@@ -51,31 +51,31 @@ class _Part:
     """The part of the flows that was measured."""
     interval: Interval
     total: Requests
-    """The interval's requests for all destinations, summed once."""
+    """The sum of the interval's requests for all destinations, computed once."""
 
 
 class MeasurementWindow:
-    """The last few intervals, and more of them at a site with few requests.
+    """The last few intervals; at a site with few requests it has more intervals.
 
-    A few responses are no measure of the fastest ones. So the number of intervals is doubled until the fastest part has
-    FASTEST responses, or there were requests for as many.
+    A few responses are no measurement of the fastest ones. So the number of intervals is doubled until the fastest part
+    has FASTEST responses, or until there were requests for as many.
 
-    A flow of several intervals counts once, at its last rate, where flows have keys. Counted in each interval, one fast
-    bulk transfer would weigh less the more other flows there are, and AR would depend on their number.
+    Where flows have keys, a flow of several intervals counts once, with its last rate. Otherwise a fast bulk transfer,
+    counted in each interval, would weigh less the more other flows there are. AR would then depend on their number.
     """
 
     def __init__(self, intervals: int, most: int = 0) -> None:
-        """``intervals`` is the usual length of a window, ``most`` the largest."""
+        """``intervals`` is the usual length of the window in intervals, ``most`` the largest length."""
         self._intervals = self._length = intervals
         self._ring: deque[_Part] = deque(maxlen=max(intervals, most))
 
     def push(self, rates: FlowRates, interval: Interval, keys: FlowKeys | None = None, share: float = 1.0) -> None:
-        """Take in the newest interval, in which the part ``share`` of the flows was measured. There are as many
-        ``keys`` as rates, or None."""
+        """Add the newest interval, in which the part ``share`` of the flows was measured. ``keys`` has one key per
+        rate, or is None."""
         self._ring.append(_Part(keys, rates, share, interval, interval.total))
 
     def resize(self, intervals: int, most: int) -> None:
-        """Change the lengths of the window (see __init__); the newest intervals stay."""
+        """Change the usual and the largest length of the window, in intervals. The newest intervals stay."""
         self._intervals = self._length = intervals
         self._ring = deque(self._ring, maxlen=max(intervals, most))
 
@@ -84,10 +84,10 @@ class MeasurementWindow:
         self._ring.clear()
 
     def measure(self, share: float, min_requests: int) -> Measurement:
-        """Return AR, of the fastest ``share`` of the flows, and the request rates over the window.
+        """Return AR of the fastest ``share`` of the flows, and the request rates over the window.
 
-        Without any response AR is 0 when at least ``min_requests`` requests were admitted whose responses would have
-        been measured; with fewer it is unknown.
+        Without any response, AR is 0 if at least ``min_requests`` requests were admitted whose responses would have
+        been measured. With fewer such requests AR is unknown.
         """
         least = list(self._ring)[-self._intervals :]
         self._length = self._intervals
@@ -116,17 +116,18 @@ class MeasurementWindow:
 
     @property
     def seconds(self) -> float:
-        """The length of the last measured window."""
+        """The length of the last measured window, in seconds."""
         return sum(entry.interval.seconds for entry in self._parts)
 
     @property
     def least_seconds(self) -> float:
-        """The length of the window without the intervals that few requests add."""
+        """The length of the usual window in seconds, without the intervals that are added when there are few
+        requests."""
         return sum(entry.interval.seconds for entry in list(self._ring)[-self._intervals :])
 
     def counted(self, destination: Packed) -> tuple[int, float]:
-        """Return the requests offered to a destination, and the seconds for which they were counted; 0 s: not
-        counted."""
+        """Return the requests offered to a destination, and the seconds for which they were counted; 0 s if they were
+        not counted."""
         of = [entry.interval for entry in self._parts if destination in entry.interval.requests]
         return (
             sum(interval.requests[destination].offered for interval in of),
@@ -140,8 +141,8 @@ def _measurable(parts: Sequence[_Part]) -> float:
 
 
 def _flows(parts: Sequence[_Part]) -> FlowRates:
-    """Return the last rate of each flow that would be measured in all of the intervals; where flows have no keys, the
-    rates of all flows of each interval."""
+    """Return the last rate of each flow that would be measured in all of the intervals. Where flows have no keys,
+    return the rates of all flows of each interval."""
     keyed = _keyed(parts)
     if keyed is None:
         return np.concatenate([entry.rates for entry in parts])
@@ -149,14 +150,15 @@ def _flows(parts: Sequence[_Part]) -> FlowRates:
 
 
 def _keyed(parts: Sequence[_Part]) -> list[tuple[FlowKeys, FlowRates]] | None:
-    """Return each interval's flows that would be measured in all of the intervals; None where flows have no keys."""
+    """Return the flows of each interval that would be measured in all of the intervals; None where flows have no
+    keys."""
     least = min(entry.share for entry in parts)
     flows = [sampled(entry.keys, entry.rates, least) for entry in parts if entry.keys is not None]
     return flows if len(flows) == len(parts) else None
 
 
 def _lasting(parts: Sequence[_Part]) -> Portion | None:
-    """Of the newest interval's flows, those of an earlier one."""
+    """Return how many flows of the newest interval also had packets in earlier intervals; None if this is unknown."""
     keyed = _keyed(parts)
     if keyed is None or len(keyed) < 2:
         return None

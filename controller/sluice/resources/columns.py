@@ -1,4 +1,4 @@
-"""The interface of the switch's measurements of transfers: arrays with an element for each slot."""
+"""The interface of the switch's measurements of transfers: arrays with one element per slot of the connection table."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 NONE = -1
-"""The flow of a slot without a transfer."""
+"""The flow of a slot that has no transfer."""
 
 
 class Columns(Protocol):
-    """Transfers towards clients, as they are after an interval; sizes are in bytes."""
+    """Measurements of the transfers towards clients at the end of an interval. Sizes are in bytes."""
 
     @property
     def flow(self) -> Numbers:
-        """The number of each slot's connection; NONE without a transfer."""
+        """The number of each slot's connection; NONE for a slot without a transfer."""
         ...
 
     @property
@@ -31,14 +31,16 @@ class Columns(Protocol):
 
     @property
     def fingerprint(self) -> Numbers:
-        """The connection table's fingerprint, which distinguishes a connection from earlier ones in the same slot."""
+        """The fingerprint in each slot of the connection table. It distinguishes a connection from earlier ones in the
+        same slot."""
         ...
 
     @property
     def sent(self) -> Numbers:
-        """Bytes sent since the transfer began."""
+        """Bytes that each transfer has sent since it began."""
         ...
 
     def since(self, before: Self | None) -> Reading:
-        """Return the changes since an earlier reading. Without one, or for a new transfer, return all counts."""
+        """Return the changes since an earlier reading. For new transfers, and without an earlier reading, these are all
+        counts."""
         ...

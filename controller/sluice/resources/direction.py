@@ -1,4 +1,4 @@
-"""Servers' send buffers: turns each transfer's need into a cap, and selects the caps that are written to the switch."""
+"""Servers' send buffers: converts each transfer's need to a cap, and selects the caps to be written to the switch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .shares import Sharing
 from .throughput import Column
 
 SMALL = 64_000
-"""Bytes sent below which a transfer gets no cap of its own. The papers call such transfers "small" without a number."""
+"""A transfer that has sent fewer bytes than this gets no cap of its own. The papers call such transfers "small" without
+a number."""
 LEAST_CHANGE = 1 / 8
-"""Least relative change at which a cap is written to the switch."""
+"""The least relative change of a cap for which the switch is written."""
 RESERVED = 1 / 8
-"""Share of a budget that transfers without a slot may get beyond an equal share."""
+"""The share of a budget that transfers without a slot may get in addition to an equal share."""
 UNUSED = 1 / 32
 """If the unwritten changes would leave more than this share of a budget unused, small changes are written as well."""
 LARGEST = float((1 << 30) - 1)
@@ -28,23 +29,25 @@ LARGEST = float((1 << 30) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A server's budget for send buffers in bytes, and how it is shared."""
+    """A server's budget for send buffers in bytes, and the method by which it is shared."""
 
     size: float
-    """Bytes of all connections together."""
+    """Bytes for all connections of the server together."""
     sharing: Sharing
     fixed: float | None = None
-    """A share in bytes that every transfer gets, whatever the budget is; the papers compare their methods with this."""
+    """A share in bytes that every transfer gets, independently of the budget. The papers compare their methods with
+    such fixed shares."""
     needs: Needs = Needs.PRODUCTION
-    """How needs are estimated."""
+    """The method by which the transfers' needs are estimated."""
 
 
 class SendSummary(NamedTuple):
-    """Sums of an interval over a server's transfers that take part in the sharing, in bytes."""
+    """Sums over those transfers of a server that take part in the sharing in an interval. Unless stated otherwise they
+    are in bytes."""
 
     budget: float
     default: int
-    """The cap of connections without a cap of their own; 0: none."""
+    """The cap of connections that have no cap of their own; 0: they have none."""
     transfers: int = 0
     """The number of transfers that take part."""
     capped: int = 0
@@ -55,17 +58,18 @@ class SendSummary(NamedTuple):
 
 
 class Direction:
-    """The send direction's caps that the switch holds: by slot, and the defaults by server."""
+    """The caps in the switch for the send direction: one per slot, and one default per server."""
 
     def __init__(self, slots: int, defaults: Mapping[int, int]) -> None:
         self.installed = np.full(slots, np.nan)
-        """Each slot's cap in the switch, in bytes; 0: none, NaN: unknown."""
+        """Each slot's cap in the switch, in bytes; 0: the slot has none, NaN: unknown."""
         self.defaults = dict(defaults)
 
     def in_effect(self, server: Numbers) -> Column:
-        """Return the caps in effect on all slots' transfers, in bytes: their own or their server's default.
+        """Return the caps in effect on the transfers of all slots, in bytes: a transfer's own cap or its server's
+        default.
 
-        A cap is infinite if there is none, and NaN if it is unknown.
+        The result is infinite for a transfer without a cap, and NaN for an unknown cap.
         """
         defaults = np.zeros(1 + max(int(server.max(initial=0)), max(self.defaults, default=0)))
         defaults[list(self.defaults)] = list(self.defaults.values())
@@ -84,9 +88,9 @@ class Direction:
     ) -> tuple[Column, Flags, dict[int, SendSummary]]:
         """Decide the caps. Returns the caps, flags of those to be written, and a summary for each server.
 
-        ``budgets``: by server, each with its sampling: 1 in 2^sampling connections gets a slot, and this share of the
-        budget is divided among them. ``slotted``: the share of those connections that found a free slot. The others get
-        the default, which is subtracted from the budget.
+        ``budgets``: each server's budget and sampling. Only 1 in 2^sampling connections can get a slot, and this share
+        of the budget is divided among them. ``slotted``: the share of these connections that found a free slot. The
+        others get the default cap, which is subtracted from the budget.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
         budgets_left = np.full(servers, np.inf)
@@ -105,7 +109,7 @@ class Direction:
         caps = shared(budgets, budgets_left, server, needs, mss)
         is_written = _differs(self.installed, caps)
         sums_in_effect = np.bincount(server, np.where(is_written, caps, self.installed), servers)
-        # If unwritten caps would exceed the budget or leave much of it unused, write every cap that differs.
+        # If the unwritten caps would exceed the budget or leave much of it unused, write every cap that differs.
         enough = (1 - UNUSED) * budgets_left
         is_inexact = (sums_in_effect > budgets_left) | (
             (sums_in_effect < enough) & (np.bincount(server, caps, servers) >= enough)
@@ -127,7 +131,8 @@ class Direction:
 
 
 def default_cap(budget: float, fixed: float | None, sharers: int, before: int, least: float = SMALL) -> int:
-    """Return an equal share, but at least ``least``; ``before`` if it would change by little. All in bytes."""
+    """Return an equal share of the budget, at least ``least``; ``before`` if the cap would change by little. Sizes are
+    in bytes."""
     if fixed is not None:
         return int(min(LARGEST, fixed))
     new = min(LARGEST, max(least, budget / max(1, sharers)))
@@ -137,11 +142,12 @@ def default_cap(budget: float, fixed: float | None, sharers: int, before: int, l
 def shared(
     budgets: Mapping[int, tuple[Budget, int]], budgets_left: Column, server: Numbers, needs: Column, mss: Column
 ) -> Column:
-    """Return the share of each transfer of its server's budget in whole bytes, at least 1; 0 if it needs nothing.
+    """Return each transfer's share of its server's budget in whole bytes, at least 1; 0 for a transfer that needs
+    nothing.
 
-    Except with the papers' needs, the part of a budget that no transfer needs is added to the shares, in proportion to
-    the needs. It is room for the swing of TCP's window, whose mean the need is, and for transfers without loss to grow.
-    Such shares are whole segments.
+    Except with Needs.PAPER, the part of a budget that no transfer needs is added to the shares, in proportion to the
+    needs. A need is a mean, and TCP's window swings around it; the addition gives room for the swing, and lets
+    transfers without loss grow. Such shares are whole segments.
     """
     caps, grows = np.zeros(len(needs)), np.zeros(len(budgets_left), np.bool_)
     methods: dict[Sharing, list[int]] = {}
@@ -165,6 +171,6 @@ def shared(
 
 
 def _differs(installed: Column, caps: Column) -> Flags:
-    """Return where caps differ enough to be written: also where the installed one is unknown, and where a cap begins or
-    ends."""
+    """Return flags of the caps that differ enough to be written. Caps that begin or end, and those whose installed
+    value is unknown, always differ enough."""
     return ~(np.abs(caps - installed) <= LEAST_CHANGE * installed) | ((installed > 0) != (caps > 0))

@@ -1,8 +1,9 @@
 """Learns how many connections a server can have from the connections that it refuses.
 
 Azuma et al. take the number from the server's configuration. Here a server is full if it leaves SYNs unanswered while
-it answers others, or requests; its open connections then are its limit. A server that answers nothing is down or
-unreachable, which shows no limit. A limit grows slowly with time, since the server may have become larger.
+it answers other SYNs or requests. The number of its open connections then is its limit. A server that answers nothing
+is down or unreachable, which shows no limit. A limit grows slowly with time, because the server's capacity may have
+increased.
 """
 
 from __future__ import annotations
@@ -11,37 +12,39 @@ from sluice.balance import Counts
 from sluice.balance.counts import CounterReset
 
 LEAST_LOST, LEAST_SHARE = 3, 0.1
-"""Unanswered SYNs count as refusals, not as chance losses, from this number in an interval and this share of all
-SYNs."""
+"""Unanswered SYNs count as refusals from this number in an interval and this share of all SYNs on. Fewer can be chance
+losses."""
 GROWTH_PER_S = 1.01 ** (1 / 60)
-"""Growth of the limit per second while nothing is refused: a percent a minute."""
+"""Factor by which the limit grows per second while nothing is refused: 1 % per minute."""
 
 
 class Learner:
-    """Learns one server's limit, reading by reading."""
+    """Learns the limit of one server, each time the switch has been read."""
 
     def __init__(self, most: float | None = None) -> None:
         self.limit = most
-        """The limit in connections; None as long as nothing was refused."""
+        """The limit in connections, at first ``most``; None: unknown, since the server has refused nothing yet."""
         self._most = most
         self._former = most
-        """The limit before the latest refusals; they count only once the server has answered something again."""
+        """The limit before the latest refusals. The refusals count only once the server has answered something
+        again."""
         self._is_silent = False
-        """Whether the server has answered nothing since SYNs were sent to it."""
+        """Whether the server has answered nothing since SYNs were last sent to it."""
         self._before: Counts | None = None
         self._read_s = 0.0
 
     def rebase(self) -> None:
-        """Discard the previous reading, so that the next one only serves as a base.
+        """Discard the previous reading, so that the next reading only serves as a base.
 
-        A late reading counts SYNs whose answers it does not count.
+        The caller does so after a late reading, which counts SYNs whose answers it does not count.
         """
         self._before = None
 
     def observe(self, now_s: float, connections: int, counts: Counts, responses: int = 0) -> None:
-        """Learn from a reading. ``connections``: open ones, including those in the handshake; ``counts``: cumulative.
+        """Learn from a reading. ``connections`` is the number of open connections, including those in the handshake;
+        ``counts`` are the server's cumulative counts.
 
-        ``responses``: the server's responses since the previous reading, as far as they are known.
+        ``responses``: the number of the server's responses since the previous reading, if it is known.
         """
         before, self._before = self._before, counts
         elapsed_s, self._read_s = now_s - self._read_s, now_s
@@ -59,7 +62,8 @@ class Learner:
         elif lost > 0:
             self._is_silent = True
         if self._is_silent:
-            # The server may have fallen silent during the previous interval: undo what that interval seemed to show.
+            # The server may have stopped answering during the previous interval. Undo what that interval seemed to
+            # show.
             self.limit = self._former
         elif refuses and was_silent:
             pass  # the server recovered during this interval, which therefore shows no limit

@@ -1,8 +1,8 @@
 """Each transfer's loss rate: loss events per segment, smoothed and compared with the server's other transfers.
 
-The papers count a connection's packets and losses without giving details. A rate from few events is mostly chance: with
-ten events it is off by a third. So counts of past
-intervals are remembered, and a rate that may be chance is drawn towards the others'.
+The papers count the packets and losses of a connection without giving details. A rate from few events is mostly chance:
+with ten events its error is a third. So counts of past intervals are remembered, and a rate that may be chance is
+shrunk towards the rate of the server's other transfers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .throughput import Column
 
 
 class Losses:
-    """Loss counts of all slots. Past counts are weighted by ``per_interval`` for each later interval, and by
+    """Loss counts of all slots. Past counts are multiplied by ``per_interval`` for each later interval, and by
     ``per_event`` for each later loss event."""
 
     def __init__(self, slots: int, per_interval: float, per_event: float = 1.0) -> None:
@@ -22,7 +22,7 @@ class Losses:
         self._segments, self._events, self._timeouts = np.zeros(slots), np.zeros(slots), np.zeros(slots)
 
     def observe(self, segments: Column, events: Column, timeouts: Column, is_new: NDArray[np.bool_]) -> None:
-        """Add an interval's counts. Slots with ``is_new`` start from zero."""
+        """Add the counts of an interval. Slots flagged in ``is_new`` start from zero."""
         weight = np.where(is_new, 0.0, self._per_interval * self._per_event**events)
         self._segments = weight * self._segments + segments
         self._events = weight * self._events + events
@@ -35,8 +35,9 @@ class Losses:
     def pooled(self, server: NDArray[np.int64]) -> Column:
         """Return the loss events per segment, shrunk towards the common rate of the server's transfers.
 
-        Events are assumed Poisson-distributed and rates gamma-distributed; the spread of rates is estimated by moments
-        (empirical Bayes: Robbins 1956; Efron & Morris 1975). If the paths' rates really differ, they shrink little.
+        Events are assumed Poisson-distributed and rates gamma-distributed. The spread of the rates is estimated by
+        moments (empirical Bayes: Robbins 1956; Efron & Morris 1975). If the rates of the paths really differ, they are
+        shrunk little.
         """
 
         def server_sum(values: Column) -> Column:
@@ -53,5 +54,5 @@ class Losses:
         return np.where(common > 0, np.minimum(1.0, rate), 0.0)
 
     def late(self) -> Column:
-        """Return the share of the events that only a timeout detected."""
+        """Return the share of each transfer's loss events that only a timeout detected."""
         return np.minimum(1.0, self._timeouts / np.maximum(1.0, self._events))

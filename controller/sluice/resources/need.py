@@ -1,10 +1,10 @@
 """Estimates how much send buffer each transfer can use, from the switch's measurements.
 
-A need is throughput times round trip (Matsuo et al., equation 1). The papers leave open how losses are smoothed, what
-a transfer without loss needs, and what a slow reader needs (Azuma et al., section 2.1.3: a hardly used send buffer is
-taken away). Here losses fade over intervals, and no need is above twice the observed flight. If a transfer fills its
-cap, its flight only shows the cap's size. So in production mode each such transfer of a server may need twice the
-largest flight among them (ADR 0153).
+A need is throughput times round trip (Matsuo et al., equation 1). The papers do not state how losses are smoothed or
+what a transfer without loss needs. For a slow reader they only state that a hardly used send buffer is taken away
+(Azuma et al., section 2.1.3). Here the weight of losses decays over intervals, and no need is above twice the observed
+flight. If a transfer fills its cap, its flight only shows the cap's size. So in production mode each such transfer of a
+server may need twice the largest flight of all these transfers (ADR 0153).
 """
 
 from __future__ import annotations
@@ -19,56 +19,59 @@ from .losses import Losses
 from .throughput import COUNTED, DELAYED, Column, segments_per_s
 
 FADING = 0.9
-"""Weight of an interval's flight in the next one, and of its losses with the papers' needs: ten intervals in all."""
+"""Factor per interval on the weight of past flights, and of past losses with Needs.PAPER. The weights sum to ten
+intervals."""
 LOSS_FADING = 0.99
-"""Weight of past losses in production mode, for each later interval or loss event: a hundred of either in all."""
+"""Factor on the weight of past losses with Needs.PRODUCTION, for each later interval and each later loss event. The
+weights sum to a hundred intervals or events."""
 LEAST_SEGMENTS = 4
-"""Least need, in segments: with fewer in flight only a timeout detects a loss (RFC 5681, section 3.2)."""
+"""Least need, in segments. With fewer segments in flight only a timeout detects a loss (RFC 5681, section 3.2)."""
 GROWTH = 2.0
-"""Largest need as a multiple of the observed flight; nothing else limits a transfer without losses."""
+"""Largest need as a multiple of the observed flight. Nothing else limits the need of a transfer without losses."""
 BELIEVED = 1.5
-"""A mean flight above this multiple of the modelled one shows a sender that ignores losses; Reno's mean is 0.8 to 1.1
-times the modelled one."""
+"""A mean flight above this multiple of the modelled flight shows a sender that ignores losses. Reno's mean flight is
+0.8 to 1.1 times the modelled one."""
 
 
 class Needs(StrEnum):
-    """How needs are estimated."""
+    """The methods by which needs are estimated."""
 
     PAPER = "paper"
-    """Equation 1 as published; the part of a budget that no transfer needs stays free."""
+    """Equation 1 as published. The part of a budget that no transfer needs stays free."""
     PRODUCTION = "production"
-    """Equation 1 for today's senders, which grow by bytes, not by ACKs, and seldom wait for a timeout. A transfer with
-    far more in flight than that ignores losses, and needs what it has in flight."""
+    """Equation 1 for today's senders, whose windows grow by bytes, not by ACKs, and which seldom wait for a timeout. A
+    transfer with far more in flight than equation 1 yields ignores losses; its need is its flight."""
     PRESENT = "present"
-    """Twice the flight at the interval's end, as in ABT (Semke et al., section 3.1); it swings with the flight."""
+    """Twice the flight at the end of the interval, as in ABT (Semke et al., section 3.1). The need swings with the
+    flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An interval's measurements, one element of each column per slot. Counts are those of the interval."""
+    """The measurements of an interval; each column has one element per slot. Counts are those of the interval."""
 
     segments: Column
-    """Segments sent with payload."""
+    """Number of segments sent with payload."""
     losses: Column
-    """Loss events, at most one a window."""
+    """Number of loss events, at most one per window."""
     timeouts: Column
-    """The losses that only a timeout detected."""
+    """Number of the losses that only a timeout detected."""
     rtt_s: Column
-    """Mean round trip; NaN without a sample."""
+    """Mean round trip in seconds; NaN without a sample."""
     rto_s: Column
-    """Retransmission timeout."""
+    """Retransmission timeout in seconds."""
     mss: Column
-    """Largest segment's payload in bytes."""
+    """Payload of the largest segment, in bytes."""
     flight: Column
     """Largest flight in bytes."""
     under_way: Column
-    """Flight at the interval's end, in bytes."""
+    """Flight at the end of the interval, in bytes."""
     is_new: NDArray[np.bool_]
-    """Whether the slot has another transfer than in the previous interval."""
+    """Whether the slot's transfer is another one than in the previous interval."""
 
 
 class Estimator:
-    """Follows the transfers of all slots: ``observe`` takes an interval's measurements, ``needs`` returns the needs."""
+    """Follows the transfers of all slots: ``observe`` adds an interval's measurements, ``needs`` returns the needs."""
 
     def __init__(self, slots: int) -> None:
         self._recent, self._losses = Losses(slots, FADING), Losses(slots, LOSS_FADING, LOSS_FADING)
@@ -76,7 +79,7 @@ class Estimator:
         self._intervals, self._flight = np.zeros(slots), np.zeros(slots)
 
     def observe(self, reading: Reading) -> None:
-        """Take an interval's measurements."""
+        """Add the measurements of an interval."""
         self._reading = reading
         for losses in (self._recent, self._losses):
             losses.observe(reading.segments, reading.losses, reading.timeouts, reading.is_new)
@@ -87,10 +90,10 @@ class Estimator:
         self._flight = weight * self._flight + reading.under_way
 
     def needs(self, how: Needs, server: NDArray[np.int64], caps: Column | None = None) -> Column:
-        """Return the needs in bytes, as ``how`` states; 0 for slots without a transfer or a round-trip sample.
+        """Return the needs in bytes by the method ``how``; 0 for slots without a transfer or a round-trip sample.
 
-        ``server``: each transfer's server, since losses are compared within a server; ``caps``: the caps that were in
-        effect, in bytes, NaN if unknown.
+        ``server``: each transfer's server, because losses are compared among the transfers of a server; ``caps``: the
+        caps that were in effect, in bytes, NaN if unknown.
         """
         reading = self._reading
         is_measured = ~np.isnan(self._rtt_s) & (reading.flight > 0) & (reading.mss > 0)
@@ -114,8 +117,8 @@ class Estimator:
     def _modelled(
         self, loss: Column, mss: Column, is_measured: NDArray[np.bool_], each: float, timeouts: Column | None
     ) -> Column:
-        """Return the modelled mean flight in bytes, without a limit on the window: the limit is what the need shall
-        determine."""
+        """Return the modelled mean flight in bytes of a transfer whose window has no limit. The need serves to set this
+        limit."""
         rtt_s = np.where(is_measured, self._rtt_s, 1.0)
         rto_s = np.maximum(self._reading.rto_s, rtt_s)
         no_limit = np.full(len(mss), 1e9)

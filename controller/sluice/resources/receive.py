@@ -1,7 +1,7 @@
-"""Receive buffers: an equal share for each open connection.
+"""Receive buffers: each open connection gets an equal share of its server's budget.
 
-Azuma et al. (section 2.1.2) let a buffer grow and shrink with its use. The switch does not measure uploads, so this use
-is unknown (docs/limitations.md).
+Azuma et al. (section 2.1.2) let a buffer grow and shrink with its use. The switch does not measure uploads, so the use
+of receive buffers is unknown (docs/limitations.md).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class ReceiveBudget:
 
     size: float
     fixed: float | None = None
-    """A share in bytes that every connection gets, whatever the budget is."""
+    """A share in bytes that every connection gets, independently of the budget."""
 
 
 class Received(NamedTuple):
-    """A server's receive buffers in an interval, in bytes."""
+    """The sharing of a server's receive buffers in an interval. Sizes are in bytes."""
 
     budget: float
     default: int
@@ -32,5 +32,5 @@ class Received(NamedTuple):
 
 
 def received(budget: ReceiveBudget, connections: int, before: int) -> Received:
-    """Return the share of each of ``connections``; ``before``: their cap until now, in bytes."""
+    """Share a budget equally among ``connections`` open connections. ``before`` is their present cap, in bytes."""
     return Received(budget.size, default_cap(budget.size, budget.fixed, connections, before), connections)

@@ -1,4 +1,4 @@
-"""Rounds shares to whole segments, since a sender leaves a fraction of a segment unused (RFC 9293, section
+"""Rounds shares of buffers to whole segments, because a sender leaves a fraction of a segment unused (RFC 9293, section
 3.8.6.2.1)."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from .throughput import Column
 def in_segments(shares: Column, mss: Column, owners: Owners, budgets: Column) -> Column:
     """Return the shares in bytes, each rounded to whole segments.
 
-    ``mss``: bytes, above 0; ``budgets``: each owner's budget in bytes. What rounding leaves of a budget is given out, a
-    segment each, to the shares that lost the largest fraction of one. Shares below a segment stay as they are. The sum
-    never exceeds the budget.
+    ``mss``: segment sizes in bytes, above 0; ``budgets``: each owner's budget in bytes. Rounding down leaves part of a
+    budget. It is given to the shares that lost the largest fraction of a segment, one segment to each. Shares below a
+    segment stay as they are. The sum never exceeds the budget.
     """
     segments = np.floor(shares / mss)
     sizes = np.where(segments > 0, segments * mss, shares)

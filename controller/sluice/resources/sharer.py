@@ -1,7 +1,7 @@
-"""Shares the budgets of servers among the measured transfers: takes readings, returns caps.
+"""Shares the budgets of servers among the measured transfers. The input is readings, the output is caps.
 
-The papers' server sets its own buffers; here a cap on the window determines what a transfer can have. A small transfer
-gets no cap (Matsuo et al., section 2.2.2), and one that sends nothing loses its cap.
+In the papers a server sets the sizes of its own buffers. Here a cap on the window determines how much a transfer can
+use. A small transfer gets no cap (Matsuo et al., section 2.2.2), and a transfer that sends nothing loses its cap.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ class Managed:
     send: Budget | None = None
     receive: ReceiveBudget | None = None
     sampling: int = 0
-    """The switch measures 1 in 2^sampling connections."""
+    """The switch measures 1 in 2^sampling of the server's connections."""
 
 
 class Caps(NamedTuple):
-    """Caps of single connections in one direction that are written to the switch, an element each."""
+    """Caps of single connections in one direction that are to be written to the switch; each array has one element per
+    cap."""
 
     flow: Numbers
     """Number of the connection's slot in the connection table."""
     fingerprint: Numbers
     size: Numbers
-    """The cap in bytes; 0: none of its own."""
+    """The cap in bytes; 0 removes the connection's own cap."""
 
 
 class Defaults(NamedTuple):
-    """Caps of a server's connections without a cap of their own, in bytes; 0: none."""
+    """Caps for those connections of a server that have no cap of their own, in bytes; 0: no cap."""
 
     send: int = 0
     receive: int = 0
@@ -51,46 +52,47 @@ class Defaults(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision of an interval, not yet written to the switch."""
+    """The decision at the end of an interval, not yet written to the switch."""
 
     caps: Caps
-    """The caps in send direction to be written."""
+    """The caps to be written for the send direction."""
     defaults: Mapping[int, Defaults]
-    """Default caps by server."""
+    """Default caps, by server."""
     send: Mapping[int, SendSummary]
-    """The send direction by server."""
+    """Sums over the send direction, by server."""
     receive: Mapping[int, Received]
-    """The receive direction by server."""
+    """Sums over the receive direction, by server."""
     installed: Column
-    """Each slot's cap in the switch once the decision has been written."""
+    """Each slot's cap in the switch after the decision has been written."""
 
 
 class Sharer:
     """Decides the caps of all measured transfers of a switch.
 
-    ``observe`` decides; call ``wrote`` once the switch has the decision.
+    ``observe`` returns a decision. The caller calls ``wrote`` after it has written the decision to the switch.
     """
 
     def __init__(self, managed: Mapping[int, Managed]) -> None:
         self.managed = managed
         self.defaults: dict[int, Defaults] = {}
-        """The default caps in the switch, by server."""
+        """The default caps that are in the switch, by server."""
         self._before: Columns | None = None
         self._estimator = Estimator(0)
         self._send = Direction(0, {})
 
     def configure(self, managed: Mapping[int, Managed]) -> None:
-        """Set other budgets; the transfers' estimates stay."""
+        """Replace the budgets. The estimates of the transfers' needs stay."""
         self.managed = managed
 
     def rebase(self, defaults: Mapping[int, Defaults]) -> None:
-        """Start from a switch with these defaults whose other caps are unknown, such as after a reconnection."""
+        """Restart from a switch that has these defaults and whose other caps are unknown, such as after a
+        reconnection."""
         self.defaults, self._before = dict(defaults), None
 
     def observe(self, columns: Columns, connections: Mapping[int, int]) -> Decision:
-        """Decide on the transfers that were read at an interval's end.
+        """Decide the caps of the transfers that were read at the end of an interval.
 
-        ``connections``: open connections by server, as far as they are known.
+        ``connections``: the number of open connections by server, of servers for which it is known.
         """
         reading = self._reading(columns)
         server = np.where(columns.flow == NONE, 0, columns.server)
@@ -109,11 +111,11 @@ class Sharer:
         }
         is_written &= _among(server, self.managed)
         installed = np.where(is_written, caps, self._send.installed)
-        self._send.installed[is_written] = np.nan  # unknown until it is written: a write may be interrupted
+        self._send.installed[is_written] = np.nan  # unknown until written, because a write may be interrupted
         return Decision(_caps(columns, is_written, caps), _defaults(send, receive), send, receive, installed)
 
     def _reading(self, columns: Columns) -> Reading:
-        """Return the changes since the previous reading. A slot's next connection starts without a cap."""
+        """Return the changes since the previous reading. A new connection in a slot starts without a cap."""
         reading = columns.since(self._before)
         if self._before is None:
             slots = len(columns.flow)
@@ -125,8 +127,8 @@ class Sharer:
         return reading
 
     def _send_needs(self, columns: Columns, server: Numbers) -> Column:
-        """Return the transfers' needs as their servers' budgets define them; 0 for small transfers and unmanaged
-        servers."""
+        """Return each transfer's need by the method of its server's budget; 0 for small transfers and servers without a
+        budget."""
         needs, caps = np.zeros(len(server)), self._send.in_effect(server)
         for how in Needs:
             numbers = [number for number, managed in self.managed.items() if managed.send and managed.send.needs is how]
@@ -136,21 +138,21 @@ class Sharer:
         return needs
 
     def wrote(self, decision: Decision) -> None:
-        """Record that a decision has been written to the switch."""
+        """Record that the switch has been written according to a decision."""
         self._send.installed = decision.installed
         self.defaults = dict(decision.defaults)
         self._send.defaults = {server: default.send for server, default in decision.defaults.items()}
 
 
 def slotted(slots: int, connections: float) -> float:
-    """Return the share of ``connections`` that find a slot: each hashes to one of ``slots`` and takes it if it is
-    free."""
+    """Return the share of ``connections`` that find a free slot, if each hashes to one of ``slots`` slots."""
     load = connections / max(1, slots)
     return -math.expm1(-load) / load if load > 0 else 1.0
 
 
 def _among(server: Numbers, servers: Iterable[int]) -> Flags:
-    """Return which transfers' servers are among those wanted. Slots without a transfer have server 0, which is none."""
+    """Return flags of the transfers that belong to one of ``servers``. Slots without a transfer have server 0, which is
+    no server's number."""
     numbers = list(servers)
     flags = np.zeros(1 + max(int(server.max(initial=0)), max(numbers, default=0)), np.bool_)
     flags[numbers] = True
@@ -158,7 +160,7 @@ def _among(server: Numbers, servers: Iterable[int]) -> Flags:
 
 
 def _caps(columns: Columns, is_written: Flags, caps: Column) -> Caps:
-    """Return the caps that are to be written."""
+    """Return the caps flagged in ``is_written``, with their slots and fingerprints."""
     return Caps(columns.flow[is_written], columns.fingerprint[is_written], caps[is_written].astype(np.int64))
 
 

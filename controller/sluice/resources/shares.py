@@ -1,9 +1,9 @@
-"""Division of budgets into shares: equal ones, those of ABT and SABT, and fixed ones. All in bytes, in the needs'
-order.
+"""Division of budgets into shares: equal shares, those of ABT and SABT, and fixed ones. Sizes are in bytes, and shares
+are in the order of the needs.
 
-No share exceeds its need, since more would be of no use, except with equal and fixed sharing, with which the papers
-compare. The sum never exceeds the budget, except with fixed sharing. All servers' budgets are divided at once: for a
-thousand servers, a thousand numpy calls would take longer than all transfers together.
+No share exceeds its need, because a transfer could not use more. The exceptions are equal and fixed sharing, with which
+the papers compare. The sum never exceeds the budget, except with fixed sharing. The budgets of all servers are divided
+at once: a thousand numpy calls for a thousand servers would take longer than the division for all transfers.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 from .throughput import Column
 
 Owners = NDArray[np.int64]
-"""The index of each need's budget."""
+"""For each need, the index of the budget that it belongs to."""
 
 
 class Sharing(Protocol):
-    """A method that divides budgets. Budgets, needs (above 0) and shares are in bytes; without ``owners`` there is one
-    budget."""
+    """A method that divides budgets. Budgets, needs (above 0) and shares are in bytes. Without ``owners`` there is a
+    single budget."""
 
     def __call__(self, budget: float | Column, needs: Column, owners: Owners | None = None) -> Column:
-        """Return the shares. O(n log n)."""
+        """Return the share of each need, in O(n log n)."""
         ...
 
 
 def equal(budget: float | Column, needs: Column, owners: Owners | None = None) -> Column:
-    """Return equal shares, needed or not: EQ (Matsuo et al., section 3)."""
+    """Return equal shares, independent of the needs: EQ (Matsuo et al., section 3)."""
     budgets, owners = _as_columns(budget, needs, owners)
     counts = np.bincount(owners, minlength=len(budgets))
     return (budgets / np.maximum(1, counts))[owners]
@@ -38,7 +38,8 @@ def equal(budget: float | Column, needs: Column, owners: Owners | None = None) -
 
 @cache
 def fixed(size: float) -> Sharing:
-    """Return the method that gives every transfer the same size (section 4.2: 16 or 64 KB), whatever the budget is."""
+    """Return a method that gives every transfer ``size`` bytes (section 4.2: 16 or 64 KB), independently of the
+    budget."""
 
     def sharing(budget: float | Column, needs: Column, owners: Owners | None = None) -> Column:
         del budget, owners
@@ -48,19 +49,19 @@ def fixed(size: float) -> Sharing:
 
 
 def abt(budget: float | Column, needs: Column, owners: Owners | None = None) -> Column:
-    """Return max-min fair shares: what some transfers do not need is divided equally among the others.
+    """Return max-min fair shares: what some transfers do not need of an equal share is divided equally among the
+    others.
 
-    Semke, Mahdavi & Mathis (SIGCOMM 1998, ABT), as in Matsuo et al., section 2.1.
+    This is ABT (Semke, Mahdavi & Mathis, SIGCOMM 1998) as in Matsuo et al., section 2.1.
     """
     return _shared(*_as_columns(budget, needs, owners), needs, np.ones(len(needs)))
 
 
 def sabt(budget: float | Column, needs: Column, owners: Owners | None = None) -> Column:
-    """Return shares that start equal; what some transfers do not need of theirs goes to the others in proportion to
-    need.
+    """Return equal shares, of which unneeded parts go to the other transfers in proportion to their needs.
 
-    Matsuo et al. divide "by throughput" (section 2.2.1) or "by the buffer needed" (4.1); here it is by need. A transfer
-    that needs more than an equal share never gets less than one.
+    This is SABT. Matsuo et al. divide "by throughput" (section 2.2.1) or "by the buffer needed" (4.1); here the
+    division is by need. A transfer that needs more than an equal share never gets less than an equal share.
     """
     return _shared(*_as_columns(budget, needs, owners), needs, needs)
 
@@ -70,11 +71,11 @@ def _as_columns(budget: float | Column, needs: Column, owners: Owners | None) ->
 
 
 def _shared(budgets: Column, owners: Owners, needs: Column, by: Column) -> Column:
-    """Return the needs and, where a budget does not cover them, shares by progressive filling.
+    """Return the needs where a budget covers them, otherwise shares by progressive filling.
 
-    Each transfer starts with an equal share. Those that need less leave the rest to the others in proportion to ``by``,
-    until no share exceeds its need. Sorted by need, the satisfied transfers are a prefix, which grows while the next
-    transfer's share covers its need.
+    Each transfer starts with an equal share. What a transfer does not need is divided among the others in proportion to
+    ``by``, until no share exceeds its need. In the order of needs, the satisfied transfers are a prefix. The prefix
+    grows while the next transfer's share covers its need.
     """
     shares = needs.astype(np.float64)
     short = np.flatnonzero((np.bincount(owners, needs, len(budgets)) > budgets)[owners])
@@ -90,11 +91,11 @@ def _shared(budgets: Column, owners: Owners, needs: Column, by: Column) -> Colum
         _summed(sorted_needs, begins, run_of) - sorted_needs
     )
     remaining = np.add.reduceat(sorted_by, begins)[run_of] - _summed(sorted_by, begins, run_of) + sorted_by
-    # If all transfers before one were satisfied, each byte (or head) of the remaining ones would get this much more
-    # than the equal share.
+    # ``extra``: if all transfers before this one were satisfied, the remaining ones would get this much more than the
+    # equal share, per unit of ``by``. A unit is a byte of need or a transfer.
     extra = spare / remaining
     is_unsatisfied = sorted_needs > (equal_share + extra * sorted_by) * (1 + 1e-12)
-    # The first transfer of each run that is not satisfied; the run's end if all are.
+    # The first transfer of each run that is not satisfied; the end of the run if all are satisfied.
     first = np.minimum.reduceat(np.where(is_unsatisfied, np.arange(len(order)), len(order)), begins)
     is_after_first = np.arange(len(order)) >= first[run_of]
     extra_of_run = extra[np.minimum(first, len(order) - 1)][run_of]
@@ -105,13 +106,14 @@ def _shared(budgets: Column, owners: Owners, needs: Column, by: Column) -> Colum
 
 
 def _runs(values: Owners) -> tuple[Owners, Owners, Owners]:
-    """Return where each run of equal values begins, each element's run, and each run's length."""
+    """Return the index at which each run of equal values begins, the run of each element, and the length of each
+    run."""
     starts = np.concatenate(([True], values[1:] != values[:-1]))
     begins = np.flatnonzero(starts)
     return begins, np.cumsum(starts) - 1, np.diff(np.append(begins, len(values)))
 
 
 def _summed(values: Column, begins: Owners, run_of: Owners) -> Column:
-    """Return, for each element, the sum from its run's beginning up to and including it."""
+    """Return, for each element, the sum from the beginning of its run up to and including the element."""
     sums = np.cumsum(values)
     return sums - (sums[begins] - values[begins])[run_of]

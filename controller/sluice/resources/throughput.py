@@ -1,7 +1,8 @@
-"""A transfer's throughput as a function of its loss rate and round trip.
+"""The throughput of a transfer as a function of its loss rate and round trip.
 
-Matsuo et al. (section 2.2.1) and Azuma et al. (section 2.1.1) use their own analyses, and cite Padhye, Firoiu, Towsley
-& Kurose (*Modeling TCP Throughput*, SIGCOMM 1998) as the simpler one. This is the latter's full model.
+Matsuo et al. (section 2.2.1) and Azuma et al. (section 2.1.1) use analyses of their own, and cite Padhye, Firoiu,
+Towsley & Kurose (*Modeling TCP Throughput*, SIGCOMM 1998) as the simpler one. This module implements the full model of
+Padhye et al.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 DELAYED = 2
-"""Segments per ACK of a receiver that delays ACKs (RFC 1122, section 4.2.3.2): ``b``, as published."""
+"""``b`` of the model, as published: segments per ACK of a receiver that delays ACKs (RFC 1122, section 4.2.3.2)."""
 COUNTED = 1
-"""``b`` for senders whose windows grow by the bytes acknowledged, however few the ACKs (RFC 5681, section 3.1)."""
+"""``b`` for senders whose windows grow by the bytes acknowledged, independently of the number of ACKs (RFC 5681,
+section 3.1)."""
 
 Column = NDArray[np.float64]
 """One value for each transfer."""
 
 
 def _unlimited_window(loss: Column, b: float) -> Column:
-    """Return the mean window, in segments, at which a loss ends its growth."""
+    """Return the mean window, in segments, at which a loss ends the growth of a window without a limit."""
     term = (2 + b) / (3 * b)
     return term + np.sqrt(8 * (1 - loss) / (3 * b * loss) + term**2)
 
@@ -44,11 +46,12 @@ def segments_per_s(
     """Return each transfer's throughput in segments per second.
 
     ``loss``: loss events per segment, in [0, 1]; ``rtt_s``: mean round trip in seconds; ``rto_s``: retransmission
-    timeout in seconds; ``limit``: the window's limit in segments, at least 1. Without loss the throughput is
-    ``limit / rtt_s``; if everything is lost it is 0.
+    timeout in seconds; ``limit``: the window's limit in segments, at least 1. Without loss the throughput is ``limit /
+    rtt_s``; if everything is lost it is 0.
 
-    ``each``: the model's ``b``, acknowledged segments per ACK; ``timeouts``: the observed share of losses that ended in
-    a timeout. It replaces Q where it is smaller: Q is for Reno without SACK, which has more timeouts.
+    ``each``: the model's ``b``, the number of acknowledged segments per ACK. ``timeouts``: the observed share of losses
+    that ended in a timeout. It replaces the model's share Q where it is smaller, because Q is for Reno without SACK,
+    which has more timeouts.
     """
     rtt_s, rto_s, limit = (np.asarray(value, np.float64) for value in (rtt_s, rto_s, limit))
     bounded_loss = np.clip(loss, 1e-12, 1 - 1e-9)

@@ -1,1 +1,1 @@
-"""The feature of weights: servers' shares of new connections, and caps on open ones."""
+"""The feature that decides weights: servers' shares of new connections, and caps on open connections."""

@@ -1,6 +1,7 @@
-"""The task of one service: every T seconds it reads the ledger, decides the ratios, and writes what changed.
+"""The task that balances one service: every T seconds it reads the ledger, decides the ratios, and writes changes.
 
-Where new connections take a second look, the task samples the open connections in between as well.
+The ledger is the servers' counts in the switch. If new connections compare several servers (the second look), the task
+also samples the numbers of open connections between decisions.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ _log = logger("balance")
 
 WEIGHTS = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS})
 TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
-"""The tables that a decision can change: the weights, and which servers are ejected."""
+"""The tables that a decision can change, since it decides the weights and which servers are ejected."""
 
 BEHIND_S = 0.1
-"""Seconds from a verdict on held weights, such as flash-crowd control's, to the next decision, so that the verdict is
-current. Without this order a crowd moved weights in the second before its alarm."""
+"""Seconds from a verdict that can freeze the weights, such as that of flash-crowd control, to the next decision, so
+that the verdict is current. Without this delay, weights moved in the second before a crowd's alarm."""
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
-    """Return the tables that a decision can have changed, by the ejected servers before and after it. As a rule these
-    are the weights alone: building and comparing the entries of 1,000 servers takes longer than the rest of a decision.
-    """
+    """Return the tables that a decision can have changed, by the ejected servers before and after the decision. Usually
+    it changes only the weights. Computing and comparing all entries of 1,000 servers would take longer than the rest of
+    a decision."""
     return TABLES if before != after else WEIGHTS
 
 
 async def balance(world: World, view: ServiceView, link: Link, service: Service, trace: Trace) -> None:
     """Balance a service. Never returns. Raises SwitchError when the switch does not answer.
 
-    Begun again after a reload it keeps to its grid of times, at the place nearest behind the next verdict on held
-    weights; a shorter period begins then.
+    When the task restarts after a reload, its next decision is due as before, or earlier if the new period is shorter.
+    This time is then moved to the nearest time that is BEHIND_S after a verdict that can freeze the weights.
     """
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]
@@ -137,8 +138,8 @@ def _report_ejections(events: Events, service: Service, before: frozenset[int], 
 
 
 async def _sample_open(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:
-    """Sample the open connections in the period that ends at ``end_s``. A sample that would be taken after the next is
-    due is left out."""
+    """Sample the open connections in the period that ends at ``end_s``. A sample is omitted if the next one is already
+    due."""
     loop = asyncio.get_running_loop()
     if not service.second_look(balancer.options.mode):
         return
@@ -149,5 +150,6 @@ async def _sample_open(link: Link, service: Service, balancer: Balancer, end_s: 
 
 
 def sample_times(end_s: float, period_s: float) -> list[float]:
-    """Return when open connections are sampled in the period that ends at ``end_s``; the last sample is at its end."""
+    """Return the times at which open connections are sampled in the period that ends at ``end_s``. The last sample is
+    at the period's end."""
     return [end_s - (1.0 - part) * period_s for part in (*SAMPLE_TIMES, 1.0)]

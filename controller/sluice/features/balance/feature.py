@@ -23,11 +23,11 @@ from .trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A command's change of services, which the switch does not have yet."""
+    """The effect of a command on services. It has not been written to the switch yet."""
 
     services: tuple[Service, ...]
     undo: Callable[[], None]
-    """Restore the former state, for a switch that does not take the change."""
+    """Function that restores the former state, called if the switch does not accept the change."""
 
 
 class Balance(Feature):
@@ -36,11 +36,11 @@ class Balance(Feature):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.trace = Trace(None)
-        """Decisions are appended to it."""
+        """The trace to which decisions are appended."""
         self.modes: dict[str, Mode] = {}
         """Modes set at run time, by service name."""
         self.views: dict[int, ServiceView] = {}
-        """By service number."""
+        """The balancer and the latest decision of each service, by service number."""
         self._plan = world.plan
         self._begin_anew()
 
@@ -51,26 +51,27 @@ class Balance(Feature):
             for service in self._plan.services
         }
 
-    # -- what a service looks like to its balancer
+    # -- the input of a service's balancer
 
     def options(self, service: Service) -> BalanceOptions:
-        """Return the options in force: as configured, with the mode set at run time."""
+        """Return a service's options in force: the configured options, with the mode set at run time, if any."""
         configured = service.config.balance
         return replace(configured, mode=self.modes.get(service.name, configured.mode))
 
     def members(self, service: Service) -> list[Member]:
-        """Return the service's servers, with those draining that drain by configuration or at run time."""
+        """Return the service's servers as members. Those that drain by configuration or at run time are marked as
+        draining."""
         return [Member(s.id, s.capacity, draining=self._world.drains(s)) for s in service.servers]
 
     def second_look(self, services: Iterable[Service]) -> frozenset[int]:
-        """Return the numbers of those services whose new connections take a second look."""
+        """Return the numbers of those services whose new connections compare several servers (the second look)."""
         return frozenset(s.id for s in services if s.second_look(self.options(s).mode))
 
     # -- all services together
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Servers that any balancer has ejected."""
+        """Servers that the balancer of any service has ejected."""
         return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
 
     @property
@@ -80,11 +81,11 @@ class Balance(Feature):
 
     @property
     def full_of_groups(self) -> frozenset[int]:
-        """Servers that are full in any group of a content service."""
+        """Servers that are at their cap of connections in any group of a content service."""
         groups = (self.views[service.id] for service in self._world.plan.services if service.group_of is not None)
         return frozenset[int]().union(*(view.full for view in groups))
 
-    # -- the protocol
+    # -- methods of Feature
 
     def restart_keys(self, fresh: Config) -> Iterable[str]:
         if fresh.trace_file != self._world.config.trace_file:
@@ -115,7 +116,8 @@ class Balance(Feature):
             view.rebase()
 
     def _take_weights(self, service: Service, snapshot: Readback, now_s: float) -> None:
-        """Continue from the ratios that the switch has; servers that it does not know yet arrive as new ones."""
+        """Continue from the ratios that are in the switch. Servers that the switch does not have yet count as new
+        servers."""
         view = self.views[service.id]
         weights = snapshot.weights.get(service.id)
         known = {server.id for server in snapshot.origins.values()}
@@ -163,7 +165,7 @@ class Balance(Feature):
     # -- commands
 
     def set_mode(self, name: str, mode: Mode, now_s: float) -> Change:
-        """Have another mode decide a service's ratios, until the next reload. Raises Refused."""
+        """Switch a service to another mode until the next reload. Raises Refused."""
         service = self._world.plan.service(name)
         if service is None:
             known = ", ".join(s.name for s in self._world.plan.services)
@@ -174,7 +176,7 @@ class Balance(Feature):
         return change
 
     def set_drain(self, name: str, drain: bool, now_s: float) -> Change:
-        """Give a server (``s1``, or ``web/s1``) no new connections, or again its share. Raises Refused."""
+        """Exclude a server (``s1``, or ``web/s1``) from new connections, or give it its share again. Raises Refused."""
         world = self._world
         service, number = find_server(world, name)
         server = next(s for s in service.servers if s.id == number)
@@ -197,7 +199,7 @@ class Balance(Feature):
         self.views[service.id].balancer.configure(self.members(service), self.options(service), now_s)
 
     def _change(self, *services: Service) -> Change:
-        """Note the present state, for a change that begins now."""
+        """Record the present state of services, so that a change that starts now can be undone."""
         world, views = self._world, [self.views[service.id] for service in services]
         drained, modes = set(world.drained), dict(self.modes)
         balancers = [deepcopy(view.balancer) for view in views]
@@ -211,8 +213,8 @@ class Balance(Feature):
 
 
 def _with_full(ratios: dict[int, float], members: list[Member], service: Service) -> dict[int, float]:
-    """Return the ratios read back, with fair shares for servers left out because they were full: the switch does not
-    have theirs."""
+    """Return the ratios read back, with fair shares for servers that were left out because they were full: the switch
+    has no ratios of full servers."""
     full = [m.server_id for m in members if not m.draining and m.server_id in service.caps.keys() - ratios.keys()]
     fair = fair_shares({member.server_id: member for member in members})
     given = {server: fair[server] for server in full}
@@ -221,5 +223,5 @@ def _with_full(ratios: dict[int, float], members: list[Member], service: Service
 
 
 def _numbers(plan: Plan) -> tuple[list[int], list[int]]:
-    """Return the numbers of services and of servers."""
+    """Return the numbers of a plan's services and the numbers of its servers."""
     return [service.id for service in plan.services], [server.id for server in plan.servers]

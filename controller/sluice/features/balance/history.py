@@ -1,4 +1,4 @@
-"""The decision trace as a source of earlier weights, by which new connections were drawn at that time."""
+"""Reads from the decision trace the weights by which new connections were drawn at an earlier time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _BACK = 4096
-"""The most lines that are read backwards from a time; lines of other services are among them."""
+"""The most lines that are read backwards from a time. Lines of other services are among them."""
 
 
 def weights_at(path: str | Path, service: str, unix_s: float) -> tuple[float, dict[str, int]] | None:
     """Return the last decision on a service up to a time, as its Unix time and its weights by server name.
 
-    None when the trace has none. Raises OSError. The lines are in the order of time, so the search is binary.
+    Returns None if the trace has no such decision. Raises OSError. The lines are in the order of time, so the search is
+    binary.
     """
     with Path(path).open("rb") as file:
         end = _until(file, unix_s)
@@ -27,7 +28,7 @@ def weights_at(path: str | Path, service: str, unix_s: float) -> tuple[float, di
 
 
 def _until(file: BinaryIO, unix_s: float) -> int:
-    """Return the offset of the first line of a later time, or of one of the two lines behind it."""
+    """Return the offset of the first line with a later time, or of one of the two lines after it."""
     low, high = 0, file.seek(0, os.SEEK_END)
     while high - low > 1:
         middle = (low + high) // 2
@@ -45,14 +46,14 @@ def _until(file: BinaryIO, unix_s: float) -> int:
 
 
 def _backwards(file: BinaryIO, end: int) -> list[bytes]:
-    """Return the lines before an offset, the last one first."""
+    """Return the lines before an offset; the last line is first."""
     size = min(end, _BACK * 256)
     file.seek(end - size)
     return list(reversed(file.read(size).splitlines()[-_BACK:]))
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Return a line's record; None for a line that was cut short."""
+    """Return the record in a line; None for an incomplete line."""
     try:
         record = json.loads(line)
     except ValueError:

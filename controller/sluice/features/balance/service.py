@@ -1,4 +1,4 @@
-"""One service as the controller balances it: its balancer, its last decision, and its full servers."""
+"""The controller's state of one balanced service: its balancer, its last decision, and its full servers."""
 
 from __future__ import annotations
 
@@ -8,58 +8,59 @@ from dataclasses import dataclass, field
 from sluice.balance import Balancer, Decision, full_servers, refuses
 
 SERVICE = 0
-"""Stands for all servers of a service together among their numbers, which begin at 1."""
+"""Pseudo number of a server that represents all servers of a service together. Server numbers start at 1."""
 NOT_JUDGED = "Not judged yet: the first window has not ended."
-"""The sentence of a status before the first decision."""
+"""The sentence in a status report before the first decision."""
 
 
 @dataclass(slots=True)
 class ServiceView:
-    """A service's balancer, its last decision, and which of its servers are full."""
+    """A service's balancer, its last decision, and which of its servers are full (at their cap of open connections)."""
 
     balancer: Balancer
     decision: Decision | None = None
     weight_changes: int = 0
-    """Writes of a changed weight vector since the controller started."""
+    """Number of writes of changed weights since the controller started."""
     due_s: float | None = None
-    """When the next decision is due, in the loop's time; None: at once, since the next reading is a new base."""
+    """Time of the next decision by the event loop's clock; None: at once, because the next reading is a new base."""
     full: frozenset[int] = frozenset()
-    """Servers at their cap of open connections, as of the last reading."""
+    """Servers at their cap of open connections, by the last reading."""
     full_since_decision: frozenset[int] = frozenset()
-    """Servers that were full in any reading since the last decision."""
+    """Servers that were full at any reading since the last decision."""
     refusing: bool = False
-    """Whether the switch refuses new connections, as last written."""
+    """Whether the switch refuses new connections, by the last write."""
     reported_full: dict[int, float] = field(default_factory=dict[int, float])
-    """Servers, or SERVICE, that an event reported as full, and when they last were (`spill`)."""
+    """Servers, or SERVICE, that an event reported as full; the values are the times at which they were last full."""
 
     @property
     def weights(self) -> dict[int, int]:
-        """The selector weights: those decided, of the servers that are not full."""
+        """The selector weights: the decided weights of the servers that are not full."""
         return self.balancer.weights(self.full)
 
     @property
     def taking(self) -> frozenset[int]:
-        """Servers that can be given connections: those that do not drain, without ejected ones if any other remains."""
+        """Servers that may get connections: those that do not drain. Ejected servers are excluded if any other
+        remains."""
         active = frozenset(i for i, member in self.balancer.members.items() if not member.draining)
         return active - self.balancer.ejected or active
 
     @property
     def refuses(self) -> bool:
-        """Whether new connections are to be refused because all servers are full."""
+        """Whether the switch is to refuse new connections because all servers are full."""
         return refuses(self.full, self.taking)
 
     def update_full(self, caps: Mapping[int, int], open_now: Mapping[int, int]) -> None:
-        """Take in the open connections of the servers that have a cap."""
+        """Update the full servers by the numbers of open connections of the servers that have a cap."""
         self.full = full_servers(caps, open_now, self.full, self.taking)
         self.full_since_decision |= self.full
 
     def keep_capped(self, caps: Mapping[int, int]) -> None:
-        """Forget what is known of servers that have no cap any more."""
+        """Forget the state of servers that no longer have a cap."""
         self.full &= caps.keys()
         capped = {SERVICE, *caps} if caps else set[int]()
         self.reported_full = {server: at_s for server, at_s in self.reported_full.items() if server in capped}
 
     def rebase(self) -> None:
-        """Take the next reading as a base: the switch's counters may have been reset."""
+        """Use the next reading only as a base, since the switch's counters may have been reset."""
         self.balancer.rebase()
         self.due_s = None

@@ -1,6 +1,6 @@
-"""The task of caps on open connections: take full servers out of the ratios, and refuse where all are full.
+"""The task of caps on open connections: it excludes full servers, and refuses new connections where all are full.
 
-Between two readings a server can get as many connections beyond its cap as arrive meanwhile (ADR 0141).
+Between two readings a server can exceed its cap by as many connections as arrive in this time (ADR 0141).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .decisions import WEIGHTS
 from .service import SERVICE, ServiceView
 
 Views = Mapping[int, ServiceView]
-"""By service number."""
+"""The view of each service, by service number."""
 _log = logger("spill")
 
 READ_S = 0.1
-"""Seconds between two readings of the open connections of the servers with a cap."""
+"""Seconds between two readings of the open connections of servers that have a cap."""
 ROOM_S = 2.0
-"""Seconds a server must stay below its cap before an event reports that it has room: at the cap this changes with each
-connection."""
+"""Seconds for which a server must stay below its cap before an event reports that it has room. At the cap, each
+connection changes whether the server has room."""
 _NAMED = 12
-"""The most servers that an event's text names."""
+"""The most servers that the text of an event names."""
 
 
 async def spill(world: World, views: Views, link: Link) -> None:
-    """Keep the caps of all services. Never returns. Raises SwitchError."""
+    """Enforce the caps of all services. Never returns. Raises SwitchError."""
     loop = asyncio.get_running_loop()
     due = loop.time()
     while True:
@@ -44,7 +44,8 @@ async def spill(world: World, views: Views, link: Link) -> None:
 
 
 async def read_full(plan: Plan, views: Views, link: Link) -> Mapping[int, int]:
-    """Read the open connections of the servers that have a cap, for all views; write nothing. Raises SwitchError."""
+    """Read the open connections of the servers that have a cap, and update all views. Writes nothing. Raises
+    SwitchError."""
     capped = sorted({server for service in plan.capped for server in service.caps})
     open_now = await read_loads(link.registers, capped) if capped else {}
     for service in plan.capped:
@@ -53,7 +54,7 @@ async def read_full(plan: Plan, views: Views, link: Link) -> Mapping[int, int]:
 
 
 async def spill_once(world: World, views: Views, link: Link, now_s: float) -> None:
-    """Read the open connections, write what has changed, and report it. Raises SwitchError."""
+    """Read the open connections, write changes to the switch, and report them. Raises SwitchError."""
     before = {service.id: views[service.id].full for service in world.plan.capped}
     open_now = await read_full(world.plan, views, link)
     for service in world.plan.capped:
@@ -92,7 +93,7 @@ def _report(world: World, kind: Kind, text: str, service: Service, servers: list
 
 
 def _counted(service: Service, servers: Collection[int], open_now: Mapping[int, int]) -> str:
-    """Return server names with open connections and caps, at most _NAMED of them."""
+    """Return the names of servers with their open connections and caps, at most _NAMED servers."""
     named = [
         f"{server.name} ({open_now[server.id]} of {service.caps[server.id]})"
         for server in service.servers

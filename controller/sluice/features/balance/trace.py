@@ -17,12 +17,13 @@ from .service import ServiceView
 
 
 def number(value: float | None) -> float | str | None:
-    """Return a number that JSON can carry: infinity becomes ``"inf"``; None, for no evidence, stays None."""
+    """Return a number in a form that JSON can represent: infinity becomes ``"inf"``; None, for no evidence, stays
+    None."""
     return "inf" if value is not None and math.isinf(value) else value
 
 
 def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bool) -> dict[str, Any]:
-    """Return one decision as JSON has it, with each server's measurements behind it."""
+    """Return a decision as a JSON object, with the measurements of each server on which the decision is based."""
     members, weights = view.balancer.members, view.weights
     return {
         "time": round(time.time(), 3),
@@ -54,15 +55,15 @@ def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bo
 
 
 class Trace:
-    """Appends records to a file (see Appended)."""
+    """Appends records as lines to a file, which log rotation may rename."""
 
     def __init__(self, path: str | Path | None) -> None:
-        """Raises OSError for a file that cannot be opened. Without a path nothing is written."""
+        """Open the file. Raises OSError if it cannot be opened. Without a path, the trace writes nothing."""
         self.path = str(path) if path else None
         self._file = Appended(path) if path else None
 
     def __deepcopy__(self, memo: object) -> Trace:
-        """Return a trace without a file: a copy of the world only tries a configuration."""
+        """Return a trace without a file: a copied world only serves to try a configuration."""
         return Trace(None)
 
     def write(self, line: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""The feature of content services: their agents, and the rules that these have."""
+"""The feature of content services: the agents that read their requests, and the rules by which agents decide."""

@@ -1,8 +1,8 @@
-"""The task of agents: it gives them rules and cookie keys, takes in their reports, and decides which are absent.
+"""The task of agents: it sends them rules and cookie keys, receives their reports, and decides which are absent.
 
-Rules change in three steps. One agent takes the new rules first, so that a mistake in them changes nothing; then the
-other agents take them. Last the switch gets the rules' new generation, which invalidates what it remembered under the
-former one. A connection keeps the rules that it began with.
+Rules change in three steps. First one agent gets the new rules, so that a mistake in the rules changes nothing. Then
+the other agents get them. Last the switch gets the new generation number of the rules, which invalidates what the
+switch remembered under the former rules. A connection retains the rules with which it began.
 """
 
 from __future__ import annotations
@@ -36,47 +36,49 @@ _log = logger("agents")
 
 TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE, Table.SERVICES, Table.DESTINATIONS})
 METERS = frozenset({Meter.ADMISSION})
-"""The tables and meters that the coming and going of agents changes: which agents get clients, and whether any client
-is admitted."""
+"""The tables and meters that change when agents appear or disappear: they determine which agents get clients, and
+whether any client is admitted."""
 INTERVAL_S = 0.5
 """Seconds between two reports of an agent."""
 DEAD_S = 2.0
 """Seconds without a report after which an agent counts as absent, by watched time (`loops.watchedtime`)."""
 LAST_S = 2 * DEAD_S
-"""The same for all agents of a service at once, while their connections are open. The cause may be the controller then,
-so each agent is asked a second time over a new connection."""
+"""Seconds without a report after which all agents of a service count as absent at once, while their connections are
+open. The cause may be the controller itself, so it first contacts each agent once more over a new connection."""
 SHARE_AGAIN_S = 60.0
-"""Seconds after which an agent is sent again what other agents have learned; it forgets that after ten minutes."""
+"""Seconds after which the controller repeats to an agent what other agents have learned. The agent forgets this after
+ten minutes."""
 _RETRY_S = 0.2
 _LOOK_S = 0.25
 
 
 @dataclass(slots=True)
 class AgentView:
-    """The controller's view of an agent."""
+    """The controller's state of an agent."""
 
     control: str
     since_s: float
-    """Time, by the loop, of the last report that it serves all its services, or of the begin of listening to it."""
+    """Time, by the event loop's clock, of the last report that the agent serves all its services; before the first
+    report, the time at which the controller began to listen to the agent."""
     has: bytes | None = None
-    """The serialized configuration that the agent has taken; None before the first."""
+    """The serialized configuration that the agent has accepted; None before the first."""
     report: Report | None = None
-    """The newest report; None while it does not answer."""
+    """The newest report; None while the agent does not answer."""
     error: str = ""
-    """Why the agent does not answer, or what it refuses."""
+    """The reason why the agent does not answer, or what it refuses."""
     refuses: bool = False
-    """The agent has refused its rules."""
+    """Whether the agent has refused its rules."""
     closed: bool = False
-    """The agent has closed the connection or refuses connections, so it is certainly absent."""
+    """Whether the agent has closed the connection or refuses connections, so that it is certainly absent."""
 
     def serves(self, service: str) -> bool:
-        """Whether the agent can take the service's clients."""
+        """Return whether the agent can serve the service's clients."""
         return self.report is not None and service in self.report.services
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A configuration made for an agent, valid as long as its sources are the same objects."""
+    """A configuration message for an agent. It is valid as long as the sources are the same objects."""
 
     sources: tuple[object, ...]
     message: Any
@@ -84,21 +86,21 @@ class _Made:
 
 
 class Agents:
-    """All agents of the configuration."""
+    """The agents of all content services in the configuration."""
 
     def __init__(self, world: World, state: ContentState) -> None:
         self._world, self._state = world, state
         self.views: dict[str, AgentView] = {}
-        """By the address of their control port."""
+        """The state of each agent, by the address of its control port."""
         self._unread: Mapping[int, Mapping[int, int]] = {}
-        """State.unread as last written."""
+        """The value of State.unread that was last written: weights for services without any agent."""
         self._keys: Cookies | None = None
         self._made: dict[str, _Made] = {}
-        """The configuration of each agent. It is kept because an agent is checked several times a second, and thousands
-        of rules take long to serialize."""
+        """The configuration message of each agent. It is cached because an agent is checked several times a second, and
+        serializing thousands of rules takes long."""
 
     async def follow(self, link: Link) -> None:
-        """Configure the agents, take in their reports, and have the switch use those that answer.
+        """Configure the agents, receive their reports, and let the switch use the agents that answer.
 
         Never returns. Raises SwitchError.
         """
@@ -106,7 +108,7 @@ class Agents:
         controls = _controls(self._world.config)
         self.views = {control: self.views.get(control) or AgentView(control, now) for control in controls}
         for view in self.views.values():
-            view.since_s = now  # agents were not listened to during a reload, or while the switch was lost
+            view.since_s = now  # no reports were received during a reload, or while the switch was lost
         tasks = [
             asyncio.create_task(self._follow_agent(view), name=f"agent:{view.control}") for view in self.views.values()
         ]
@@ -118,10 +120,10 @@ class Agents:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def prepare(self, plan: Plan) -> None:
-        """Give the agents the rules of a plan before a reload applies it.
+        """Send the agents the rules of a plan before a reload applies the plan.
 
-        Raises Refused, which names the agent, when one refuses them; all agents get their former rules then. An agent
-        that does not answer gets the rules when it does.
+        Raises Refused, which names the agent, if an agent refuses the rules; all agents then get their former rules
+        again. An agent that does not answer gets the rules once it answers.
         """
         wanted = [(control, self._wanted(plan, control)) for control in _controls(plan.config)]
         taken: list[str] = []
@@ -166,7 +168,7 @@ class Agents:
             await asyncio.sleep(_RETRY_S)
 
     async def _listen(self, agent: Agent, view: AgentView) -> None:
-        """Take in an agent's reports. Never returns. Raises AgentError."""
+        """Receive an agent's reports. Never returns. Raises AgentError."""
         async with aclosing(agent.watch(INTERVAL_S, DEAD_S)) as reports:
             async for report in reports:
                 if view.report is None:
@@ -176,10 +178,11 @@ class Agents:
                     view.since_s = asyncio.get_running_loop().time()
 
     async def _keep_configured(self, agent: Agent, view: AgentView) -> None:
-        """Give an agent its configuration whenever it changes. Never returns. Raises AgentError.
+        """Send an agent its configuration whenever this changes. Never returns. Raises AgentError.
 
-        This is a task of its own beside the reports, as an agent compiles large rules for seconds. It also sends what
-        the other agents have learned of servers: when that changes, after each configuration, and every SHARE_AGAIN_S.
+        Configuring is a task separate from receiving reports, because an agent compiles large rule sets for seconds.
+        The task also sends what the other agents have learned about servers: after a change, after each configuration,
+        and every SHARE_AGAIN_S.
         """
         time_s = asyncio.get_running_loop().time
         sent, sent_s = None, 0.0
@@ -196,13 +199,13 @@ class Agents:
             await asyncio.sleep(_LOOK_S)
 
     def _sources(self, view: AgentView) -> tuple[object, ...]:
-        """Return the sources of `_learned_by_others`: the plan, and what each of the other agents has learned."""
+        """Return the sources of the result of `_learned_by_others`: the plan, and what each other agent has learned."""
         reports = (other.report for other in self.views.values() if other is not view)
         return (self._world.plan, *(None if report is None else report.learned for report in reports))
 
     def _learned_by_others(self, view: AgentView) -> dict[GroupName, Learned]:
-        """Return what other agents have learned of the groups that an agent serves. Its own reports are left out:
-        otherwise agents would refresh each other's knowledge, and none of it would ever expire."""
+        """Return what other agents have learned about the groups that an agent serves. The agent's own reports are
+        excluded: otherwise agents would refresh each other's entries, and no entry would ever expire."""
         served = self._served(view.control)
         return {
             (service.name, group.name): Learned(frozenset(server.id for server in group.servers), ability)
@@ -211,26 +214,27 @@ class Agents:
         }
 
     def ability(self, service: Service, group: Service, but: str | None = None) -> Ability | None:
-        """Return what the answering agents, without the agent ``but``, have learned of a group's present servers; None
-        when they have learned nothing."""
+        """Return what the answering agents, except the agent ``but``, have learned about a group's present servers;
+        None if they have learned nothing."""
         name = (service.name, group.name)
         reports = [view.report for view in self.views.values() if view.report is not None and view.control != but]
         learned = [report.learned[name] for report in reports if name in report.learned]
         return merged(learned, (server.id for server in group.servers))
 
     def _groups(self) -> Iterator[tuple[Service, Service]]:
-        """Yield each content service with each of its groups."""
+        """Yield each content service together with each of its groups of servers."""
         services = {service.name: service for service in self._world.plan.services}
         for service in services.values():
             for name in service.config.content.groups if service.config.content is not None else ():
                 yield service, services[name]
 
     def _served(self, control: str) -> set[str]:
-        """Return the names of the services that the agent at this address is to serve."""
+        """Return the names of the services that the agent at this control address is to serve."""
         return {service.name for service, _, address in self._each() if address == control}
 
     async def _configure(self, agent: Agent, view: AgentView) -> bool:
-        """Give an agent its configuration unless it has it; returns whether it was sent. Raises AgentError."""
+        """Send an agent its configuration unless the agent has it already. Returns whether it was sent. Raises
+        AgentError."""
         sources = (self._world.plan, self._state.rules, self._cookies())
         known = self._made.get(view.control)
         if known is None or not _are_same(known.sources, sources):
@@ -257,10 +261,10 @@ class Agents:
             cookies.save(path, self._keys)
         return self._keys
 
-    # -- their health
+    # -- which agents are absent
 
     async def _judge(self, link: Link) -> None:
-        """Have the switch use the agents that serve. Never returns. Raises SwitchError."""
+        """Let the switch use the agents that serve. Never returns. Raises SwitchError."""
         while True:
             away = self._away()
             changed = away != self._state.away
@@ -271,7 +275,8 @@ class Agents:
             if changed or self._unread != before:
                 self._report_unread(before.keys())
                 if before.keys() - self._unread.keys():
-                    # Before agents are chosen again: a SYN that is to pass unread would pin its connection to one.
+                    # This write precedes the choice of agents. Otherwise a SYN that is to bypass the agents would be
+                    # pinned to an agent.
                     await link.apply(self._world.state(), {Table.SERVICES})
                 await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)
@@ -288,7 +293,7 @@ class Agents:
         return Away(frozenset(absent), frozenset(leaving))
 
     def _silent(self, service: Service, views: Mapping[int, AgentView]) -> set[int]:
-        """Return the numbers of a service's agents that count as absent."""
+        """Return the numbers of those agents of a service that count as absent."""
         now_s = asyncio.get_running_loop().time()
         absent, may_be_present = set[int](), set[int]()
         for number, view in views.items():
@@ -317,7 +322,7 @@ class Agents:
                 )
 
     def _report_unread(self, before: Collection[int]) -> None:
-        """Report the services that have lost their last agent, and those that have one again."""
+        """Report the services that have lost their last agent, and those that have an agent again."""
         for service in self._world.plan.services:
             if (service.id in before) == (service.id in self._unread) or service.config.content is None:
                 continue
@@ -354,11 +359,11 @@ class Agents:
     # -- reports
 
     def view(self, service: Service, number: int) -> AgentView | None:
-        """Return the view of an agent, by its number as a server; None before ``follow``."""
+        """Return the state of an agent, given by its number as a server; None before ``follow`` runs."""
         return next((self.views.get(control) for s, n, control in self._each() if s is service and n == number), None)
 
     def total(self, service: Service) -> ServiceCounts:
-        """Return the sum of what all agents of a service report of it."""
+        """Return the sum of the counts that all agents report for a service."""
         total = ServiceCounts()
         for view in self.views.values():
             if view.report is not None and service.name in view.report.services:
@@ -367,19 +372,21 @@ class Agents:
 
 
 def _are_same(before: tuple[object, ...], now: tuple[object, ...]) -> bool:
-    """Whether both tuples have the same objects, so that results made of these are still valid."""
+    """Return whether both tuples contain the same objects, so that results computed from the objects are still
+    valid."""
     return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
 
 
 def _after(before: Report | None, report: Report) -> Report:
-    """Return the report. Where its agent has learned nothing new, ``learned`` is the former report's object."""
+    """Return the report. If its agent has learned nothing new, ``learned`` is the same object as in the former
+    report."""
     if before is None or before.learned != report.learned:
         return report
     return replace(report, learned=before.learned)
 
 
 def _controls(config: Config) -> list[str]:
-    """Return the control addresses of all agents, each once."""
+    """Return the control addresses of all agents, without duplicates."""
     addresses = [agent.control for service in config.services if service.content for agent in service.content.agents]
     return list(dict.fromkeys(addresses))
 

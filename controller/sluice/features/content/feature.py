@@ -1,4 +1,4 @@
-"""Switching by content as a feature: agents that come and go, their rules, and services that are left without any."""
+"""Switching by content as a feature: agents that appear and disappear, their rules, and services without any agent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .state import ContentState
 
 
 class Content(Feature):
-    """The agents of all content services, and what is decided of these."""
+    """The agents of all content services, and the decisions about them."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.state = ContentState(world)
         self.agents = Agents(world, self.state)
 
-    # -- the protocol
+    # -- methods of Feature
 
     def configure(self, now_s: float) -> None:
         self.state.rules = self.state.rules.following(self._world.config)

@@ -1,4 +1,4 @@
-"""What is decided of content services: the generation of their rules, and the agents that are away."""
+"""The controller's decisions about content services: the generation of their rules, and the agents that are away."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from sluice.switch.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Agents that are given no new connections, by number."""
+    """Agents that get no new connections, given by their numbers."""
 
     absent: frozenset[int] = frozenset()
-    """They do not answer."""
+    """Agents that do not answer."""
     leaving: frozenset[int] = frozenset()
-    """They finish their connections and end."""
+    """Agents that finish their present connections and then end."""
 
     def among(self, agents: Collection[int]) -> Away:
-        """Return the same for some of the agents."""
+        """Return the same state restricted to the given agents."""
         return Away(self.absent.intersection(agents), self.leaving.intersection(agents))
 
 
 class ContentState:
-    """What the switch is to hold for content services."""
+    """The desired state of the switch for content services."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self.rules = Rules().following(world.config)
-        """Of all content services."""
+        """The rules of all content services, with their generation number."""
         self.away = Away()
 
     @property
     def unread(self) -> dict[int, dict[int, int]]:
-        """See State: what services without any agent do is declared by their `without_agents`."""
+        """Weights of the servers that get new connections unread, for each service without any agent (as State.unread).
+
+        The setting `without_agents` of a service selects these servers. Without this setting there are no such servers.
+        """
         plan, views = self._world.plan, self._world[Balance].views
         groups = {service.name: service.id for service in plan.services}
         return {

@@ -1,4 +1,4 @@
-"""A content service in a status, as JSON has it."""
+"""Describes a content service in a status report, as a JSON object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .state import ContentState
 
 
 def as_json(world: World, state: ContentState, agents: Agents, service: Service) -> dict[str, Any]:
-    """Return what the agents of a content service report of it, and of themselves."""
+    """Return what the agents of a content service report about the service and about themselves."""
     total = agents.total(service)
     rows: list[dict[str, Any]] = []
     for server in service.servers:
@@ -53,7 +53,7 @@ def as_json(world: World, state: ContentState, agents: Agents, service: Service)
 
 
 def _ability(world: World, agents: Agents, service: Service, group: str) -> dict[str, Any] | None:
-    """Return what the group's servers can do by their handshakes; None when agents have seen none of late."""
+    """Return the TCP options that all servers of a group support; None if agents have seen no SYN-ACK recently."""
     of = world.plan.service(group)
     ability = None if of is None else agents.ability(service, of)
     return None if ability is None else asdict(ability)

@@ -1,7 +1,8 @@
-"""The baselines of flash-crowd control in a file, for a controller that starts in a flash crowd.
+"""Saves the baselines of flash-crowd control in a file, for a controller that starts during a flash crowd.
 
-Baselines are taken over for an hour: an older request rate predicts worse than the same hour of other days (ADR 0139).
-Baselines of another switch, of other services or by another measurement are not taken over.
+A controller takes over baselines that are at most an hour old: an older request rate predicts worse than the rate at
+the same hour of other days (ADR 0139). It does not take over baselines of another switch, of other services, or of
+other measurements.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ VERSION = 1
 LIFE_S = 3600.0
 """Age in seconds up to which baselines are taken over."""
 EVERY_S = 10.0
-"""Seconds between two writes of the file, so that a crash loses little."""
+"""Seconds between two writes of the file. The interval is short so that a crash loses little."""
 _MARK = b'{"sluice": "baseline"'
-"""The begin of such a file; a file that begins otherwise is not overwritten."""
+"""The first bytes of a baseline file. A file with other first bytes is not overwritten."""
 _MOST_BYTES = 1 << 20
 
 _Number = Annotated[float, Field(ge=0)]
@@ -40,7 +41,7 @@ _Name = Annotated[str, Field(pattern="^([0-9a-f]{2})*$")]
 
 
 class Unfit(Exception):
-    """A file that cannot be taken over; the text states why."""
+    """A file whose baselines cannot be taken over. The text states the reason."""
 
 
 class _Part(BaseModel):
@@ -62,7 +63,7 @@ class _Average(_Part):
 
 
 class _Origin(_Part):
-    """The switch, the services and the measurement of a baseline, which is valid for these alone."""
+    """The switch, the services and the measurements from which a baseline was learned. It is valid only for these."""
 
     switch: str
     device_id: int
@@ -99,34 +100,34 @@ class _File(_Part):
 
 
 class BaselineFile:
-    """Writes the baselines of a controller, and reads those of an earlier one."""
+    """Writes the baselines of a controller, and reads those of an earlier controller."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` gives seconds since the epoch."""
+        """``clock`` returns seconds since the epoch."""
         self._clock = clock
         self._written_s = 0.0
         self._decided_s = 0.0
-        """Unix time of the last decision by these baselines, in seconds."""
+        """Unix time of the last decision that used these baselines, in seconds."""
         self._origin: _Origin | None = None
         self._learning_s = 0.0
-        """Unix time until which the baselines still reflect other services, from before a reload."""
+        """Unix time until which the baselines still reflect the services from before a reload."""
         self._fails = False
 
     def __deepcopy__(self, memo: object) -> BaselineFile:
-        """Return one that reads and writes nothing: a copy of the world only tries a configuration."""
+        """Return an object that reads and writes nothing: a copied world only serves to try a configuration."""
         return _NoFile(self._clock)
 
     def expire(self, view: NewsView) -> None:
-        """Drop what was learned if the last decision is longer ago than LIFE_S. A controller that begins to lead may
-        have stood by, or may have lost its switch, since then."""
+        """Forget what was learned if the last decision is older than LIFE_S. A controller that becomes primary may have
+        been standby, or without its switch, since then."""
         age_s = self._clock() - self._decided_s
         if view.usual is not None and age_s > LIFE_S:
             _log.warning("baseline is too old", extra={"age_s": round(age_s, 1)})
             view.forget()
 
     def restore(self, view: NewsView) -> None:
-        """Give flash-crowd control the baselines of an earlier controller, unless it has its own. A file that cannot be
-        taken over is reported by a warning."""
+        """Pass the baselines of an earlier controller to flash-crowd control, unless it has its own baselines. Logs a
+        warning if a file cannot be taken over."""
         if not view.learns_usual or view.usual is not None:
             return
         path = _path(view)
@@ -142,7 +143,7 @@ class BaselineFile:
         _log.info("baseline taken over", extra={"file": str(path), "age_s": round(self._clock() - file.unix_s, 1)})
 
     def keep(self, view: NewsView) -> None:
-        """Write the baselines, at most every EVERY_S. The first failure of a series is reported by a warning."""
+        """Write the baselines, at most every EVERY_S. The first of consecutive failures is logged as a warning."""
         now_s = self._decided_s = self._clock()
         if 0 <= now_s - self._written_s < EVERY_S or (usual := view.usual) is None:
             return
@@ -169,7 +170,7 @@ class BaselineFile:
 
 
 class _NoFile(BaselineFile):
-    """For a configuration that is only tried."""
+    """A file that is never read or written, for a configuration that is only tried."""
 
     def expire(self, view: NewsView) -> None:
         pass
@@ -197,7 +198,7 @@ def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:
 
 
 def _content(path: Path, most: int) -> bytes:
-    """Return the begin of a regular file. Raises OSError, or Unfit for another kind of file, such as a pipe."""
+    """Return the first bytes of a regular file. Raises OSError, or Unfit for another kind of file, such as a pipe."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -208,7 +209,7 @@ def _content(path: Path, most: int) -> bytes:
 
 
 def _may_replace(path: Path) -> bool:
-    """Whether there is no file yet, an empty one, or one of baselines. Raises OSError, Unfit."""
+    """Return whether the path has no file yet, an empty file, or a baseline file. Raises OSError or Unfit."""
     try:
         return _content(path, len(_MARK)) in (b"", _MARK)
     except FileNotFoundError:
@@ -216,7 +217,7 @@ def _may_replace(path: Path) -> bool:
 
 
 def _read(path: Path, origin: _Origin, unix_s: float) -> _File:
-    """Return the file of an earlier controller. Raises OSError, or Unfit with the reason."""
+    """Return the content of an earlier controller's file. Raises OSError, or Unfit with the reason."""
     content = _content(path, _MOST_BYTES + 1)
     if not content.startswith(_MARK) or len(content) > _MOST_BYTES:
         raise Unfit("not a baseline of sluice's")

@@ -1,4 +1,4 @@
-"""The task of flash-crowd control: it reads the switch, decides, and writes what changed."""
+"""The task of flash-crowd control: it reads the switch, decides, and writes changes to the switch."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _log = logger("news")
 
 TABLES = frozenset({Table.DESTINATIONS, Table.SAMPLING})
 METERS = frozenset({Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT})
-"""The tables and meters that a decision can change. A write refills a bucket, so only what differs is written."""
+"""The tables and meters that a decision can change. A write refills a token bucket, so unchanged meters are not
+written."""
 
 MEASURED = frozenset({Table.RATE_SETTINGS})
-"""The table that a reading can change: which responses are measured."""
+"""The table that a reading can change: it selects the responses that are measured."""
 
 
 async def control(
@@ -35,11 +36,12 @@ async def control(
 ) -> None:
     """Control flash crowds. Never returns. Raises SwitchError when the switch does not answer.
 
-    The usual traffic is written to the file ``baseline``, if any.
+    The usual traffic is saved in the file ``baseline``, if any.
 
-    Flows are read several times an interval, because another flow can take a flow's cell soon after it has ended.
-    Requests and the ledger are read at the interval's end. Nothing is learned from an interval with a late reading.
-    Begun again after a reload, the task keeps to its grid of times, as balancing does.
+    Flows are read several times per interval, because another flow can take over a flow's register cell soon after the
+    flow has ended. Requests and the servers' counts are read at the end of the interval. Nothing is learned from an
+    interval with a late reading. When the task restarts after a reload, it continues with its grid of times, as
+    balancing does.
     """
     loop, balance = asyncio.get_running_loop(), world[Balance]
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
@@ -75,7 +77,7 @@ async def control(
 
 
 async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decision: Decision) -> None:
-    """Write what changed, and report it."""
+    """Write a decision's changes to the switch, and report them."""
     before = view.reported
     wrote = await link.apply(world.state(), TABLES, METERS) > 0
     trace.write(view, decision, wrote=wrote)
@@ -93,7 +95,7 @@ async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decis
 
 
 def _event(decision: Decision) -> tuple[object, ...]:
-    """Return the parts of a decision whose change is reported."""
+    """Return the parts of a decision whose changes are reported as events."""
     detection = decision.detection
     return (
         decision.verdict,

@@ -1,4 +1,4 @@
-"""The numbers of destinations in the switch. Pure."""
+"""Assigns numbers to the destinations that the switch counts or limits. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from sluice.addresses import Address
 
 SHARED = 1
-"""The number of the destinations that share one limit."""
+"""The number that all destinations with a common limit have."""
 
 
 class DestinationTable:
-    """Assigns the numbers 1 to ``capacity`` - 1. An address keeps its number as long as it is wanted."""
+    """Assigns the numbers 1 to ``capacity`` - 1. An address retains its number as long as it is wanted."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -23,15 +23,15 @@ class DestinationTable:
         return self._numbers
 
     def adopt(self, found: Mapping[Address, int]) -> None:
-        """Take over the numbers that a switch uses already."""
+        """Take over the numbers that a switch already uses."""
         self._numbers = dict(found)
 
     def want(
         self, addresses: Iterable[Address], *, shared: bool, separate: Collection[Address] = ()
     ) -> Collection[Address]:
-        """Number these addresses and drop all others. Returns the addresses that no number is free for, the last ones.
+        """Number these addresses and drop all others. Returns the last addresses, for which no number is free.
 
-        With ``shared`` all addresses have one number, except those in ``separate``.
+        With ``shared``, all addresses except those in ``separate`` have one common number.
         """
         wanted = list(dict.fromkeys(addresses))
         common = [address for address in wanted if shared and address not in separate]
@@ -39,7 +39,7 @@ class DestinationTable:
         taken = set(numbers.values())
         for address in wanted:
             number = None if address in numbers else self._numbers.get(address)
-            # Of addresses that shared a number until now the first keeps it.
+            # Of several addresses that had a common number until now, the first retains the number.
             if number is not None and number not in taken:
                 numbers[address] = number
                 taken.add(number)

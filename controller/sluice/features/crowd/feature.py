@@ -1,4 +1,4 @@
-"""Flash-crowd control as a feature: one control for everything behind the switch, where it is configured."""
+"""Flash-crowd control as a feature: one control for all destinations behind the switch, if it is configured."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from .view import NewsView
 
 
 class CrowdControl(Feature):
-    """Flash-crowd control, its trace and the file of its baselines."""
+    """Flash-crowd control, its trace, and the file with its baselines."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.view: NewsView | None = None
-        """None unless configured."""
+        """The control's state; None if it is not configured."""
         self.trace = NewsTrace(None)
-        """Decisions are appended to it."""
+        """The trace to which decisions are appended."""
         self.baseline: BaselineFile | None = None
-        """Where baselines are kept for the next controller; None: nowhere."""
+        """The file in which baselines are saved for the next controller; None: they are not saved."""
         self._trace_file = world.config.news.trace_file if world.config.news else None
-        """As configured at the start: no other file is opened later."""
+        """Path of the trace file as configured at the start. No other file is opened later."""
         self.configure(0.0)
 
-    # -- the protocol
+    # -- methods of Feature
 
     def restart_keys(self, fresh: Config) -> Iterable[str]:
         if fresh.news and fresh.news.trace_file != self._trace_file:

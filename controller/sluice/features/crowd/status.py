@@ -1,4 +1,4 @@
-"""Flash-crowd control in a status, as JSON has it."""
+"""Describes flash-crowd control in a status report, as a JSON object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .view import NewsView
 
 
 def as_json(view: NewsView) -> dict[str, Any]:
-    """Return the last decision and the counts of destinations."""
+    """Return the last decision and the counts of all destinations."""
     decision = view.decision
     return {
         "mode": str(view.config.mode),

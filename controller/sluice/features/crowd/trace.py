@@ -14,26 +14,27 @@ from sluice.news import Decision
 from .view import NewsView
 
 _NOTED = 64
-"""The most reading times that are kept for the next row: while every reading is late, no row is written."""
+"""The most reading times that are stored for the next row. While every reading is late, no row is written."""
 
 
 class NewsTrace:
-    """Appends rows to a file (see Appended), whose first line names the columns."""
+    """Appends rows to a file, which log rotation may rename. The first line of a file names the columns."""
 
     def __init__(self, path: str | Path | None) -> None:
-        """Raises OSError for a file that cannot be opened."""
+        """Open the file. Raises OSError if it cannot be opened."""
         self._file = Appended(path) if path else None
         self._late, self._bases = deque[float](maxlen=_NOTED), deque[float](maxlen=_NOTED)
 
     def __deepcopy__(self, memo: object) -> NewsTrace:
-        """Return a trace without a file: a copy of the world only tries a configuration."""
+        """Return a trace without a file: a copied world only serves to try a configuration."""
         return NewsTrace(None)
 
     def note(self, *, late: bool, base: bool) -> None:
-        """Note the time of a reading that ends now, for the next row: `sluice replay` repeats the same steps by it.
+        """Record the time of a reading that ends now, for the next row. `sluice replay` uses it to repeat the same
+        steps.
 
-        ``late``: flash-crowd control began anew with this reading. ``base``: the reading ended an interval without a
-        decision, and is the base of the next interval's counts.
+        ``late``: flash-crowd control restarted its measurements with this reading. ``base``: the reading ended an
+        interval without a decision, and is the base of the next interval's counts.
         """
         now_s = round(time.time(), 3)
         if late:
@@ -42,7 +43,7 @@ class NewsTrace:
             self._bases.append(now_s)
 
     def write(self, view: NewsView, decision: Decision, *, wrote: bool) -> None:
-        """Append one decision: its Unix time, ``Decision.row()``, and the two buckets of its limit."""
+        """Append one decision: its Unix time, ``Decision.row()``, and the two token buckets of its limit."""
         if self._file is None:
             return
         split = view.splits.get(decision.target_is) or next(iter(view.splits.values()), None)

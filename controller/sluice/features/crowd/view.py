@@ -1,4 +1,5 @@
-"""Flash-crowd control beside its task: the algorithm, the readers of its measurements, and its part of the state."""
+"""The state of flash-crowd control: the algorithm, the readers of its measurements, and its part of the desired
+state."""
 
 from __future__ import annotations
 
@@ -38,28 +39,29 @@ _log = logger("news")
 
 
 class NewsView:
-    """One News for all destinations behind the switch. It is kept over reloads as long as it is configured."""
+    """A News object for all destinations behind the switch. It survives reloads as long as it is configured."""
 
     def __init__(self, config: NewsConfig, plan: Plan) -> None:
         self.config = config
         self.decision: Decision | None = None
-        """The newest."""
+        """The newest decision."""
         self.requests: Mapping[Packed, Requests] = {}
-        """Cumulative counts as last read, by packed address."""
+        """Cumulative counts by packed address, from the last reading."""
         self.splits: dict[Target, Split] = {}
-        """The limits in force, each split over two buckets."""
+        """The limits in force by destination, each split into two token buckets."""
         self.reported: tuple[object, ...] = ()
-        """The parts of a decision that were last reported by an event."""
+        """Those parts of a decision that the last event reported."""
         self.due_s: float | None = None
-        """Time, by the loop, of the interval's end; None: at once, since the next reading is a new base."""
+        """Time of the interval's end by the event loop's clock; None: at once, because the next reading is a new
+        base."""
         self.plan = plan
         self._splitters: dict[Target, Splitter] = {}
         self._table = DestinationTable(DESTINATIONS)
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
         self._share = FlowShare(config.flow_share)
         self._drain = True
-        """Whether the ring of samples is to be read once although nothing is sampled: to set the start index, or to
-        drain the ring."""
+        """Whether the ring of samples is to be read once although the switch samples nothing: to set the start index,
+        or to drain the ring."""
         self._news = self._fresh()
         self._number()
 
@@ -95,13 +97,13 @@ class NewsView:
         """Return a control that has learned nothing."""
         return News(self.config, self._pools(), name=self.name, server_name=self.server_name)
 
-    # -- changes from outside
+    # -- reloads and changes of the switch
 
     def configure(self, config: NewsConfig, plan: Plan) -> None:
-        """Take over another configuration. What was learned stays, and so do limits unless ``identify`` has changed.
+        """Take over another configuration. What was learned stays, and limits stay unless ``identify`` has changed.
 
-        With a changed mode the last decision is no longer in force: no weights stay and no packets are sampled until
-        the next one.
+        After a change of mode the last decision is no longer in force: until the next decision no weights are frozen,
+        and no packets are sampled.
         """
         measured_alike = (config.mode, config.rate_window_s, config.flow_share, config.identify) == (
             self.config.mode,
@@ -124,7 +126,7 @@ class NewsView:
         self._number()
 
     def rebase(self) -> None:
-        """Take the next readings as bases: the switch may be another one, or may have been restarted."""
+        """Use the next readings only as bases, since the switch may be another one, or may have been restarted."""
         self._news.rebase()
         self._flows.rebase()
         self._samples.rebase()
@@ -133,33 +135,35 @@ class NewsView:
 
     @property
     def learns_usual(self) -> bool:
-        """Whether the mode learns usual traffic (see News)."""
+        """Whether the mode learns usual traffic (as News.learns_usual)."""
         return self._news.learns_usual
 
     @property
     def usual(self) -> Usual | None:
-        """The usual traffic, for a later process (see News)."""
+        """The usual traffic, to be saved for a later process; None until it is learned."""
         return self._news.usual
 
     def restore(self, usual: Usual) -> None:
-        """Continue from the usual traffic of an earlier process (see News)."""
+        """Continue from the usual traffic that an earlier process saved."""
         self._news.restore(usual)
 
     def forget(self) -> None:
-        """Drop what was learned, and all decisions: it is too old to continue from."""
+        """Forget what was learned and all decisions, because they are too old."""
         self._news, self.decision = self._fresh(), None
         self._split()
         self._number()
 
     def stand_by(self) -> None:
-        """Drop limits and decisions: another controller leads, and this one may later take over its limits."""
+        """Remove limits and decisions, because another controller is primary. This controller may later take over the
+        limits of the other one from the switch."""
         self._news.drop_limit()
         self.decision = None
         self._split()
         self._number()
 
     def adopt(self, snapshot: Readback) -> None:
-        """Take over the numbers and limits that a switch has; a switch without numbers gets this control's own."""
+        """Take over a switch's numbers of destinations and its limits. A switch without numbers gets this control's
+        own."""
         self.rebase()
         self.due_s = None
         if not snapshot.destinations:
@@ -175,13 +179,14 @@ class NewsView:
         self._number()
 
     def _limits_in(self, snapshot: Readback) -> Iterator[tuple[Address, Split]]:
-        """Yield the limits that an earlier control left: as noted or, without a note, the first bucket's rate."""
+        """Yield the limits that an earlier control left in the switch. If the switch has no note of a limit's rate, the
+        rate of the limit's first bucket is used."""
         anybody, returning = snapshot.meters[Meter.DESTINATION_LIMIT], snapshot.meters[Meter.RETURNING_LIMIT]
         own = self._own()
         for address, number in sorted(snapshot.destinations.items(), key=lambda item: order(item[0])):
             limit = snapshot.limits.get(address)
             sharing = {other for other, others_number in snapshot.destinations.items() if others_number == number}
-            # A limit for all destinations is not taken over as one of a single destination, nor the other way round.
+            # A limit for all destinations is not taken over as a limit for a single destination, nor vice versa.
             if sharing != ({address} if self.config.identify else snapshot.destinations.keys() - own):
                 continue
             if number in anybody and (limit is not None or address not in own):
@@ -189,16 +194,16 @@ class NewsView:
                 rest = (second.rate, second.burst) if second else (None, None)
                 yield address, Split(first.rate if limit is None else limit, first.rate, first.burst, *rest)
 
-    # -- the loop's steps
+    # -- steps of the control task
 
     def begin(self, now_s: float) -> float:
-        """Return the time of the interval's end for tasks that begin now, balancing's included: as it was due before a
-        reload, or earlier where the interval is shorter now."""
+        """Return the time at which the present interval ends, for control and balancing tasks that start now. It is the
+        time from before a reload, or an earlier one if the interval is shorter now."""
         self.due_s = now_s if self.due_s is None else min(self.due_s, now_s + self.config.interval_s)
         return self.due_s
 
     async def poll(self, registers: Registers) -> list[Packed]:
-        """Read the flows, and return the samples. ``flow_share`` may have changed afterwards. Raises SwitchError."""
+        """Read the flows, and return the samples. This may change ``flow_share``. Raises SwitchError."""
         reading = await self._flows.read(registers, self.config)
         self._collector.add(reading.keys, reading.rates, self.flow_share)
         if reading.slots is not None:
@@ -214,7 +219,7 @@ class NewsView:
         return samples
 
     async def count(self, registers: Registers) -> None:
-        """Read the requests of all numbered destinations. Raises SwitchError."""
+        """Read the requests for all numbered destinations. Raises SwitchError."""
         self.requests = await read_requests(registers, self._table.numbers)
 
     @property
@@ -224,7 +229,7 @@ class NewsView:
 
     @property
     def flow_share(self) -> float:
-        """The part of the responses to be measured."""
+        """The part of the responses that the switch is to measure."""
         return self._share.share
 
     @property
@@ -234,11 +239,11 @@ class NewsView:
 
     @property
     def frozen(self) -> list[str]:
-        """The names of the services whose weights are to stay."""
+        """The names of the services whose weights are to stay as they are."""
         return [service.name for service in self.plan.services if self.freezes(service.id)]
 
     def freezes(self, service: int) -> bool:
-        """Whether the weights of a service, by its number, are to stay as they are."""
+        """Return whether the weights of a service, given by its number, are to stay as they are."""
         return self.decision is not None and service in self.decision.frozen
 
     def observe(
@@ -249,9 +254,9 @@ class NewsView:
         ejected: Collection[int],
         ratios: Ratios,
     ) -> Decision | None:
-        """Decide at the end of an interval, by all readings since the last.
+        """Decide at the end of an interval by all readings since the last interval.
 
-        ``ejected`` servers and ``ratios`` are the balancers', of all services.
+        ``ejected`` servers and ``ratios`` are those of the balancers of all services.
         """
         share = self._collector.share
         keys, rates = self._collector.take()
@@ -265,7 +270,7 @@ class NewsView:
         return self._take(decision)
 
     def sampled(self, now_s: float, samples: list[Packed]) -> Decision | None:
-        """Decide between two intervals: new samples may be enough to start a limit."""
+        """Decide between the ends of two intervals: new samples may be enough to start a limit."""
         return self._take(self._news.sampled(now_s, samples, self.requests))
 
     def _take(self, decision: Decision | None) -> Decision | None:
@@ -281,7 +286,7 @@ class NewsView:
         self.splits = {target: self._splitters[target].split(limit, self.config) for target, limit in limits.items()}
 
     def _number(self) -> None:
-        """Number the destinations to be counted: services, watched hosts, and hot spots."""
+        """Assign numbers to the destinations to be counted: services, watched hosts, and hot spots."""
         hot = () if self.decision is None else self.decision.watched
         extra = {from_packed(a) for a in (*hot, *self.splits) if a is not None}
         omitted = self._table.want(
@@ -298,7 +303,7 @@ class NewsView:
             _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, omitted))})
 
     def _own(self) -> set[Address]:
-        """Return the hosts with a configured limit, which a common limit of all destinations leaves out."""
+        """Return the hosts with a configured limit. A common limit of all destinations does not apply to them."""
         return {host.address for host in self.config.hosts if host.limit}
 
     # -- the desired state
@@ -310,11 +315,11 @@ class NewsView:
 
     @property
     def sample_share(self) -> float:
-        """The part of the packets towards servers that is to be sampled."""
+        """The part of the packets towards servers that the switch is to sample."""
         return 0.0 if self.decision is None else self.decision.sample_share
 
     def wanted(self) -> Crowd:
-        """Return flash-crowd control's part of State."""
+        """Return flash-crowd control's part of the desired state."""
         numbers = self.numbers
         anybody = {
             numbers[host.address]: Bucket(host.limit.rate_per_s, host.limit.burst)
@@ -331,7 +336,7 @@ class NewsView:
             limits[number] = split.limit
             anybody[number] = Bucket.rounded(split.rate, split.burst)
             if own is not None:
-                # A host with a configured limit has one bucket, and never a higher limit than that.
+                # A host with a configured limit has a single bucket, and its limit never exceeds the configured one.
                 anybody[number] = min(own, Bucket.rounded(split.limit, split.burst), key=lambda b: b.rate)
             elif split.returning_rate is not None and split.returning_burst is not None:
                 returning[number] = Bucket.rounded(split.returning_rate, split.returning_burst)

@@ -1,1 +1,1 @@
-"""The feature of servers' TCP resources: buffers shared among transfers, idle connections closed."""
+"""The feature that manages servers' TCP resources: it shares buffers among transfers, and closes idle connections."""

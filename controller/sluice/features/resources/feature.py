@@ -1,4 +1,4 @@
-"""Servers' TCP resources as a feature, where a service has them managed."""
+"""The management of servers' TCP resources as a feature, for services that configure it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .view import ResourcesView, Stages
 
 
 class Resources(Feature):
-    """Buffers and idle connections of the servers of all services with ``resources``."""
+    """Buffers and idle connections of the servers of all services with ``resources`` in their configuration."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.view: ResourcesView | None = None
-        """None unless configured."""
+        """The state of the managed resources; None if no service configures it."""
         self._led: tuple[Link, Stages] | None = None
-        """The stages of the switch that was led last: notes of idle connections are kept there over reloads."""
+        """The stages of the switch that was led last. They store notes of idle connections, which survive reloads."""
         self.configure(0.0)
 
-    # -- the protocol
+    # -- methods of Feature
 
     def configure(self, now_s: float) -> None:
         if not any(service.resources for service in self._world.config.services):

@@ -1,4 +1,4 @@
-"""The stages of a switch that manage servers' resources, as the tasks use them."""
+"""The P4 stages that manage servers' resources, behind the interface that the tasks use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sluice.switch.closing import Candidate, Closings, IdleFlows
 
 
 class SwitchStages:
-    """The stages of a led switch (see view.Stages). It keeps the notes of idle connections while the switch is led."""
+    """The stages of a led switch (an implementation of view.Stages). It stores notes of idle connections while the
+    switch is led."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world, self._link = world, link
@@ -23,40 +24,40 @@ class SwitchStages:
         self._services = closing.services_of(self._plan)
 
     def __deepcopy__(self, memo: object) -> SwitchStages:
-        """Return this one: a copy of the world only tries a configuration, and the switch is the same."""
+        """Return this object: a copied world only serves to try a configuration, and the switch stays the same."""
         return self
 
     async def transfers(self) -> Columns:
-        """Read the transfers of the interval that ends now."""
+        """Read the measurements of the transfers of the interval that ends now."""
         return await transfers.read(self._link.registers)
 
     async def cap(self, own: Caps) -> None:
-        """Write caps of single connections."""
+        """Write caps of single connections to the switch."""
         await caps.write(self._link.registers, Register.SEND_CAP, own)
 
     async def prepare(self) -> None:
-        """Make the registers of closing ready."""
+        """Prepare the registers for closing connections."""
         await self._closing.prepare()
 
     async def idle(self, now_s: float) -> IdleFlows:
-        """Read the notes of idle connections."""
+        """Read the switch's notes of idle connections."""
         return await self._closing.read_idle(now_s)
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        """Read which of the connections are idle and not closed."""
+        """Read from the switch which of the connections are idle and not closed."""
         return await self._closing.confirm_idle(flows, now_s)
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
-        """Send a probe to a connection's server."""
+        """Send a probe to a connection's server, whose answer may close the connection."""
         if self._plan is not self._world.plan:
             self._plan = self._world.plan
             self._services = closing.services_of(self._plan)
         await self._closing.tickle(candidate.flow, self._services[candidate.server], least_age_s)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Read the pauses within responses, by server."""
+        """Read the counts of pauses within responses, by server."""
         return await self._closing.pauses(servers)
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
-        """Read the results of probes, by server."""
+        """Read the counts of the results of probes, by server."""
         return await self._closing.counts(servers)

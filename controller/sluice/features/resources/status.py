@@ -1,4 +1,4 @@
-"""A server's TCP resources in a status, as JSON has them."""
+"""Describes a server's TCP resources in a status report, as a JSON object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .view import Idling, ResourcesView
 
 
 def server_status(view: ResourcesView, server: int) -> dict[str, Any] | None:
-    """Return a server's buffers and idle connections; None for a server that is not managed."""
+    """Return the state of a server's buffers and idle connections; None for a server that is not managed."""
     shown: dict[str, Any] = {}
     decision = view.decision
     if decision and server in decision.send:

@@ -1,4 +1,5 @@
-"""The tasks of servers' TCP resources: share their buffers every second, close idle connections four times a second."""
+"""The tasks of servers' TCP resources. They share buffers every second, and close idle connections four times a
+second."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ connections of a small server."""
 LEARN_S = 1.0
 """Seconds between two readings of pauses, refusals and closings."""
 _ATTEMPTS = 8
-"""The most attempts at a choice in a round; another one follows when chosen connections have become active."""
+"""The most times that a round chooses connections. It chooses again if chosen connections have become active."""
 
 
 async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -> None:
     """Share the buffers every SHARE_S. Never returns. Raises SwitchError.
 
-    Caps that were not written, because of an error or a reload, are written by the next decision.
+    The next decision writes caps that were not written because of an error or a reload.
     """
     loop = asyncio.get_running_loop()
     due = loop.time()
@@ -46,13 +47,14 @@ async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -
 
 
 async def share_once(world: World, link: Link, view: ResourcesView, stages: Stages) -> None:
-    """Read, decide, and write what has changed, at an interval's end. Raises SwitchError."""
+    """Read the transfers of the interval that ends now, decide, and write changes to the switch. Raises SwitchError."""
     before = view.written
     columns = await stages.transfers()
     decision = view.observe(columns, await read_loads(link.registers, view.sharing))
     await stages.cap(decision.caps)
     if changed := {server for server, caps in view.caps.items() if caps != before.get(server)}:
-        # Making and comparing the entries of 1,000 servers takes longer than the rest of a decision.
+        # Only changed entries are computed and compared: for all of 1,000 servers this would take longer than the
+        # decision.
         await link.apply(_with_caps(world, view, changed), TABLES)
     view.wrote(decision)
     for server, shared in decision.send.items():
@@ -62,7 +64,7 @@ async def share_once(world: World, link: Link, view: ResourcesView, stages: Stag
 
 
 def _with_caps(world: World, view: ResourcesView, servers: Collection[int]) -> State:
-    """Return the desired table entries with the default caps of ``servers``, without those of other servers."""
+    """Return the desired table entries with the default caps of ``servers`` only."""
     of_services = (
         (service, tuple(server for server in service.servers if server.id in servers))
         for service in world.plan.services
@@ -98,11 +100,11 @@ async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
 async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: float) -> None:
     """Choose connections, read their present state, and probe those that are still idle.
 
-    The switch's notes are out of date for connections that have become active. Others are chosen in their place.
+    The switch's notes are out of date for connections that have become active since. Others are chosen in their place.
     """
     loads = await read_loads(link.registers, list(view.idling))
     waiting = view.probed
-    probed = list(await stages.facts(waiting, now_s)) if waiting else []  # first, as this removes notes
+    probed = list(await stages.facts(waiting, now_s)) if waiting else []  # first, because facts() removes notes
     noted = await stages.idle(now_s)
     probes = 0
     for _ in range(_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Servers' TCP resources beside their tasks: the algorithms, what is known of connections, and the desired caps."""
+"""The state of servers' TCP resources: the algorithms, what is known about connections, and the desired caps."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from sluice.switch.plan import Plan
 PROBE_S = 1.0
 """Seconds for which the switch accepts a server's answer to a probe."""
 TRIES = 2
-"""Probes of a connection while it is idle: Linux answers one stray segment in 500 ms, and some firewalls pass none."""
+"""Number of probes of a connection while it is idle. Linux answers one stray segment in 500 ms, and some firewalls drop
+all stray segments."""
 
 
 class Stages(Protocol):
-    """The stages of the switch that measure and cap transfers and close connections. Every method raises
-    SwitchError."""
+    """The P4 stages that measure and cap transfers and close connections. Every method raises SwitchError."""
 
     async def transfers(self) -> Columns:
-        """Return the transfers of the interval that ends now."""
+        """Return the measurements of the transfers of the interval that ends now."""
         ...
 
     async def cap(self, own: Caps) -> None:
@@ -46,11 +46,13 @@ class Stages(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Prepare for closing. Called once whenever the program may have been loaded."""
+        """Prepare for closing connections. It is called once whenever the program may have been loaded into the
+        switch."""
         ...
 
     async def idle(self, now_s: float) -> IdleFlows:
-        """Return the connections that may be idle, as the switch last noted. ``now_s`` is the controller's time."""
+        """Return the connections that may be idle by the switch's notes. ``now_s`` is the controller's time in
+        seconds."""
         ...
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
@@ -58,40 +60,40 @@ class Stages(Protocol):
         ...
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
-        """Send a segment to a connection's server in its client's name. The server's answer closes the connection, if
-        it has been silent for ``least_age_s``. ``facts`` must have returned it before."""
+        """Send a segment to a connection's server, with the client as source. The server's answer closes the connection
+        if it has been silent for ``least_age_s``. ``facts`` must have returned the connection before."""
         ...
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Return the cumulative counts of responses by the length of their pauses, by server
+        """Return by server the cumulative counts of responses, in classes by the length of their pauses
         (``sluice.resources.pauses``)."""
         ...
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
-        """Return the results of probes, by server."""
+        """Return the counts of the results of probes, by server."""
         ...
 
 
 @dataclass(slots=True)
 class Idling:
-    """A server whose idle connections are closed."""
+    """The state of a server whose idle connections are closed."""
 
     closer: Closer
     learner: Learner | None
     age: PauseAge
-    """The age from which a connection of the service counts as idle."""
+    """The age from which on a connection of the service counts as idle."""
     responses: int = 0
-    """The server's responses in the last second, as far as they were acknowledged before the next request."""
+    """The server's responses in the last second. Only responses acknowledged before the next request are counted."""
     connections: int = 0
-    """Open connections, as last read."""
+    """Number of open connections at the last reading."""
     idle: int = 0
-    """Open connections that are old enough to be closed."""
+    """Number of open connections that are old enough to be closed."""
     asked: int = 0
-    """Probes since the controller started."""
+    """Number of probes since the controller started."""
     lapsed: int = 0
-    """Probes that the server did not answer, so that the connection stays open."""
+    """Number of probes that the server did not answer, so that the connection stays open."""
     closings: Closings = field(default_factory=Closings)
-    """As last read from the switch."""
+    """The counts of the results of probes, last read from the switch."""
 
 
 @dataclass(slots=True)
@@ -101,28 +103,28 @@ class _Asked:
     last_s: float
     times: int
     is_open: bool = True
-    """The result of the probe is not known yet."""
+    """Whether the result of the probe is still unknown."""
 
 
 class ResourcesView:
-    """The resources of the servers of all services with ``resources``. It is kept over reloads."""
+    """The resources of the servers of all services with ``resources``. The object survives reloads."""
 
     def __init__(self, plan: Plan) -> None:
         self.decision: Decision | None = None
         """The newest decision on buffers."""
         self.idling: dict[int, Idling] = {}
-        """By server number."""
+        """The servers whose idle connections are closed, by server number."""
         self.caps: Mapping[int, Defaults] = {}
         """The desired caps of connections without a cap of their own, by server number."""
         self._sharer = Sharer({})
         self._ages: dict[str, PauseAge] = {}
-        """By service name."""
+        """The learned age of idle connections, by service name."""
         self._asked: dict[int, _Asked] = {}
         """Probed connections, by flow number."""
         self.configure(plan)
 
     def configure(self, plan: Plan) -> None:
-        """Take over another configuration. What was learned of transfers and limits stays."""
+        """Take over another configuration. What was learned about transfers and limits stays."""
         managed: dict[int, Managed] = {}
         idling: dict[int, Idling] = {}
         for service in plan.services:
@@ -156,7 +158,8 @@ class ResourcesView:
         return idling
 
     def rebase(self, caps: Mapping[int, Defaults]) -> None:
-        """Take over the default caps that a switch has; it may be another one, or may have been restarted."""
+        """Take over the default caps that are in the switch. The switch may be another one, or may have been
+        restarted."""
         self.caps = {server: caps.get(server, desired) for server, desired in self.caps.items()}
         self._sharer.rebase(self.caps)
         self._asked.clear()
@@ -165,7 +168,7 @@ class ResourcesView:
 
     @property
     def shares(self) -> bool:
-        """Whether any server's buffers are shared."""
+        """Whether the buffers of any server are shared."""
         return bool(self._sharer.managed)
 
     @property
@@ -174,25 +177,25 @@ class ResourcesView:
         return list(self._sharer.managed)
 
     def observe(self, columns: Columns, loads: Mapping[int, int]) -> Decision:
-        """Decide at the end of an interval. ``loads`` are the open connections of servers, where they are known."""
+        """Decide on buffers at the end of an interval. ``loads`` are the open connections of servers, if known."""
         self.decision = decision = self._sharer.observe(columns, loads)
         self.caps = decision.defaults
         return decision
 
     @property
     def written(self) -> Mapping[int, Defaults]:
-        """The default caps that the switch has, by server."""
+        """The default caps that are in the switch, by server."""
         return self._sharer.defaults
 
     def wrote(self, decision: Decision) -> None:
-        """Note that the switch has a decision's caps and defaults."""
+        """Record that the caps and defaults of a decision have been written to the switch."""
         self._sharer.wrote(decision)
 
     # -- idle connections
 
     def record_pauses(self, now_s: float, pauses: Mapping[int, Sequence[int]]) -> None:
-        """Take in the cumulative counts of pauses within servers' responses, which decide the age of idle
-        connections."""
+        """Add the cumulative counts of pauses within servers' responses, which decide the age from which on connections
+        are idle."""
         for age in {id(idling.age): idling.age for idling in self.idling.values()}.values():
             servers = [server for server, idling in self.idling.items() if idling.age is age]
             for server, responses in age.observe(now_s, {server: pauses[server] for server in servers}).items():
@@ -202,7 +205,7 @@ class ResourcesView:
                 idling.closer.least_age_s = idling.age.age_s
 
     def learn(self, now_s: float, ledger: Mapping[int, Counts]) -> None:
-        """Learn the limits of servers from the connections that they have refused."""
+        """Learn the limits of servers from the connections that the servers have refused."""
         for server, counts in ledger.items():
             idling = self.idling[server]
             if idling.learner:
@@ -210,7 +213,7 @@ class ResourcesView:
                 idling.closer.limit = idling.learner.limit
 
     def rebase_limits(self) -> None:
-        """Take the next reading of the ledger as a base (see Learner)."""
+        """Use the next reading of the servers' counts only as a base for learning limits."""
         for idling in self.idling.values():
             if idling.learner:
                 idling.learner.rebase()
@@ -222,16 +225,16 @@ class ResourcesView:
 
     @property
     def probed(self) -> list[int]:
-        """Probed connections whose result is not known yet, whatever the time since the probe."""
+        """Probed connections whose result is still unknown, independently of the time since the probe."""
         return [flow for flow, asked in self._asked.items() if asked.is_open]
 
     def choose(
         self, now_s: float, loads: Mapping[int, int], noted: IdleFlows, probed: Iterable[Candidate]
     ) -> dict[int, int]:
-        """Return the connections to probe, by flow number, with the server of each.
+        """Return the connections to probe: the server of each, by the connection's flow number.
 
-        ``noted`` are all connections that the switch has noted as idle, ``probed`` those of ``self.probed`` that are
-        still idle. The connections of a server are listed only when some of them are to be closed.
+        ``noted`` are all connections that are idle by the switch's notes; ``probed`` are those of ``self.probed`` that
+        are still idle. The connections of a server are only listed if some of them are to be closed.
         """
         pending = self._pending(now_s, probed)
         barred = self._barred(now_s, noted) | pending.keys()
@@ -248,17 +251,17 @@ class ResourcesView:
         waiting, listed = Counter(pending.values()), _ByServer(noted, old)
         chosen: dict[int, int] = {}
         for server, view in self.idling.items():
-            # The notes include connections that have ended since, so they can be more than are open.
+            # The notes include connections that have ended since, so their number can exceed that of open connections.
             view.connections, view.idle = loads[server], min(loads[server], int(counts[server]))
             for idle in view.closer.choose(now_s, loads[server], listed.of(server), waiting[server]):
                 chosen[idle.slot] = server
         return chosen
 
     def _pending(self, now_s: float, probed: Iterable[Candidate]) -> dict[int, int]:
-        """Return the probed connections whose answer may still arrive, with the server of each.
+        """Return the probed connections whose answer may still arrive: the server of each, by flow number.
 
-        A connection that stays idle for longer has lapsed; all others have ended, or were active since. When the
-        controller itself was late, this is no evidence about a server.
+        A probe has lapsed if its connection is still idle after PROBE_S. Connections that are no longer idle have ended
+        or were active. Such results are no evidence about a server, because the controller itself may have been late.
         """
         candidates = {candidate.flow: candidate for candidate in probed}
         pending: dict[int, int] = {}
@@ -278,8 +281,8 @@ class ResourcesView:
     def _barred(self, now_s: float, noted: IdleFlows) -> set[int]:
         """Return the flow numbers of connections that were probed TRIES times while idle, and are not probed again.
 
-        Connections that were active since the last probe may be probed anew. Those that the switch no longer notes are
-        dropped.
+        Connections that were active since the last probe may be probed again. Connections that have no note in the
+        switch any more are forgotten.
         """
         flows = np.fromiter(self._asked, np.int64, len(self._asked))
         _, places, rows = np.intersect1d(flows, noted.flow, assume_unique=True, return_indices=True)
@@ -301,43 +304,43 @@ class ResourcesView:
         return self._control_age_s(server) if flow % CONTROLS == 0 else self.idling[server].closer.least_age_s
 
     def _control_age_s(self, server: int) -> float:
-        """Return the same for the few control connections, which are left open longer so that longer pauses are
+        """Return the age in seconds for the few control connections, which are closed later so that longer pauses are
         measured."""
         closer = self.idling[server].closer
         return closer.least_age_s if closer.options.least_age_s else max(DEFAULT_AGE_S, closer.least_age_s)
 
     def still(self, candidate: Candidate, server: int) -> bool:
-        """Whether a chosen connection is still the server's, and still idle for long enough."""
+        """Return whether a chosen connection still belongs to the server, and has been idle for long enough."""
         return candidate.server == server and candidate.idle_s >= self.least_age_s(server, candidate.flow)
 
     def denied(self, now_s: float, flow: int, server: int) -> None:
-        """Note that a chosen connection was active since the switch noted it. It is no candidate until it is noted
-        anew."""
+        """Record that a chosen connection was active since the switch's note. It is no candidate until there is a new
+        note."""
         self._asked[flow] = _Asked(now_s, TRIES, is_open=False)
         self.idling[server].closer.give_back(1)
 
     def asked(self, now_s: float, candidate: Candidate) -> None:
-        """Note that a connection has been probed."""
+        """Record that a connection has been probed."""
         before = self._asked.get(candidate.flow)
         self._asked[candidate.flow] = _Asked(now_s, 1 + (before.times if before else 0))
         self.idling[candidate.server].asked += 1
 
 
 class _ByServer:
-    """Selected notes by server; they are sorted at the first call of ``of``."""
+    """Selected notes of idle connections by server. They are sorted at the first call of ``of``."""
 
     def __init__(self, noted: IdleFlows, wanted: Flags) -> None:
         self._noted, self._wanted = noted, wanted
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The row numbers of the selected notes, ordered by server, and the server of each."""
+        """The row numbers of the selected notes, ordered by server, and the server of each row."""
         rows = np.flatnonzero(self._wanted)
         rows = rows[np.argsort(self._noted.server[rows], kind="stable")]
         return rows, self._noted.server[rows]
 
     def of(self, server: int) -> Iterator[Idle]:
-        """Yield the notes of a server."""
+        """Yield the notes of a server's idle connections."""
         rows, servers = self._sorted
         first, end = np.searchsorted(servers, (server, server + 1))
         selected = rows[first:end]
@@ -345,7 +348,7 @@ class _ByServer:
 
 
 def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:
-    """Return a server's managed resources, by the service's configuration and its own."""
+    """Return a server's managed resources, by the configuration of its service and its own."""
     own = server.resources
     return Managed(
         _send(options.send, own.send if own else None),
