@@ -1,4 +1,4 @@
-"""Connections that share slots of the connection table. Pure."""
+"""Connections whose hashes give them the same slots of the connection table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .slots import colliding
 
 @dataclass(frozen=True)
 class Crowd:
-    """``first`` and ``second`` share a slot in way 1; every flow of ``late`` shares both slots of ``second``."""
+    """Connections that share slots: `first` and `second` in way 1; those in `late` share both slots of `second`.
+
+    Each connection has a slot in way 1 and one in way 2, by two hashes.
+    """
 
     first: Flow
     second: Flow
@@ -20,7 +23,7 @@ class Crowd:
 
 
 def crowd(server: Server = S1, late: int = 4) -> Crowd:
-    """Return flows of the web service that share slots, all sent to the same server."""
+    """Return flows of the web service that share slots and are sent to one server."""
     first = Flow(WEB, server)
     slot = first.key.slot_1
     second = next(colliding(first.key, slot_1=slot))

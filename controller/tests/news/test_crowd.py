@@ -104,7 +104,7 @@ def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -
 def test_a_quarter_of_the_flows_measured_is_no_silence(options: NewsOptions) -> None:
     """With a dozen requests in a window, sometimes none of their responses is among the measured quarter of the flows.
 
-    AR is then unknown, not zero; production mode extends the window, and so knows AR more often.
+    AR is then unknown, not zero; production mode extends the window, in which more often a response is measured.
     """
     quarter = replace(options, flow_share=0.25)
     window_s = options.interval_s * options.window_intervals
