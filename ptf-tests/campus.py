@@ -142,7 +142,7 @@ async def read(switch: fy.Switch, entities: Any) -> list[Any]:
 async def until(condition: Callable[[], bool], what: str) -> None:
     """Wait until the condition is true, then print the condition's description `what`."""
     async with asyncio.timeout(AWAIT_S):
-        while not condition():  # noqa: ASYNC110 (frames of the kernel's, entries of the switch's: no event of ours)
+        while not condition():  # noqa: ASYNC110 (kernel and switch change the state; no event here)
             await asyncio.sleep(0.1)
     print(f"ok: {what}", flush=True)
 
@@ -158,7 +158,7 @@ def datagram(source: str, ttl: int = 64) -> bytes:
 
 
 async def learns_and_forgets(app: LearningSwitch, wires: Wires) -> None:
-    """Check that a digest reports a new host, that only the host's port receives frames for it, and that it expires."""
+    """Check that a digest reports a new host, that only the host's port receives its frames, and that it expires."""
     ada, bob = (int(address.replace(":", ""), 16) for address in (ADA, BOB))
     first = station_frame(ADA, BOB)
     wires.send(1, first)

@@ -23,7 +23,7 @@ class FakeAgent:
         """Problems that the agent reports when it refuses a configuration; empty: the agent accepts."""
         self.has: Any = None
         self.shared: list[Any] = []
-        """Messages from the controller with the groups that other agents have learned."""
+        """Messages from the controller with what other agents have learned about server groups."""
         self.learned: dict[str, Any] = {}
         """Learned properties of server groups that the agent reports, by group."""
         self.hits: dict[str, int] = {}

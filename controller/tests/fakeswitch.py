@@ -140,7 +140,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     def arp(self, port: int, address: str, mac: str, answered_by: str | None = None) -> None:
         """Report the sender of an ARP message to the primary controller, if that controller subscribed to the digest.
 
-        `answered_by` is the address of the switch that answers the ARP request; None: the switch does not answer.
+        `answered_by` is the switch's address for which it answers the ARP request; None: the switch does not answer.
         """
         digest = self.schema.digests["arp_sender_t"]
         if digest.id not in self.digests:

@@ -1,4 +1,4 @@
-"""Tests of names, tables and lines that fit a terminal: long text is shortened, but numbers never are."""
+"""Tests of names, tables and lines that fit a terminal: long text is shortened, but a number never is."""
 
 from __future__ import annotations
 

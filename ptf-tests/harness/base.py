@@ -56,23 +56,23 @@ class Outcome:
     """All effects of the frames that a test has sent: frames out, packet-ins, and changed counts."""
 
     frames: list[tuple[int, bytes]]
-    """Number of the port and frame, in the order of arrival on each port."""
+    """Each frame that left the switch with the number of its port, in the order of arrival on each port."""
     packets: list[P4PacketIn]
     changes: dict[Cell, int]
 
 
 def new(service: Service, server: Server) -> list[Cell]:
-    """Return the counts that a SYN changes that is pinned to a server (gets an entry in the connection table)."""
+    """Return the counts changed by a SYN that the switch pins to a server (writes into the connection table)."""
     return [(Counter.OFFERED, service.id), (Counter.CLAIMED, service.id), (Register.LEDGER_SYN, server.id)]
 
 
 def again(service: Service, server: Server) -> list[Cell]:
-    """Return the counts that a SYN changes if its connection already has a pin (an entry in the connection table)."""
+    """Return the counts changed by a SYN whose connection already has a pin (an entry in the connection table)."""
     return [(Counter.OFFERED, service.id), (Register.LEDGER_SYN, server.id)]
 
 
 def unpinned(service: Service, server: Server) -> list[Cell]:
-    """Return the counts that a SYN changes if both slots in which it could be pinned are occupied."""
+    """Return the counts changed by a SYN whose connection finds both of its slots occupied."""
     return [
         (Counter.OFFERED, service.id),
         (Counter.UNPINNED_NEW, service.id),
@@ -81,57 +81,57 @@ def unpinned(service: Service, server: Server) -> list[Cell]:
 
 
 def unpinned_mid(service: Service) -> Cell:
-    """Return the count that a packet in mid-connection changes if its connection has no pin."""
+    """Return the count changed by a packet in mid-connection whose connection has no pin."""
     return (Counter.UNPINNED_MID, service.id)
 
 
 def moved(service: Service) -> Cell:
-    """Return the count that a repeated SYN changes if it is sent to another server than before."""
+    """Return the count changed by a repeated SYN that is sent to another server than before."""
     return (Counter.MOVED, service.id)
 
 
 def disowned(service: Service) -> Cell:
-    """Return the count that a server's RST changes if the connection is not pinned to that server."""
+    """Return the count changed by an RST of a server to which the connection is not pinned."""
     return (Counter.DISOWNED, service.id)
 
 
 def first_answer(server: Server) -> Cell:
-    """Return the count that the first SYN-ACK of a handshake changes."""
+    """Return the count changed by the first SYN-ACK of a handshake."""
     return (Register.LEDGER_SYNACK, server.id)
 
 
 def repeated_answer(server: Server) -> Cell:
-    """Return the count that a repeated SYN-ACK changes."""
+    """Return the count changed by a repeated SYN-ACK."""
     return (Register.LEDGER_SYNACK_AGAIN, server.id)
 
 
 def completed(server: Server) -> Cell:
-    """Return the count that a completed handshake changes."""
+    """Return the count changed by a completed handshake."""
     return (Register.LEDGER_COMPLETED, server.id)
 
 
 def was_reset(server: Server) -> Cell:
-    """Return the count that a server's RST changes."""
+    """Return the count changed by a server's RST."""
     return (Register.LEDGER_RESET, server.id)
 
 
 def admitted(destination: int) -> list[Cell]:
-    """Return the counts that an admitted connection to a destination changes."""
+    """Return the counts changed by an admitted connection to a destination."""
     return [*repeated(destination), (Register.REQUESTS_ADMITTED, destination)]
 
 
 def repeated(destination: int) -> list[Cell]:
-    """Return the count that a SYN changes if it repeats the SYN of an admitted connection."""
+    """Return the count changed by a SYN that repeats the SYN of an admitted connection."""
     return [(Register.REQUESTS_OFFERED, destination)]
 
 
 def refused(destination: int) -> list[Cell]:
-    """Return the counts that a refused request to a destination changes."""
+    """Return the counts changed by a refused request to a destination."""
     return [(Register.REQUESTS_OFFERED, destination), (Register.REQUESTS_REFUSED, destination)]
 
 
 def returned(destination: int) -> list[Cell]:
-    """Return the counts of a connection that is admitted because the switch remembers its client."""
+    """Return the counts changed by a connection that is admitted because the switch remembers its client."""
     return [*admitted(destination), (Register.REQUESTS_RETURNING, destination)]
 
 
@@ -401,7 +401,7 @@ class StageTest(BaseTest):
         self.forwards(flow.server.host.port, frame, plan.CLIENT, flow.at_client(frame), *changes)
 
     def draws_again(self, service: Service, server: Server) -> list[Cell]:
-        """Return the counts that a SYN changes whose pin is to a draining server.
+        """Return the counts changed by a SYN whose connection is pinned to a draining server.
 
         On Tofino the SYN counts as new, on other targets as repeated.
         """
@@ -431,7 +431,7 @@ class StageTest(BaseTest):
         return flow
 
     def pins(self, key: Tuple5) -> list[Pin]:
-        """Return a connection's pins (slots): in way 1, its slot by the first hash, in way 2, in both or in none."""
+        """Return a connection's pins: in way 1 (the slot of its first hash), in way 2 (its second), in both or none."""
         return self.switch.pins.find(key)
 
     def fills_both_ways(self, flows: Crowd) -> Crowd:
@@ -486,11 +486,11 @@ class StageTest(BaseTest):
         self.addCleanup(self.switch.modify, [afterwards])
 
     def weigh(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change the weights by R of a service's servers, until the end of the test."""
+        """Change a service's weights by R (the balancing metric) until the end of the test."""
         self.replace(entries.ratios(service, weights), entries.ratios(service, plan.RATIOS[service]))
 
     def weigh_capacity(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change the weights by capacity of a service's servers, until the end of the test."""
+        """Change a service's weights by capacity until the end of the test."""
         self.replace(entries.capacities(service, weights), entries.capacities(service, plan.CAPACITIES[service]))
 
     def drain(self, server: Server) -> None:

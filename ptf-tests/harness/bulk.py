@@ -64,7 +64,7 @@ def source_of(frame: bytes) -> tuple[str, int]:
 
 
 def has_scapys_checksums(frame: bytes) -> bool:
-    """Return whether scapy computes the checksums that the frame contains."""
+    """Return whether the frame has the checksums that scapy computes."""
     parsed: Any = Ether(frame)
     del parsed[IP].chksum
     del parsed[IP].payload.chksum

@@ -59,7 +59,7 @@ class Talk:
 
     @property
     def index(self) -> int:
-        """Index of the connection's cells if its pin is in way 1."""
+        """Index of the connection's cells if its pin is in way 1 (the slot of its first hash)."""
         return self.flow.key.slot_1
 
 

@@ -63,7 +63,7 @@ class Talk:
     def again_to(self, sender: Packet, stamps: tuple[int, int] | None = None, *, fin: bool = True) -> bytes:
         """Return the repeated FIN or ACK of the server that the switch sends back to the client.
 
-        The segment has the timestamps `stamps`. Its trailer is what follows the headers in the client's frame.
+        The segment has the timestamps `stamps`. The bytes after the headers of the client's frame follow as a trailer.
         """
         options: list[tuple[str, Any]] = [] if stamps is None else [*STAMPS[:2], ("Timestamp", stamps)]
         fields = {"flags": "FA" if fin else "A", "ack": self.client, "window": 0xFFFF, "options": options}
@@ -205,7 +205,7 @@ class Closing(StageTest):
         self.assertEqual(counts, [taken, back, raced])
 
     def ages(self, talk: Talk, ticks: int) -> None:
-        """Set back the time of a connection's last payload by `ticks`, so that it looks older; its pin is in way 1."""
+        """Set back the time of a connection's last payload by `ticks`; its pin must be in way 1 (its first hash)."""
         cell = (Register.CLOSING_STATE, talk.flow.key.slot_1)
         (state,) = self.switch.registers.read([cell])
         self.switch.registers.write(*cell, state - (ticks << 26))

@@ -12,9 +12,10 @@ from .slots import colliding
 
 @dataclass(frozen=True)
 class Crowd:
-    """Connections that share slots: `first` and `second` in way 1; those in `late` share both slots of `second`.
+    """Connections that share slots of the connection table.
 
-    Each connection has a slot in way 1 and one in way 2, by two hashes.
+    Each connection has two slots, in way 1 by one hash and in way 2 by another. `first` and `second` share their slots
+    in way 1; all connections in `late` share both slots of `second`.
     """
 
     first: Flow

@@ -87,7 +87,7 @@ def server(item: Server, draining: bool = False) -> P4TableEntry:
 
 
 def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server, int] | None = None) -> P4TableEntry:
-    """Return the selector group with a service's weights by R; `others` maps servers to groups of alternatives."""
+    """Return the selector group with a service's weights by R; `others` are the servers' groups of alternatives."""
     groups = others or {}
     members = [
         (
@@ -148,7 +148,7 @@ def destination(address: str, number: int, answer_reset: bool = False, remember:
 
 
 def sampling(packets: int) -> P4TableEntry:
-    """Return the setting by which `packets` in 65,536 packets to inside ports have their destination sampled."""
+    """Return the setting that samples the destination of `packets` in 65,536 packets to inside ports."""
     return _default(Table.SAMPLING, Action.SET_SAMPLING, packets=packets)
 
 

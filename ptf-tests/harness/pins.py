@@ -36,14 +36,14 @@ class Pin:
     server: int
     state: PinState
     stamp: int
-    """Time in ticks of the last packet that renewed the pin; on Tofino, the time of expiry less the idle time."""
+    """Time in ticks of the last packet that renewed the pin; on Tofino, the time of expiry minus the idle timeout."""
 
 
 class PinTable(Protocol):
     """The cells of the connection table."""
 
     def find(self, key: Tuple5) -> list[Pin]:
-        """Return the pins of a connection: in way 1, in way 2, in both or in none."""
+        """Return the pins of a connection: in way 1 or way 2 (the slots of its two hashes), in both or in none."""
         ...
 
     def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:

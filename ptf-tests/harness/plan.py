@@ -109,7 +109,7 @@ OWNED = (*(port.address for port in PORTS), WEB.address, EMPTY.address)
 DESTINATIONS = (1, 2)
 """Numbers that tests assign to destinations."""
 
-# The weights at the start of every test: those by R send all connections to s1, those by capacity to s3. The server
-# that a packet reaches thus shows which weights were used.
+# The weights at the start of every test: those by R (the balancing metric) send all connections to s1, those by
+# capacity to s3. The server that a packet reaches thus shows which weights were used.
 RATIOS: dict[Service, dict[Server, int]] = {WEB: {S1: 1}, DNS: {D1: 1}}
 CAPACITIES: dict[Service, dict[Server, int]] = {WEB: {S3: 1}, DNS: {D3: 1}}

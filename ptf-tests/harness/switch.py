@@ -55,9 +55,9 @@ LEAST_FRAME = 60
 FRAME_CHECKSUM = 4
 """Bytes of the checksum at the end of each Ethernet frame (IEEE 802.3, 3.2.9)."""
 FREED_SINGLY = 1000
-"""Number of connections from which complete registers are cleared, which takes Tofino's driver some seconds.
+"""Number of connections below which a test's slots are freed one by one.
 
-Up to that number the slots of single connections are freed.
+Above that number the complete registers are cleared, which takes Tofino's driver some seconds.
 """
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)

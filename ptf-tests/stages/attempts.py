@@ -1,4 +1,4 @@
-"""Tests of an agent's repeated attempts to connect: no attempt reaches the server that has just refused."""
+"""Tests of an agent's repeated attempts to connect: an attempt does not reach the server that has just refused."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class DrawsAreIndependent(Drawing):
 
 
 class DrawIsTheHash(Drawing):
-    """The selector uses the CRC-32 of a connection's fields modulo the sum of weights, in the order of the members."""
+    """The draw is the CRC-32 of a connection's fields modulo the sum of weights, among the members in their order."""
 
     def runTest(self) -> None:
         weights = {S1: 3, S2: 1, S3: 4}

@@ -11,9 +11,9 @@ from harness.slots import Tuple5
 from sluice.names import Counter, DropReason, PinState, Register
 
 TAKEN = 4
-"""One of TAKEN slots is occupied: in a default build, 65,536 of 2 x 131,072 slots."""
+"""A quarter of the slots is occupied: in a default build, 65,536 of 2 x 131,072 slots."""
 UNPINNED_SHARE = 0.012
-"""Largest allowed share of connections without a pin when one of TAKEN slots is occupied (p4src/common/sizes.p4)."""
+"""Largest allowed share of connections without a pin when a quarter is occupied (p4src/common/sizes.p4)."""
 
 LAST = 1024
 """Number of connections that begin by packets, after the test has written the cells of all other connections.

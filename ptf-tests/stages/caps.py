@@ -62,7 +62,7 @@ class DefaultReceiveCap(Capped):
 
 
 class OwnCap(Capped):
-    """A connection's own cap replaces the default, also a smaller one; a cap of 0 or of another connection does not."""
+    """A connection's own cap replaces a smaller or larger default; a cap of 0 or of another connection does not."""
 
     send = CAP
 

@@ -103,7 +103,7 @@ class OtherNumbers(Closing):
 
 
 class LapsedAndUsed(Closing):
-    """Payload after the time of a tickle has expired does not count as cancelling the attempt."""
+    """Payload that arrives after a tickle has expired does not count as cancelling an attempt."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -184,7 +184,7 @@ class Wraps(Closing):
 
 
 class Reordered(Closing):
-    """If segments of a response arrive in another order, the connection is idle after the ACK of the response's end."""
+    """If segments of a response arrive out of order, the connection is idle after the ACK of the response's end."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -280,7 +280,7 @@ class Moves(Closing):
 
 
 class InTheSecondWay(Closing):
-    """A connection in way 2 (pinned by its second hash) has its own cells and hint, apart from one in way 1."""
+    """A connection in way 2 (pinned by its second hash) has its own cells; closing it affects none in way 1."""
 
     def runTest(self) -> None:
         flows = crowd()

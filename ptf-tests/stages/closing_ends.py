@@ -120,7 +120,7 @@ class TakenBack(Closing):
 
 
 class TakenBackUnanswered(Closing):
-    """A server's answer to the tickle from before the client's request closes nothing, because its numbers are old."""
+    """If the server answers the tickle before it receives the client's next request, its old numbers close nothing."""
 
     def runTest(self) -> None:
         talk = self.idle()

@@ -9,7 +9,7 @@ from sluice.names import (
 
 
 class LeastAge(Closing):
-    """A tickle that requires an idle time is accepted from exactly that tick."""
+    """A tickle that requires an idle time of n ticks is accepted after exactly n ticks."""
 
     def runTest(self) -> None:
         talk = self.idle()

@@ -209,7 +209,7 @@ class MidConnection(StageTest):
 
 
 class UdpIsNotPinned(StageTest):
-    """UDP has no first packet, so it always uses the weights by capacity, which change rarely."""
+    """UDP has no first packet, so it always uses the weights by capacity: new weights by R split no exchange."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D3)

@@ -31,7 +31,7 @@ class Unlisted(Crowd):
 
 
 class UnlistedRefused(Crowd):
-    """Requests without a destination's entry that a service's own bucket refuses are counted as refused in cell 0."""
+    """Requests to a destination without an entry, refused by the service's own bucket, count as refused in cell 0."""
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
@@ -60,7 +60,7 @@ class ServiceLimited(Crowd):
 
 
 class YellowIsAdmitted(Crowd):
-    """With a bucket of two rates, yellow requests are admitted."""
+    """If a bucket has a committed and a larger peak burst, yellow requests are admitted."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)

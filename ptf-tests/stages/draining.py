@@ -143,7 +143,7 @@ class UnknownServer(Candidates):
 
 
 class WithoutSlot(Draining):
-    """Without a free slot, and if the server by capacity drains, new connections are dropped, and old ones continue."""
+    """If no slot is free and the server by capacity drains, new connections are dropped, and old ones continue."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -190,7 +190,7 @@ class MeteredOnce(Draining):
 
 
 class DrawnAgain(Draining):
-    """An ejected server that is drawn as a probe receives the connection, and the SYN does not pass repeatedly."""
+    """An ejected server that is drawn as a probe receives the connection, and the SYN does not pass endlessly."""
 
     def runTest(self) -> None:
         self.drain(S1)

@@ -210,7 +210,7 @@ class IdleWhenAllIsKnownToHaveEnded(Seeking):
 
 
 class SmallIdleOnesAreNot(Seeking):
-    """Among servers of unequal weight a small idle server is not selected, although no other server is idle."""
+    """Among servers of unequal weight the small idle S1 is not selected, although it is drawn first."""
 
     def runTest(self) -> None:
         self.switch.modify([entries.others(GROUP, {S2: 9})])

@@ -26,7 +26,7 @@ class TruncatedIpv4(StageTest):
 
 
 class TruncatedOptions(StageTest):
-    """A frame that ends inside the IPv4 options, before the end by the header length, is dropped as truncated."""
+    """A frame that ends inside the IPv4 options, before the end that the header length states, is dropped."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).request(ip={"options": [IPOption_NOP()] * 8}, flags="S")

@@ -61,7 +61,7 @@ class SynAgainWhenAnswered(StageTest):
 
 
 class CompletedByPayload(StageTest):
-    """A request completes the handshake if the ACK that should end the handshake is lost or carries that request."""
+    """A client's payload completes the handshake if the bare ACK is lost, or if the ACK carries the payload."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))
@@ -121,9 +121,9 @@ class EachServerItsOwn(StageTest):
 
 
 class AnswerOfStranger(StageTest):
-    """A SYN-ACK counts as a first one for the server that sent it, even if the connection is not pinned to that server.
+    """A SYN-ACK counts as a first one for the server that sent it, even if the connection is pinned to another server.
 
-    The switch cannot match such a SYN-ACK with a SYN, but had counted that server's SYN too.
+    The switch cannot match that SYN-ACK with a SYN. It had counted a SYN for that server, too.
     """
 
     def runTest(self) -> None:

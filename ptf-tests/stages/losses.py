@@ -99,7 +99,7 @@ class ProbeRepairs(Established):
 
 
 class ProbeTooMany(ProbeRepairs):
-    """If the client received both copies, it reports a DSACK (RFC 2883) or repeats its ACK, and no loss is counted."""
+    """If the client received both copies, it sends a DSACK (RFC 2883) or repeats its ACK, and no loss is counted."""
 
     def runTest(self) -> None:
         number = ANSWER + 1 + 2 * MSS
@@ -242,7 +242,7 @@ class Hole(Established):
 
 
 class Late(Established):
-    """A segment that fills a hole within a round trip was late, not lost; a retransmission of earlier data is."""
+    """A segment that fills a hole within a round trip is late, not lost; a retransmission of old data is a loss."""
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)

@@ -168,7 +168,7 @@ class RandomPackets(StageTest):
         known[server.id] = draining
 
     def admit(self, tokens: int) -> None:
-        """Let `tokens` SYNs be admitted; a bucket whose configuration is written is full."""
+        """Let `tokens` SYNs be admitted; writing the bucket's configuration fills the bucket."""
         self.tokens = tokens
         self.switch.modify([entries.unmetered(Meter.ADMISSION, WEB.id)])
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=tokens, pir=0, pburst=tokens)

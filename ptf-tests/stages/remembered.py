@@ -234,7 +234,7 @@ class RefusalForgets(Remembering):
 
 
 class AnothersRefusalForgetsNothing(Remembering):
-    """A server's refusal does not remove the client from the memory if another server has been remembered since."""
+    """If another server has been remembered since, the refusal by the old server does not make the switch forget it."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
@@ -398,7 +398,7 @@ class SynWithPayloadOfAGuessedConnection(Guess):
 
 
 class CookieRequest(Guess):
-    """A SYN that requests a Fast Open cookie is sent to the guessed server without that option; it has no payload."""
+    """A SYN that requests a Fast Open cookie has no payload: it reaches the guessed server, without that option."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)

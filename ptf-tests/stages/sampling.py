@@ -17,7 +17,7 @@ AT_LEAST, AT_MOST = 600, 1400
 """Bounds of the number of samples if half of SENT packets are sampled.
 
 On Tofino's model a draw depends on earlier draws: the count of 400 packets has a standard deviation of 34 (20 runs);
-with independent draws it would be 10. The bounds are 5 and 17 of these deviations from the half.
+with independent draws the deviation would be 10. The bounds are 5 and 17 of these deviations away from half.
 """
 
 

@@ -369,7 +369,7 @@ class Even(SecondLookTest):
     def assertEven(self, taken: list[str], weights: Mapping[Server, int]) -> None:
         """Assert that after every connection each server has received its share to within 2.5 connections.
 
-        Of series of random draws, one in fifty would be that close.
+        Only one in fifty series of random draws would be that close.
         """
         total = sum(weights.values())
         for count in range(1, len(taken) + 1):
@@ -381,7 +381,7 @@ class Even(SecondLookTest):
 
 
 class DrawsEvenly(Even):
-    """A service with shares draws each server at about equal distances, which depend on the server's weight."""
+    """In a service with shares, successive draws of a server are about equally far apart, according to its weight."""
 
     def runTest(self) -> None:
         self.weigh(WEB, self.WEIGHTS)
@@ -461,9 +461,9 @@ class ServersOwnSynIsNoConnection(SecondLookTest):
 
 
 class LoadsAreTheOpenPins(SecondLookTest):
-    """For random packets of few connections, a load equals the number of open pins and of evicted open pins.
+    """For random packets of few connections, a server's load is the number of its open pins.
 
-    Servers drain and return during the test.
+    The load also includes connections that lost their slot before they ended. Servers drain and return during the test.
     """
 
     def runTest(self) -> None:

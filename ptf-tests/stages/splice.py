@@ -51,7 +51,7 @@ class FloodTakesNoSlot(ContentTest):
 
 
 class AgentsTurn(ContentTest):
-    """From an agent's SYN to the splice, the agent receives the packets of both sides, and the server the agent's."""
+    """From an agent's SYN to the splice, packets of both sides reach the agent, and the agent's reach the server."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -99,7 +99,7 @@ class SelectiveAcknowledgements(ContentTest):
 
 
 class Windows(ContentTest):
-    """The server's windows are shifted by the order's scale: to at most 65,535, and at least 1 unless they are 0.
+    """The server's windows are shifted as ordered: to at most 65,535, and to at least 1 unless they are 0.
 
     Windows of SYNs are not shifted.
     """

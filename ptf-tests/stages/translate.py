@@ -18,7 +18,7 @@ SACK_OPTIONS = [("NOP", None), ("NOP", None), ("SAck", (5001, 6461, 7921, 9381))
 
 
 class BothWays(StageTest):
-    """In a complete exchange the server receives packets to its own endpoint, and the client those of the service's."""
+    """In a complete exchange the server receives packets to its own endpoint, the client packets from the service's."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))

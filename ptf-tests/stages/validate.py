@@ -26,7 +26,7 @@ class LengthBeyondFrame(StageTest):
 
 
 class PaddedFrame(StageTest):
-    """Ethernet padding after a packet is neither a wrong length nor payload, so a bare ACK counts as such."""
+    """Ethernet padding after a packet is neither a wrong length nor payload, so a bare ACK still counts as bare."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))

@@ -130,7 +130,7 @@ def test_a_few_connections_that_stay_open_hide_no_slow_server() -> None:
 
 
 CLIENT = st.lists(st.integers(1, SYNS_A_CONNECTION), max_size=ENOUGH - 1)
-"""Lists with the number of SYNs of each of a client's connections; there are fewer connections than ENOUGH."""
+"""The SYNs of a client: the number of SYNs of each of its connections, which are fewer than ENOUGH."""
 
 
 @given(CLIENT, st.lists(st.integers(0, ENOUGH * SYNS_A_CONNECTION), min_size=1, max_size=6))

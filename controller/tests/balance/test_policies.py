@@ -1,5 +1,4 @@
-"""Tests of the interface between a balancer and its policy: the policy's state, and the state that survives a change
-of mode."""
+"""Tests of a balancer's policy, which depends on its mode: the policy's own state, and a change of mode."""
 
 import re
 from dataclasses import replace
@@ -27,7 +26,7 @@ def test_every_mode_has_a_policy() -> None:
 
 
 def test_what_depends_on_a_mode_is_asked_of_its_policy() -> None:
-    """Only the modules of options and of policies name modes, and the page's module, which preselects a mode."""
+    """Modes are named only in the modules of options and of policies, and in the page's module that preselects one."""
     package = Path(sluice.__file__).parent
     naming = {
         str(file.relative_to(package)) for file in package.rglob("*.py") if re.search(r"Mode\.[A-Z]", file.read_text())

@@ -1,6 +1,6 @@
-"""Tests of recovery: a ratio rises slowly up to the share at which the server last lost SYNs.
+"""Tests of recovery, which raises a server's ratio slowly, up to the share at which the server last lost SYNs.
 
-A ratio above a share that lost no SYN is reduced to that share at once.
+A server whose ratio exceeds that share returns to it at once.
 """
 
 from __future__ import annotations

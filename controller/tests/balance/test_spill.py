@@ -93,9 +93,9 @@ def test_weights_leave_the_full_out_and_keep_their_sum(ratios: dict[int, float],
 
 @pytest.mark.parametrize("full", [(), (1,)])
 def test_a_server_is_not_slow_for_being_full(full: tuple[int, ...]) -> None:
-    """Server 1 has many open connections and few new ones, so their lifetime by Little's law is long.
+    """Server 1 has many open connections and few new ones, so by Little's law its connections last long.
 
-    Server 1 loses weight as a slow server unless its cap is the cause (`full`).
+    Server 1 loses weight because it is slow, but not if its cap is the cause (`full`).
     """
     options = BalanceOptions(Mode.PRODUCTION, 1.0, 4.0, production=ProductionOptions(slow_start_s=0))
     balancer = Balancer([Member(1), Member(2)], options)

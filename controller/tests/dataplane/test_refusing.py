@@ -28,7 +28,8 @@ LIFETIMES = dict.fromkeys(PinState, 1000)
 SLACK = 4
 """Connections that a server may receive above its share.
 
-The weighted sequence of draws deviates by less, and a server in the queue of idle servers is selected once more.
+The weighted sequence of draws deviates from the share by fewer connections, and a server in the queue of idle servers
+is selected once more.
 """
 
 

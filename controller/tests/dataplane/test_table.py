@@ -17,7 +17,7 @@ TIMES = {state: 100 * (1 + state) for state in PinState}
 
 
 def pinned(state: PinState, age: int = 1) -> tuple[Memory, ConnectionTable]:
-    """Return a table with a connection to SERVER whose last change of state, to `state`, was `age` ticks before NOW."""
+    """Return a table with a connection to SERVER in state `state`, whose time stamp is `age` ticks before NOW."""
     memory = Memory()
     memory.of(Register.PIN_KEY_1)[PLACE.slot_1] = PLACE.fingerprint << 36 | state << 32 | NOW - age
     memory.of(Register.PIN_SERVER_1)[PLACE.slot_1] = SERVER

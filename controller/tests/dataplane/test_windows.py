@@ -40,7 +40,7 @@ def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF)
 def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
     start: int, scale: int | None, steps: list[tuple[tuple[int, int, int, int], int]]
 ) -> None:
-    """The right edge of the offered window never exceeds the last cap, nor an edge that was offered before."""
+    """The offered window exceeds the last cap only if a larger window was offered before that cap."""
     client, server = handshake(7, start, scale)
     offered, unit = client.edge, (1 << client.scale) - 1
     for (sent, payload, back, window), cap in steps:

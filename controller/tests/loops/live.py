@@ -48,7 +48,7 @@ class Running:
         return self.controller.link
 
     def ready(self, times: int = 1) -> bool:
-        """Return whether the controller has printed `times` times or more that it is ready."""
+        """Return whether the controller has printed at least `times` times that it is ready."""
         return sum(line.startswith("sluice: ready") for line in self.lines) >= times
 
     def decisions(self) -> list[dict[str, Any]]:

@@ -282,7 +282,7 @@ async def test_what_agents_have_learned_is_merged_only_when_it_changes(
 
 
 def _services(switch: FakeSwitch) -> dict[int, int]:
-    """Return the generation of each content service's table entry, by service number."""
+    """Return the generation (version of the rules) in each content service's table entry, by service number."""
     to_content = switch.schema.actions["to_content"].id
     calls = [entry.action.action for entry in switch.entries("services")]
     params = [

@@ -34,7 +34,10 @@ OLDEST, OLD, YOUNG = 7, 70_005, 9
 
 
 def idle(switch: FakeSwitch, flow: int, at: int, *, spoke: bool = True, status: int = ClosingStatus.OPEN) -> None:
-    """Write the registers of a connection to s1 that is noted as idle; `spoke` and `status` are its state now."""
+    """Write the registers of a connection to s1 that the switch noted as idle at time `at`.
+
+    `status` is its present state; if `spoke` is false, the connection has become active again.
+    """
     switch.hold(Register.CLOSING_HINT, flow % 4096, flow << 41 | S1 << 31 | at)
     switch.hold(Register.CLOSING_STATE, flow, status << 60 | (3 if spoke else 0) << 58 | at << 26)
     switch.hold(Register.CLOSING_PEER, flow, int(from_text(CLIENT)) << 31 | (40_000 + flow % 1000) << 15 | S1)

@@ -151,7 +151,7 @@ async def test_what_cannot_be_is_not_believed(
         switch.arp(2, "10.0.2.2", SERVER)
         await until(lambda: _mac(switch, "10.0.2.2"), "the server's place")
         switch.arp(port, address, mac)
-        switch.arp(1, "10.0.1.9", OTHER)  # a valid message after the invalid one, to wait for
+        switch.arp(1, "10.0.1.9", OTHER)  # a valid message, processed after the invalid one
         await until(lambda: _mac(switch, "10.0.1.9"), "the gateway's place")
         assert _mac(switch, "10.0.2.2") == SERVER
         assert len(switch.entries("neighbours")) == 2
@@ -223,7 +223,7 @@ async def test_asker_that_cannot_be_there_is_not_learned(
 ) -> None:
     async with running(_asking_once(write_config())):
         switch.arp(port, address, mac, answered_by="10.0.0.100")
-        switch.arp(1, "10.0.1.9", OTHER)  # a valid message after the invalid one, to wait for
+        switch.arp(1, "10.0.1.9", OTHER)  # a valid message, processed after the invalid one
         await until(lambda: _mac(switch, "10.0.1.9"), "the gateway's place")
         assert len(switch.entries("neighbours")) == 1
 

@@ -34,7 +34,7 @@ PRODUCTION = "{mode: production, production: {baseline_s: 20}, hosts: [{name: fi
 
 
 def crowd(target: str, seconds: float = 60.0):
-    """Return arrivals in requests/s: 30 at WEB and 10 at HOST, then from ONSET a crowd of `seconds` at `target`."""
+    """Return arrivals in requests/s: 30 at WEB and 10 at HOST, and from ONSET, for `seconds`, a crowd at `target`."""
 
     def arrivals(now: float) -> dict[str, float]:
         usual = {WEB: 30.0, HOST: 10.0}

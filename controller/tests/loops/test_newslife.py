@@ -100,7 +100,7 @@ async def test_without_news_nothing_is_measured(switch: FakeSwitch, write_config
 async def test_controller_takes_over_what_an_earlier_one_left(
     switch: FakeSwitch, write_config: WriteConfig, reloads: bool
 ) -> None:
-    """The switch receives the saved setting when the controller starts, and when a reload adds flash-crowd control."""
+    """The controller adopts the saved baseline when it starts, and when a reload adds flash-crowd control."""
     config = load(write_config(more=NEWS))
     saved, origin = Average(2e5, 1e3, 99), world_of(config)[CrowdControl].view
     assert origin is not None

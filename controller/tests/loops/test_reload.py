@@ -37,7 +37,7 @@ def put(config: Path, servers: str) -> None:
 def pool(first_port: int, servers: int) -> str:
     """Return the YAML text of `servers` servers with ports from `first_port`.
 
-    A pool with a distant first port has no server in common.
+    Pools whose ports do not overlap have no server in common.
     """
     return "".join(
         f"  - {{name: x{first_port + n}, address: 10.0.2.{2 + n % 200}, port: {first_port + n}}}\n"
@@ -96,7 +96,7 @@ services:
   servers:
   - {name: s2, address: 10.0.3.2, port: 80}
 """
-"""Services between which the server s2 moves: from web to web2."""
+"""A configuration in which server s2 has moved from service web to service web2."""
 
 
 async def test_a_server_with_connections_does_not_move_to_another_service(

@@ -101,7 +101,7 @@ def test_the_end_of_the_larger_crowd_does_not_free_the_smaller() -> None:
 def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> None:
     """The crowd at `outer` still congests the link when the crowd at `inner` ends.
 
-    Slow responses have reduced the limit of `inner` below its usual rate of requests; the limit is lifted all the same.
+    Slow responses have reduced the limit of `inner` below its usual rate of requests; the limit is lifted nevertheless.
     """
     outer, inner = SPOTS[0], SPOTS[1]
     both = crowds((outer, START, 260.0, 400.0), (inner, 80.0, 180.0, 300.0))
@@ -115,7 +115,7 @@ def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> N
 def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> None:
     """Slow responses reduce the limit below the usual rate of requests.
 
-    After the crowd, usual traffic in some seconds exceeds its mean by more than a tenth; the limit ends all the same.
+    After the crowd, usual traffic in some seconds exceeds its mean by more than a tenth; the limit ends nevertheless.
     """
     spot = SPOTS[0]
     slow = START, 180.0
@@ -132,7 +132,7 @@ def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> N
 def test_a_sole_limit_does_not_outlive_its_crowd_by_what_others_are_asked_for() -> None:
     """Requests to all destinations stay a fifth above usual, and slow responses reduced the limit below usual.
 
-    The limit of the only crowd ends all the same within 25 s.
+    The only limit ends nevertheless, within 25 s after its crowd.
     """
     spot, slow = SPOTS[0], (START, 180.0)
 

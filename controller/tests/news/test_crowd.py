@@ -104,7 +104,8 @@ def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -
 def test_a_quarter_of_the_flows_measured_is_no_silence(options: NewsOptions) -> None:
     """With a dozen requests in a window, sometimes none of their responses is among the measured quarter of the flows.
 
-    AR is then unknown, not zero; production mode extends the window, in which more often a response is measured.
+    AR (the rate of the fastest responses) is then unknown, not zero. Production mode extends the window, so that more
+    windows contain a measured response.
     """
     quarter = replace(options, flow_share=0.25)
     window_s = options.interval_s * options.window_intervals
@@ -231,7 +232,7 @@ def test_static_mode_goes_on_from_no_limit_however_long_the_crowd() -> None:
 
 
 def test_a_limit_below_the_usual_load_that_is_found_in_the_switch_goes_too() -> None:
-    """Without a baseline, the search raises the limit while AR stays healthy, until the limit refuses no request."""
+    """Without a baseline, the search raises the limit while responses stay fast, until the limit refuses no request."""
     link = Bottleneck(News(NewsOptions()), lambda _: QUIET, bystanders=3)
     link.news.adopt(TARGET, 0.8 * QUIET)
     link.restart()
@@ -264,7 +265,10 @@ def test_production_mode_raises_no_alarm_without_congestion(seed: int) -> None:
 
 
 def test_only_slow_clients_raise_no_alarm_while_requests_are_not_up() -> None:
-    """The detector's second condition (more requests) fails: AR falls to a tenth because the fast clients left."""
+    """AR (the rate of the fastest responses) falls to a tenth, because the fast clients left.
+
+    The detector's second condition, more requests than usual, does not hold.
+    """
     random = np.random.default_rng(5)
     for options in (PAPER, NewsOptions()):
         news, requests = News(options), Requests()

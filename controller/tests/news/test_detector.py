@@ -35,7 +35,7 @@ def test_compared_with_the_average_from_before_the_observation() -> None:
 
 
 def test_the_operating_point_survives_the_onset() -> None:
-    """After an alarm the average of AR falls: 0.875 * 100 + 0.125 * 50 = 93.75, then 0.875 * 93.75 + 0.125 * 60."""
+    """After an alarm the average falls slowly: 0.875 * 100 + 0.125 * 50 = 93.75, then 0.875 * 93.75 + 0.125 * 60."""
     d = detector()
     d.observe(100, 40)
     d.observe(50, 80)

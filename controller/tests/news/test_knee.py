@@ -27,12 +27,12 @@ def share(limit: float) -> float:
 
 
 def steep(limit: float) -> float:
-    """Return AR at a limit, as a share of the usual AR: 1 up to the capacity."""
+    """Return AR (the rate of the fastest responses) at a limit, as a share of the usual AR: 1 up to the capacity."""
     return min(1.0, (CAPACITY / limit) ** 3)
 
 
 def simulated(limit: float) -> float:
-    """Return AR, as a share of the usual AR, on a simulated link of 4 Mbit/s: it falls long before the link is full."""
+    """Return AR, as a share of the usual AR, on a simulated link of 4 Mbit/s: AR falls before the link is full."""
     used = limit / CAPACITY
     return min(1.03, 1.02 - 1.1 * (used - 0.85)) if used < 1 else 0.855 / used**3
 
@@ -79,7 +79,7 @@ def test_the_limit_stays_at_the_knee(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_scatter_of_a_dozen_responses_does_not_lower_it(seed: int) -> None:
-    """AR scatters by a fifth per window, while the share of long responses of hundreds shows a healthy link."""
+    """AR scatters by a fifth per window, while the share of long ones among hundreds of responses is normal."""
     limits = settle(seed, scatter=0.25)
     assert float(np.mean(limits[200:])) > 0.8 * CAPACITY
 

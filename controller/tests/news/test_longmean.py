@@ -1,4 +1,4 @@
-"""Tests of the long-term mean of AR: when the mean is known, and whether it requires a lower limit."""
+"""Tests of the long-term mean of AR (the rate of the fastest responses), and of when it requires a lower limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPTIONS = NewsProductionOptions(window_s=4)
 
 
 def at(mean: LongMean, ar_share: float) -> LongMean:
-    """Add so many intervals of this AR that earlier intervals have no weight; return the mean."""
+    """Fold in so many intervals with this AR that earlier intervals have no weight; return the mean."""
     for _ in range(400):
         mean.fold(ar_share)
     return mean

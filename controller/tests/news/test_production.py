@@ -83,7 +83,10 @@ def test_noise_widens_what_counts_as_a_change() -> None:
 
 
 def test_slight_degradation_that_lasts_is_distinguished_from_noise() -> None:
-    """If AR scatters by 17 %, an alarm needs a single window at half of AR, or four windows at three quarters."""
+    """If AR (the rate of the fastest responses) scatters by 17 %, one window at half of it raises an alarm.
+
+    At three quarters of AR, four windows raise an alarm.
+    """
 
     def noisy() -> BaselineDetector:
         detector = warm()

@@ -1,4 +1,4 @@
-"""Tests of AR, which is the mean rate of the fastest share p of the flows."""
+"""Tests of AR, which is the mean rate of the fastest responses (the fastest share p of the flows)."""
 
 import math
 

@@ -54,7 +54,7 @@ def test_a_base_taken_between_two_readings_gives_the_rate_over_its_own_span() ->
 
 
 def test_what_one_limit_does_not_hold_back_is_no_part_of_it() -> None:
-    """Requests to a destination with its own bucket (`exempt`) are in the total, but not in the general limit's."""
+    """Requests to a destination with its own bucket (`exempt`) are in the total, but not in the general limit's sum."""
     interval = Interval(2.0, {A: Requests(60, 40, 20), B: Requests(10, 10)}, exempt={B})
     assert interval.total == Requests(70, 50, 20)
     assert interval.together == Requests(60, 40, 20)

@@ -87,7 +87,7 @@ def test_drowned_unevenly_in_a_crowd_is_chance_and_a_dead_server_is_not() -> Non
 
 
 def test_a_queue_that_is_full_before_the_others_is_no_weak_server() -> None:
-    """A full server is not weak if its answers are in proportion to its ratio, as those of the other server."""
+    """A full server is not weak if its answers are in proportion to its ratio, as are those of the other server."""
     full, idle = Counts(syn=300, synack=60, completed=58), Counts(syn=62, synack=62, completed=60)
     frozen, free = Verdict(Cause.CROWD, freeze=True), Verdict(Cause.CROWD, (1,), freeze=False)
     assert verdict({1: full, 2: idle}, crowd=True) == frozen

@@ -44,7 +44,7 @@ def write(path: Path, packets: Sequence[Packet]) -> Path:
 
 
 def connection(time: float, port: int, server: Address, *, answered: bool = True) -> list[Packet]:
-    """Return the packets of a connection as captured on all ports of the switch: each packet before and after it."""
+    """Return a connection's packets as captured on all ports of the switch: each when it enters, and when it leaves."""
     there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
     if not answered:
         return there

@@ -332,7 +332,7 @@ def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
 
 
 def renumbered(packet: Packet, port: int) -> Packet:
-    """Return the packet with the client port that belongs to another connection."""
+    """Return the packet with another client port, as if it belonged to another connection."""
     time_s, source, source_port, destination, destination_port, flags, payload = packet
     if source == CLIENT:
         return time_s, source, source_port - 10_000 + port, destination, destination_port, flags, payload

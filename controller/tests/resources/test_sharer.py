@@ -81,7 +81,7 @@ def test_the_caps_in_the_switch_never_exceed_the_budget(
 
 @given(FLIGHTS, NEEDS, st.floats(1e5, 1e9))
 def test_caps_under_abt_are_max_min_fair(flight: list[float], needs: Needs, budget: float) -> None:
-    """Max-min fairness: a transfer below its need has the largest share, up to the size of an unsplit segment."""
+    """Max-min fairness: a transfer below its need has the largest share, apart from less than one segment."""
     decision = step(sharer(Budget(budget, abt, needs=needs)), columns(flight))
     status = decision.send[SERVER]
     caps = np.array(sends(decision))
@@ -226,9 +226,9 @@ def test_of_few_connections_all_find_a_slot() -> None:
 
 
 def test_a_need_does_not_feed_on_its_cap() -> None:
-    """Two transfers need 500 KB and have equal caps in the end, although one has losses that it ignores (BBR).
+    """Two transfers need 500 KB each and have equal caps in the end, although one of them has losses.
 
-    Six more transfers need 10 KB each.
+    That transfer's sender ignores losses (BBR). Six more transfers need 10 KB each.
     """
     decider, wants = sharer(Budget(400e3, sabt)), np.array([500e3, 500e3, *[10e3] * 6])
     caps = np.full(8, np.inf)

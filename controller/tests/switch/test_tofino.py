@@ -127,7 +127,10 @@ async def test_a_register_has_the_cells_that_the_program_gives_it(session: Sessi
 
 
 async def test_the_program_that_comes_with_sluice_is_loaded_and_known_again(switch: TofinoSwitch) -> None:
-    """The program exceeds gRPC's default message size; it is recognised by its cookie, and installed again without."""
+    """The program exceeds gRPC's default message size; the controller recognises it by its cookie.
+
+    Without the cookie, the controller installs the program again.
+    """
     program = pipeline.load(target=TOFINO)
     async with Session(switch.address, 1, program) as session:
         assert not await session.runs_pipeline()
