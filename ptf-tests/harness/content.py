@@ -217,11 +217,11 @@ class ContentTest(StageTest):
         return flow
 
     def client_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a client's frame; assert that the server receives `expected`, with translated numbers, or the frame."""
+        """Send a client's frame; assert that the server receives `expected`, or the frame, with translated numbers."""
         self.forwards(CLIENT, frame, flow.server.host.port, flow.at_server(expected or frame))
 
     def server_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a server's frame; assert that the client receives `expected`, with translated numbers, or the frame."""
+        """Send a server's frame; assert that the client receives `expected`, or the frame, with translated numbers."""
         self.forwards(flow.server.host.port, frame, CLIENT, flow.at_client(expected or frame))
 
     def client_segment(

@@ -108,7 +108,7 @@ class PoolChange(StageTest):
 
 
 class TimeBase(StageTest):
-    """The switch's clock starts above the largest idle time, so a cell of zero is free; a SYN's stamp is the time."""
+    """The switch's clock starts above the largest idle time, so a cell of 0 is free; a SYN is stamped with the time."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))

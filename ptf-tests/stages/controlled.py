@@ -28,7 +28,7 @@ FAST_BPS, SLOW_BPS = 1e6, 1e4
 
 
 class Controlled(StageTest):
-    """The limit starts at the admitted requests, is enforced, remains when responses recover, and is then removed."""
+    """The limit starts at the admitted requests; the switch enforces it, also when responses recover, until it ends."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -99,7 +99,7 @@ class ErrorTest(StageTest):
         quoted: int | None = None,
         source: str = CLIENT_HOST.address,
     ) -> None:
-        """Send an error about a server's packet; assert that the server receives it, quoting the packet it sent."""
+        """Send an error about a server's packet; assert that the server receives it with the packet quoted as sent."""
         sent, received = exchange.answer()
         host = exchange.flow.server.host
         quote = inside(received, quoted)
@@ -120,7 +120,7 @@ class ErrorTest(StageTest):
     def from_server_side(
         self, exchange: Exchange, icmp: Packet, quoted: int | None = None, source: str | None = None
     ) -> None:
-        """Send an error about a client's packet; assert that the client receives it, quoting the packet it sent."""
+        """Send an error about a client's packet; assert that the client receives it with the packet quoted as sent."""
         sent, received = exchange.question()
         flow, host = exchange.flow, exchange.flow.server.host
         quote = inside(received, quoted)

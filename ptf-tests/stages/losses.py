@@ -66,7 +66,7 @@ class NoTimeout(Established):
 
 
 class TailLossProbe(Established):
-    """A repeated last segment after a silence, with others in flight, is a probe: neither timeout nor loss."""
+    """A repeated last segment after a silence, with other segments in flight, is a probe: neither timeout nor loss."""
 
     def runTest(self) -> None:
         self.sends_each(range(3))

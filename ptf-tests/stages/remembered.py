@@ -234,7 +234,7 @@ class RefusalForgets(Remembering):
 
 
 class AnothersRefusalForgetsNothing(Remembering):
-    """If another server has been remembered since, the refusal by the old server does not make the switch forget it."""
+    """If another server has been remembered since, a refusal by the old server does not remove it from the memory."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)

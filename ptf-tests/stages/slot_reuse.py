@@ -72,7 +72,7 @@ class ReuseNeverAnswered(StageTest):
 
 
 class ReuseOfTheSameServer(StageTest):
-    """A SYN that is drawn anew, and reaches the server it had before, does not count as moved."""
+    """A SYN that is drawn anew and reaches the same server as before does not count as moved."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)

@@ -353,7 +353,7 @@ class MovedPin(TransferTest):
 
 
 class PortsAgain(Established):
-    """If a server accepts a new connection with the ports of one that is still pinned, all cells start again."""
+    """If a server accepts a new connection with the ports of one that is still pinned, all cells are reset."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)

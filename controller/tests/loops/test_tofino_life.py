@@ -65,8 +65,8 @@ async def test_a_drain_outlives_the_controller(tofino: TofinoSwitch, config: Pat
 
 
 async def test_a_full_server_is_not_taken_for_a_drained_one(tofino: TofinoSwitch, config: Path) -> None:
-    """A Tofino switch's group contains neither full nor drained servers, so a starting controller cannot distinguish
-    them by the group."""
+    """The selector group on a Tofino contains neither full nor drained servers, so a starting controller must
+    distinguish them by other means."""
     config.write_text(config.read_text().replace("port: 80}", "port: 80, max_connections: 8}"))
     async with running(config):
         tofino.hold("load_first", 1, 8)

@@ -210,7 +210,7 @@ class Run:
     response: Callable[[float], float] | None = None
     """Function from the time to the rate of responses in bit/s; None: the rate that the link admits, up to FAST_BPS."""
     unanswered: Callable[[float], float] | None = None
-    """Function from the time to the share of SYNs that servers randomly leave unanswered; with it, a balancer decides
+    """Function from the time to the share of SYNs that servers randomly leave unanswered; if given, a balancer decides
     the weights by R every second."""
     silent: Mapping[int, float] = field(default_factory=dict[int, float])
     """Times in seconds from which servers answer almost no SYN, by server number."""

@@ -63,7 +63,7 @@ async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) ->
 
 
 def click(chrome: Chrome, name: str) -> None:
-    """Click the button whose CSS class is `sluice-` and the name."""
+    """Click the button whose CSS class is `sluice-` followed by the name."""
     chrome.execute_script("document.querySelector(arguments[0]).click()", f".sluice-{name}")
 
 

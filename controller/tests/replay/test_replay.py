@@ -371,7 +371,7 @@ CONTROL = {
 def test_replay_limits_as_the_controllers_own_task_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, late: float
 ) -> None:
-    """One reading at the end of an interval takes `late` intervals."""
+    """One reading at the end of an interval is delayed by `late` intervals."""
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
     options, interval_s = CONTROL[mode], {"paper": 4, "production": 1}[mode]
     config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {options}"))
