@@ -16,7 +16,7 @@ NOTHING = Bucket(0, 0)
 
 
 def wanted(state: State) -> dict[int, Bucket]:
-    """Return the buckets, by service number, of services that have a limit or are to refuse.
+    """Return the bucket of each service, by service number, that has a configured limit or must refuse connections.
 
     A meter cell without a bucket marks every packet green.
     """
@@ -30,7 +30,8 @@ def wanted(state: State) -> dict[int, Bucket]:
 
 
 def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
-    """Return a meter cell's configuration. Both rates are the bucket's: a packet above it is red, and none is yellow.
+    """Return a meter cell's configuration: committed and peak rate are equal, so a packet is green or red, never
+    yellow.
 
     Write an entry only when the bucket changes: BMv2 refills the bucket on every write.
     """

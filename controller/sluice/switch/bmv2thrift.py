@@ -1,4 +1,4 @@
-"""BMv2's Thrift calls for what it lacks in P4Runtime: registers, and the depth of its queues."""
+"""Thrift calls to BMv2 for what its P4Runtime server lacks: access to registers, and the depth of queues."""
 
 from __future__ import annotations
 
