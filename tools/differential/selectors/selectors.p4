@@ -1,7 +1,7 @@
-// Groups of every hash algorithm, for `python -m tools.differential --selectors`: made member by member, and one-shot.
+// Groups for every hash algorithm, used by `python -m tools.differential --selectors`: created member by member, and one-shot.
 //
-// A frame names a table and a group; the hash is of the rest of its header but for `unused`, so that it is of 51 bits. The member
-// that is chosen sends it by its port.
+// A frame contains the number of a table and of a group. The hash is over the 51 bits of the header's remaining fields, without
+// `unused`. The selected member sends the frame by the member's port.
 #include <core.p4>
 #include <v1model.p4>
 
