@@ -1,4 +1,4 @@
-"""Conditions that a Tofino's gateway can decide, and each kind that it cannot."""
+"""Tests with conditions that a Tofino's gateway can evaluate, and with each kind that it cannot."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What counts as an import of a Rust file, and which circles are refused."""
+"""Tests of `tools.rust_imports`: what counts as an import of a Rust file, and which circles are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from topo.testbed import REPOSITORY
 
 
 def crate(folder: Path, files: dict[str, str]) -> Path:
-    """Write a crate's files; return the root file."""
+    """Write the files of a crate; return the root file."""
     for name, text in files.items():
         path = folder / "switch/engine/src" / name
         path.parent.mkdir(parents=True, exist_ok=True)
