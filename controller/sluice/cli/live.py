@@ -1,4 +1,4 @@
-"""The commands that talk to a running controller: status, explain, drain, mode, reload, events."""
+"""The commands that send requests to a running controller: status, explain, drain, mode, reload, events."""
 
 from __future__ import annotations
 

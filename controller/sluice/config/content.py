@@ -55,7 +55,7 @@ class TargetConfig(Section):
     to: Name
     """The destination group: the name of a service."""
     sticky: Sticky = "connection"
-    """For what the decision is valid: for the connection, for all of the client's connections, or for one request."""
+    """The scope of the decision: the connection, all of the client's connections, or one request."""
 
 
 class OutcomeConfig(Section):
@@ -64,7 +64,7 @@ class OutcomeConfig(Section):
     to: Name | None = None
     """The destination group: the name of a service."""
     sticky: Sticky | None = None
-    """For what the decision is valid, as in ``default``; only beside ``to``."""
+    """The scope of the decision, as in ``default``; only beside ``to``."""
     goto: Name | None = None
     """The name of a later rule at which evaluation continues."""
     refuse: Refusal | None = None

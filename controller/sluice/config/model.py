@@ -80,7 +80,7 @@ class AdmissionConfig(Section):
     """A limit on a service's new connections (SYNs)."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=10_000_000)]
-    """New connections per second."""
+    """The largest number of new connections per second, on average."""
     burst: Annotated[int, Field(ge=1, le=10_000_000)]
     """The token bucket's size: the number of new connections that may arrive at once."""
 
@@ -98,7 +98,7 @@ class ServerConfig(Section):
     drain: bool = False
     """Whether the server drains: it gets no new connections, and keeps those that it has."""
     max_connections: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """The largest number of open connections, half-open ones included. At this number new connections go to other
+    """The largest number of open connections, half-open ones included. At this limit new connections go to other
     servers; if all servers are full, new connections are refused. Left out: no limit."""
     resources: Annotated[ServerResourcesConfig | None, NotNull] = None
     """Settings of this server that differ from the service's ``resources``."""
@@ -114,7 +114,7 @@ class ServiceConfig(Section):
     """The TCP port to which clients connect."""
     protocol: Protocol = "tcp"
     admission: AdmissionConfig | None = None
-    """A limit on the service's new connections. Left out: none."""
+    """A limit on the service's new connections. Left out: no limit."""
     balance: BalanceOptions = BalanceOptions()
     """How the servers' shares of new connections are decided."""
     second_look: bool | None = None
@@ -127,7 +127,7 @@ class ServiceConfig(Section):
     content: ContentConfig | None = None
     """Content switching: agents read the requests and distribute them to groups of servers by their contents."""
     resources: Annotated[ResourcesConfig | None, NotNull] = None
-    """Management of the servers' TCP buffers and idle connections. Left out: none."""
+    """Management of the servers' TCP buffers and idle connections. Left out: not managed."""
 
     @property
     def members(self) -> tuple[ServerConfig, ...]:
@@ -143,31 +143,36 @@ class ServiceConfig(Section):
 
 
 class ConnectionsConfig(Section):
-    """For how many seconds after the last renewing packet the connection table stores a connection's server.
+    """Lifetimes in the connection table: for how many seconds after the last renewing packet the table stores a
+    connection's server.
 
     RFC 5382, REQ-5, requires 2 hours 4 minutes for an established connection, and 4 minutes for a half-open or
     half-closed one.
     """
 
     idle_s: Annotated[float, Field(gt=0, le=86_400)] = 7_440.0
-    """For an established connection, while the table is less than a quarter full."""
+    """Lifetime of an established connection, in seconds, while the connection table is less than a quarter full."""
     idle_least_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
-    """For an established connection, when the table is half full or more; never longer than ``idle_s``."""
+    """Lifetime of an established connection, in seconds, if the connection table is half full or more; never longer
+    than ``idle_s``."""
     pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    """For a SYN without an answer. The time is shorter than the RFC's, so that entries of a SYN flood expire soon."""
+    """Lifetime of a SYN without an answer, in seconds. It is shorter than the RFC's, so that entries of a SYN flood
+    expire soon."""
     answered_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
-    """For a SYN-ACK that the client has not acknowledged: the time for which Linux repeats the SYN-ACK."""
+    """Lifetime of a SYN-ACK that the client has not acknowledged, in seconds: the time for which Linux repeats the
+    SYN-ACK."""
     half_closed_s: Annotated[float, Field(gt=0, le=3_600)] = 240.0
-    """For a connection that its server has closed but its client has not, or that its client has reset."""
+    """Lifetime of a connection, in seconds, that its server has closed but its client has not, or that its client has
+    reset."""
     linger_s: Annotated[float, Field(gt=0, le=3_600)] = 2.0
-    """For a connection that both ends have closed, or that its server has reset."""
+    """Lifetime of a connection, in seconds, that both ends have closed, or that its server has reset."""
 
 
 class PuntsConfig(Section):
     """The largest rate at which the switch may send packets to the controller, for each reason."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=100_000)] = 100
-    """Packets and digests per second."""
+    """The largest number of packets and digests per second, for each reason."""
     burst: Annotated[int, Field(ge=1, le=100_000)] = 50
     """The number of packets and digests that may arrive at once."""
     time_exceeded_per_s: Annotated[float, Field(gt=0, le=10_000)] = 50.0

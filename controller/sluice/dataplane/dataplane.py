@@ -120,8 +120,8 @@ class DataPlane:
         return Outcome(server)
 
     def _answered_syn(self, server: int, packet: Packet) -> None:
-        """Record that the server refuses connections (its RST answered a SYN) or, after a SYN-ACK, that it accepts
-        them."""
+        """Record that the server refuses connections, if its RST answers a SYN, or that it accepts them, if it sends a
+        SYN-ACK."""
         refuses = packet.event is Event.RESET and packet.acknowledges
         if refuses or packet.event is Event.SYN_ACK:
             for register in REFUSING:

@@ -17,8 +17,8 @@ UNANSWERED_TICKS, ENDED_TICKS = OWNED_TICKS - 61, OWNED_TICKS - 31
 """Ticks by which the switch sets back the stamps of unanswered and of ended connections, so that their slots are free
 after 4 s and 2 s."""
 TIMEOUT_US = 150_000
-"""A retransmission counts as a timeout if both sides were silent before it for longer than this plus an eighth of the
-least round trip."""
+"""A retransmission counts as a timeout if both sides were silent before it for longer than this time, in microseconds,
+plus an eighth of the least round trip."""
 FLIGHT_UNIT = 64
 """The number of bytes in one unit of a cell that stores a flight (bytes in flight)."""
 INTERVAL_BITS, PERIOD_BITS = 20, 28

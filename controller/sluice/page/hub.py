@@ -25,8 +25,8 @@ PERIOD_S = 2.0
 EVENTS = 1_000
 """The largest number of past events that are stored."""
 _SHARE, _LONGEST_S = 60, 15.0
-"""The work for a reading, including the answer and what is sent of it, uses at most a sixtieth of the time. However,
-the pause between readings is at most 15 s."""
+"""The work for a reading, including the controller's answer and the sending of changes, uses at most a sixtieth of the
+time. However, the pause between readings is at most 15 s."""
 _SENDING_S = 0.5
 """Seconds after a reading within which changes are serialised and sent; this work counts as part of the reading."""
 _ANSWER_S = 10.0

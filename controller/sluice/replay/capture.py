@@ -43,7 +43,7 @@ class Segment:
     """A TCP segment over IPv4."""
 
     time_s: float
-    """Unix time."""
+    """The capture's time stamp, as Unix time in seconds."""
     source: Packed
     source_port: int
     destination: Packed

@@ -86,7 +86,7 @@ class Live:
     line: int
     """The line number in the trace."""
     time_s: float
-    """Unix time."""
+    """Unix time of the decision, in seconds."""
     service: str
     period_s: float
     ratios: Mapping[str, float]

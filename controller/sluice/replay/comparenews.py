@@ -24,7 +24,7 @@ class Interval:
     """The measurements and the decision at an interval's end; NaN for unknown values."""
 
     time_s: float
-    """Unix time."""
+    """Unix time of the interval's end, in seconds."""
     ar_bps: float
     offered_per_s: float
     admitted_per_s: float

@@ -1,5 +1,5 @@
-"""Replays a capture: computes the controller's decisions from it. The replay is an open loop: its decisions do not
-change where the captured packets went."""
+"""Replays a capture: computes the controller's decisions from the captured packets. The replay is an open loop: its
+decisions do not change where the captured packets went."""
 
 from __future__ import annotations
 

@@ -12,11 +12,12 @@ from .bucket import Bucket
 from .state import State
 
 NOTHING = Bucket(0, 0)
-"""A bucket that refuses every new connection; SYNs of connections that have a pin still pass."""
+"""A bucket that refuses every new connection; SYNs of connections with a pin (an entry in the connection table) still
+pass."""
 
 
 def wanted(state: State) -> dict[int, Bucket]:
-    """Return the bucket of each service, by service number, that has a configured limit or must refuse connections.
+    """Return, by service number, the bucket of each service that has a configured limit or must refuse connections.
 
     A meter cell without a bucket marks every packet green.
     """

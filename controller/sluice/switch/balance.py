@@ -61,11 +61,11 @@ def available(state: State, service: Service) -> dict[int, int]:
 
 
 def shares(state: State, service: Service) -> int:
-    """Return the sum of the full pool's weights if the service draws evenly; 0 if the service draws by hashes. Even
-    draws count a group's places in units of this sum.
+    """Return the number of places from which an even draw selects: the sum of the full pool's weights; 0 if the service
+    draws by hashes.
 
-    A pool from which servers are left out may have a smaller sum. Both sums are powers of two. The switch takes a place
-    modulo the group's size, so the draws stay even.
+    A group from which servers are left out may have fewer places. Both numbers are powers of two, and the switch takes
+    the drawn place modulo the group's size, so the draws stay even.
     """
     return weight_sum(len(service.servers)) if service.id in state.second_look else 0
 
@@ -122,7 +122,7 @@ def _pairs(service: Service) -> dict[int, int]:
 
 
 def choose_other(state: State) -> Iterator[P4TableEntry]:
-    """Yield the groups that a second look draws from."""
+    """Yield the groups from which a second look draws servers."""
     for service in state.plan.services:
         for number, (weights, _) in others(state, service).items():
             draws = seen_together(dict(sorted(weights.items())), min(service.looks, state.most_looks))

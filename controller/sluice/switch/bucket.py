@@ -14,7 +14,8 @@ class Bucket:
 
     @classmethod
     def rounded(cls, rate: float, burst: float) -> Bucket:
-        """Return the nearest bucket of whole connections: at least one a second, and one at once."""
+        """Return the nearest bucket of whole numbers: a rate of at least 1 connection/s, and a size of at least 1
+        connection."""
         return cls(max(1, round(rate)), max(1, round(burst)))
 
     def is_close(self, other: Bucket) -> bool:

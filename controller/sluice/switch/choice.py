@@ -11,7 +11,8 @@ from .targets.detect import detect
 
 
 async def program_for(switch: SwitchConfig, target: str | None = None) -> Pipeline:
-    """Return the compiled program for a switch; the program contains its target. Raises SwitchError.
+    """Return the compiled program for a switch; the returned object also states the program's target. Raises
+    SwitchError.
 
     The target is ``target`` if given, else the configured target, else that of the configured program, else the target
     that the switch reports.

@@ -66,12 +66,12 @@ class Service:
 
     @property
     def is_content(self) -> bool:
-        """Whether the service's requests go to groups by their content."""
+        """Whether agents distribute the service's requests to groups by the requests' content."""
         return self.config.content is not None
 
     @property
     def home(self) -> Home:
-        """The service to which its servers' connections belong."""
+        """The service to which the connections of this service's servers belong."""
         return self.group_of or Home(self.id, self.endpoint)
 
     @property
@@ -96,7 +96,7 @@ class Service:
 
     @property
     def looks(self) -> int:
-        """How many servers a second look compares."""
+        """The number of servers that a second look compares."""
         return MOST_LOOKS if self.config.looks is None else self.config.looks
 
     @property

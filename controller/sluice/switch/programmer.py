@@ -56,7 +56,7 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
 
 
 def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[Address, Neighbour]:
-    """Return the given neighbours. Raises SwitchError for a MAC address that is not a unicast one."""
+    """Return the given neighbours by address. Raises SwitchError for a MAC address that is not a unicast address."""
     for address, (_, mac) in neighbours.items():
         if not is_station(mac):
             raise SwitchError(

@@ -61,7 +61,7 @@ class FlowReader:
     def __init__(self) -> None:
         self._before: tuple[_Cells, _Cells] | None = None
         self._newest: int | None = None
-        """Time of the newest packet, in the cells' ticks."""
+        """Time of the newest packet at the previous reading, in the cells' ticks."""
 
     def rebase(self) -> None:
         """Discard the previous reading, so that the next reading only serves as a base for later ones."""

@@ -102,7 +102,8 @@ class Readback:
 
 
 def wanted_entries(state: State, tables: Collection[Table] | None = None) -> list[P4TableEntry]:
-    """Return the table entries of a state, in the order of writing. ``tables``: return only the entries of these."""
+    """Return the table entries of a state, in the order of writing; with ``tables``, only the entries of these
+    tables."""
     return [entry for table, stage in _STAGES if tables is None or table in tables for entry in stage(state)]
 
 

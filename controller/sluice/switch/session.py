@@ -150,7 +150,7 @@ class Session:
         await primary
 
     async def _check_answers(self) -> None:
-        """Raise SwitchLost if the switch does not answer; a refusal is an answer."""
+        """Raise SwitchLost if the switch does not answer; a refusal counts as an answer."""
         try:
             await self._config(p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY)
         except P4ClientError as error:

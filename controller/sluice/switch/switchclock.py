@@ -13,13 +13,15 @@ class SwitchClock:
     """A lower bound of the switch's time, in the connection table's ticks modulo 2^32.
 
     A stamp is never later than the switch's time, but may be minutes earlier: the last stamp of an ending connection is
-    older than those of live connections. So the bound continues from the best stamp ever read.
+    older than those of live connections. So the bound continues from the stamp that has yielded the latest bound so
+    far.
     """
 
     def __init__(self, units: Units) -> None:
         self._units = units
         self._best: tuple[float, int] | None = None
-        """The best stamp, preceded by the time at which it was read, in seconds of the controller's clock."""
+        """The stamp that has yielded the latest bound, preceded by the time of its reading in seconds of the
+        controller's clock."""
 
     def at(self, now_s: float, newest: int) -> int:
         """Return the bound at the controller's time ``now_s``; ``newest`` is the newest stamp in the table."""

@@ -76,7 +76,8 @@ class Transfers:
     probes: Counts
     """Retransmissions that are tail-loss probes; a probe is a loss event only if it repaired a loss. 10 bits wide."""
     holes: Counts
-    """Segments that arrived ahead of missing ones, which were lost or delayed before the switch; 10 bits wide."""
+    """Segments that arrived although earlier segments, lost or delayed before the switch, were missing; 10 bits
+    wide."""
     rtt_sum_us: Counts
     """Sum of the round-trip samples, in microseconds; 40 bits wide."""
     rtt_count: Counts

@@ -1,4 +1,4 @@
-"""Stage translate: each server's address and port, and whether new connections may go to it."""
+"""Stage translate: each server's address and port, and whether new connections may go to the server."""
 
 from __future__ import annotations
 

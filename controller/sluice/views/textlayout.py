@@ -26,8 +26,8 @@ Rows = Sequence[Sequence[str]]
 
 
 def cut(text: str, cells: int) -> str:
-    """Cut a text to at most ``cells`` cells. An ellipsis replaces the middle, since names often differ at one end
-    only."""
+    """Cut a text to at most ``cells`` cells. An ellipsis replaces the middle, because names often differ only at one
+    end."""
     if cell_len(text) <= cells:
         return text
     tail = cells // 3

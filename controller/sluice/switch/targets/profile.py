@@ -1,4 +1,5 @@
-"""The interface of target profiles: what a target supports over P4Runtime, and how the target interprets it."""
+"""The interface of target profiles: which parts of P4Runtime a target supports, and how it deviates from the
+specification."""
 
 from __future__ import annotations
 
