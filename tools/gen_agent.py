@@ -1,6 +1,6 @@
 """Generates the descriptors of the agent's control messages (controller/sluice/agents) from switch/agent/proto.
 
-`--check` compares instead of writing and exits 1 when they differ. Needs `protoc`.
+`--check` compares the descriptors instead of writing them, and exits with status 1 if they differ. Requires `protoc`.
 """
 
 import argparse

@@ -45,7 +45,8 @@ def sizes(title: str, doc: str, enum: str, entities: Iterable[tuple[p4i.Preamble
 
 
 def p4_enums(path: Path) -> Iterator[str]:
-    """Yield IntEnums for the serializable enums of a P4 file; a comment behind a member becomes its docstring."""
+    """Yield IntEnums for the serializable enums of a P4 file. The comment after a member becomes the member's
+    docstring."""
     for name, members in p4_sources.enums(path).items():
         yield f'\n\nclass {name}(IntEnum):\n    """`{name}` of {path.relative_to(ROOT)}."""\n'
         for member in members:

@@ -69,7 +69,7 @@ class Effects:
     reasons: set[Access] = field(default_factory=set)
 
     def update(self, other: "Effects") -> None:
-        """Add the effects of another control."""
+        """Add the effects of another control to these effects."""
         self.reads |= other.reads
         self.needs |= other.needs
         self.writes |= other.writes

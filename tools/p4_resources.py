@@ -1,9 +1,10 @@
 """Reads the report of p4c's Tofino back end: a program's chain of dependent tables, its stages and resources.
 
-The report is a folder that tools/p4_tofino.py writes: said.txt is p4c's output, pipe/logs the rest. The chain, counted
-before any allocation, is in table_dependency_graph.log. table_summary.log has the placement of every round: the last
-one counts. p4c places a program that has too many stages, and says nothing of it. Run as a program
-(`python -m tools.p4_resources [FOLDER]`), this prints the table that docs/reference/targets.md sums up.
+The report is a folder that tools/p4_tofino.py writes: said.txt contains p4c's output, pipe/logs contains the log files.
+table_dependency_graph.log contains the chain, which is counted before any allocation. table_summary.log contains the
+placement of every round; only the last round counts. If a program has too many stages, p4c places it nevertheless, and
+reports no error. As a program (`python -m tools.p4_resources [FOLDER]`), this module prints the table that
+docs/reference/targets.md summarises.
 """
 
 import argparse

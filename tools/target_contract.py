@@ -71,7 +71,7 @@ NO_RESOURCES = {
         "closing_",
     ),
 }
-"""Further objects that v1model's program has but that for Tofino 1 lacks, with the reason."""
+"""Further objects that v1model's program has but the program for Tofino 1 lacks, with the reason."""
 
 ONLY_V1MODEL = {
     **NEVER_ON_TOFINO,
@@ -79,7 +79,7 @@ ONLY_V1MODEL = {
     ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
     **named("action", "as agents", "to_content to_group from_content set_agent no_agent"),
 }
-"""All objects that v1model's program has but that for Tofino 1 lacks, with the reason."""
+"""All objects that v1model's program has but the program for Tofino 1 lacks, with the reason."""
 
 TWO_WORDS = "a slot of both ways has one word of 32 bits in half a stage, and v1model's {} has more"
 MORE_CELLS = {
@@ -102,7 +102,7 @@ NO_RESOURCES_ON_TOFINO_2 = {
     ("register", "closing_raced"): "closing_state of Tofino 2 does not tell the first refused payload",
     ("register", "closing_pauses"): "closing_state of Tofino 2 keeps no length of a pause",
 }
-"""Objects for servers' resources that v1model's program has but that for Tofino 2 lacks, with the reason."""
+"""Objects for servers' resources that v1model's program has but the program for Tofino 2 lacks, with the reason."""
 
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
 """Objects that appear only in Tofino's compiled program, not in the sources, with the reason."""

@@ -21,15 +21,15 @@ from tools.stf.statements import COMMANDS, Add, Call, Command, SetDefault, StfEr
 from topo.testbed.p4runtime import Refused
 
 _LAST_PRIORITY = (1 << 31) - 2
-"""Added to a negated BMv2 priority: in BMv2 small numbers have precedence, in STF and P4Runtime large numbers of up to
-31 bits."""
+"""The number that is added to a negated BMv2 priority. In BMv2 small numbers have precedence; in STF and P4Runtime
+large numbers of up to 31 bits have precedence."""
 _ETHERNET = re.compile(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"(&&&|->|/)")
 _PRIORITISED = {p4i.MatchField.TERNARY, p4i.MatchField.RANGE, p4i.MatchField.OPTIONAL}
 
 
 class Session(Cmd):
-    """A session of simple_switch_CLI. To a line that it cannot execute, it answers `Error: ...`.
+    """A session of simple_switch_CLI. The session answers `Error: ...` to a line that it cannot execute.
 
     All sessions of a switch share its control plane, and execute one command at a time.
     """

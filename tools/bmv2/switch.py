@@ -74,7 +74,8 @@ def _run(words: Sequence[str], port: int, folder: Path) -> int:
         try:
             with _Sessions(port, Control(client, p4info), p4info) as sessions:
                 threading.Thread(target=sessions.serve_forever, daemon=True).start()
-                # not wait(): a signal that arrives just before the call would be handled only after it returns
+                # wait() is avoided: a signal that arrives just before the call would be handled only after wait()
+                # returns.
                 while (code := process.exit_code()) is None:
                     time.sleep(_LOOK_S)
                 return code

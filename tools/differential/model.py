@@ -10,7 +10,7 @@ Only frames and entries that both can treat alike are used. What a Tofino cannot
 - Tofino's tables have no state per entry, so pins (entries of the connection table) last for days, and no service has
   draining servers.
 - The timeout of a pending pin is fixed in the program at 10 s. A connection recurs only within a block of frames, which
-  is shorter than that.
+  takes less than 10 s.
 - Tofino's ingress cannot determine a frame's length. If a header ends up to four bytes behind the end of its frame, the
   missing bytes are read from the frame's checksum; an IPv4 length beyond the frame is not detected.
 - The UDP checksum of a packet inside an ICMP error becomes zero. Therefore it is compared as zero, and so is the ICMP
@@ -57,7 +57,7 @@ STAGES = ("ledger", "requests", "loads")
 
 @dataclass
 class Frames(frames.Frames):
-    """Frames that Tofino and v1model treat alike by design, in stretches of equal port."""
+    """Frames that Tofino and v1model treat alike by design; stretches of these frames are sorted by input port."""
 
     _made = 0
     _blocks: list[int] = field(default_factory=list[int])

@@ -1,8 +1,8 @@
 """Runs Tofino's model, its driver and the gateway as one of the two switches.
 
-The model's ports are network interfaces, which do not preserve the order between frames of different ports. Therefore a
-stretch of frames of one port is sent only after the switch has counted a verdict for each frame of the previous
-stretch.
+The model's ports are network interfaces, which do not preserve the order between frames of different ports. Therefore
+consecutive frames of one port (a stretch) are sent only after the switch has counted a verdict for each frame of the
+previous stretch.
 """
 
 from __future__ import annotations

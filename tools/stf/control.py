@@ -148,7 +148,7 @@ class Control:
         self._replicate(p4r.Update.DELETE, clone_session_entry=p4r.CloneSessionEntry(session_id=number(session)))
 
     def do_mirroring_get(self, *_words: str) -> None:
-        """Do nothing: the command only prints a session. Later statements use the session, which checks it."""
+        """Do nothing: the command only prints a session, and later statements of the test use that session anyway."""
 
     def _register(self, name: str, index: int | None) -> p4r.RegisterEntry:
         register = find("register", name, self._p4info.registers, lambda register: register.preamble.name)

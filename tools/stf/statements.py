@@ -105,7 +105,7 @@ COMMANDS = {
     "meter_set_rates": 3,
     "meter_array_set_rates": 2,
 }
-"""Commands that are executed like those of simple_switch_CLI, with the least number of words that each requires."""
+"""Commands of simple_switch_CLI that a test may contain, each with the least number of words that it requires."""
 
 _CALL = re.compile(r"(?P<head>.*?)(?P<name>\S+)\s*\((?P<arguments>[^()]*)\)\s*(=\s*(?P<label>\S+)\s*)?$")
 _COUNTER = re.compile(

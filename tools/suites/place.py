@@ -42,8 +42,7 @@ class Place:
     environment: dict[str, str]
 
     def require(self, commands: Iterable[str], modules: Iterable[str] = ()) -> None:
-        """Raise SuiteError, which names the commands that are not on PATH and the modules that `python3` there
-        lacks."""
+        """Raise SuiteError if commands are not on PATH or `python3` lacks modules; the error names them."""
         path = self.environment["PATH"]
         missing = [f"{command} is not on PATH" for command in commands if not shutil.which(command, path=path)]
         missing += [

@@ -1,4 +1,4 @@
-"""Each architecture decision (docs/adr) is short and complete, and is in the index, which test_docs.py compares."""
+"""Checks that each architecture decision (docs/adr) is short and complete, and that the index lists each one once."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Checks the metrics of controller, switch and agent with Debian's Prometheus, and deploy/prometheus and deploy/grafana
-against these metrics."""
+"""Checks the metrics of controller, switch and agent with Debian's Prometheus. Then checks that deploy/prometheus and
+deploy/grafana use only these metrics."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests which translation Tofino's program selects for a content connection, by the constant tables of p4src/tna and
-tna2, which are parsed from the sources.
+"""Tests which translation of a content connection Tofino's program selects. The program's constant tables are parsed
+from the sources in p4src/tna and p4src/tna2.
 
 `Slot` models the stateful units in Python, since no software target executes them.
 """
@@ -149,7 +149,7 @@ class Slot:
         return packet
 
     def touch_turn(self, action: str, agent: int, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of splice_turn_*."""
+        """Execute the stateful unit of the registers splice_turn_*, which contain whose turn a connection is."""
         if action == "do_read":
             fields["turn"] = self.turn
         elif action == "do_begin":
@@ -162,7 +162,8 @@ class Slot:
             self.turn = fields["turn"] if self.turn == agent else self.turn
 
     def touch_value(self, action: str, packet: Packet, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of splice_value_*."""
+        """Execute the stateful unit of the registers splice_value_*, which contain the value of a connection's
+        translation."""
         if action == "do_read":
             packet.translated = self.value
         elif action == "do_detour":
@@ -198,7 +199,7 @@ def slot(request: pytest.FixtureRequest) -> Slot:
 
 @pytest.fixture
 def opened(slot: Slot) -> Slot:
-    """Return a slot whose turn belongs to the agent (the slot's turn register names it): its SYN has passed twice."""
+    """Return a slot whose turn register names the agent, after the agent's SYN has passed twice."""
     assert slot.take(agents("syn")).said == []
     assert slot.take(agents("syn", passed="claim")).said == []
     return slot
