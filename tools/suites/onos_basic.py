@@ -77,7 +77,8 @@ def flows(onos: Onos) -> None:
 
 
 def packet_io(onos: Onos) -> None:
-    """Check that punted frames reach ONOS with their input port, and that packet-outs leave by the specified port."""
+    """Check that frames for the controller reach ONOS with their input port, and that packet-outs leave by the
+    specified port."""
     onos.write(INSERT, *(_flow(onos, TYPE, kind, PUNT) for kind in PUNTED.values()))
     frames = [_frame(number, kind) for number, kind in enumerate(PUNTED.values())]
     onos.switch.send(frames)

@@ -121,7 +121,7 @@ class ServiceConfig(Section):
     """Whether a new connection goes to an idle server (not on Tofino) or else to the least loaded, by weight, of two to
     four randomly drawn servers. Left out: in production mode only."""
     looks: Annotated[int, Field(ge=2, le=MOST_LOOKS)] | None = None
-    """The number of servers that a second look compares. Left out: 4; on Tofino, 2."""
+    """The number of servers that the switch compares for a new connection (second look). Left out: 4; on Tofino, 2."""
     servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)] = ()
     """The servers: at least one, unless the service has ``content``."""
     content: ContentConfig | None = None

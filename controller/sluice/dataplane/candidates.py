@@ -14,8 +14,8 @@ from .table import WRAP, later
 _FINGERPRINT_SHIFT = 32
 """Lowest bit of a key's fingerprint; the bits below it contain the time at which the cell expires."""
 _ANSWERED, _SERVER_SHIFT, _SERVER = 1 << 48, 32, 0xFFFF
-"""Fields of a candidate's pin. The bits below the server's number contain the acknowledgement number that the client's
-ACK must have."""
+"""Bit fields of the cell that stores a candidate. The bits below the server's number contain the acknowledgement number
+that the client's ACK must have."""
 
 
 class Candidates:
@@ -43,8 +43,8 @@ class Candidates:
         return choice
 
     def syn_ack(self, now: int, place: Place, server: int, sequence: int) -> bool:
-        """Handle a SYN-ACK from a server other than the pin's server. Returns whether it repeats the candidate's
-        SYN-ACK."""
+        """Handle a SYN-ACK from a server other than the one in the connection's entry. Returns whether it repeats the
+        candidate's SYN-ACK."""
         cell = place.slot_1 % CANDIDATES
         if not self._holds(now, place) or self._server(cell) != server:
             return False

@@ -24,11 +24,11 @@ class Service:
 
     id: int
     draws: Draws | None = None
-    """The selector groups for new connections, by the weights that R decides."""
+    """The selector groups for new connections, with the weights that the balancer has decided."""
     sought: Sought = NOBODY
-    """The servers that a second look may select because they are idle, in the form that a switch's entries have."""
+    """The servers that may get a new connection because they are idle, in the form that a switch's entries have."""
     capacities: Group | None = None
-    """The group of the stable choice, for packets of connections without a pin."""
+    """The selector group for packets of connections without a pin (without an entry in the connection table)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ class Group:
 
 
 class Draws:
-    """The draws of a service's servers: the first by the weights that R decides, the others for a second look."""
+    """The draws of servers for a new connection: the first by the balancer's weights, the others for comparison with
+    the first."""
 
     def __init__(
         self,

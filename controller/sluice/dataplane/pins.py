@@ -16,7 +16,7 @@ class Event(IntEnum):
     """The kinds of packets that the transitions distinguish."""
 
     NONE = 0
-    """A UDP packet or an ICMP error: it is forwarded by the pin and changes nothing."""
+    """A UDP packet or an ICMP error: its connection's pin determines the server, and does not change."""
     SYN = 1
     SYN_ACK = 2
     ACK = 3
@@ -42,7 +42,8 @@ def event(flags: int, payload: int) -> Event:
 
 
 UNANSWERED = (PENDING, REOPENING, CLIENT_RESET, RESET)
-"""States in which the server has not answered. The server's next packet, except a FIN or RST, shows a connection."""
+"""States in which the server has not answered. The server's next packet, except a FIN or RST, establishes a
+connection."""
 
 HANDSHAKES = (PENDING, ANSWERED, REOPENING)
 """States in which a SYN has passed the switch, but not the handshake's last ACK."""
@@ -66,8 +67,8 @@ ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     | dict.fromkeys((CLIENT_CLOSING, CLIENT_RESET, RESET), CLOSED),
     Event.RESET: dict.fromkeys(set(PinState) - {CLOSED}, RESET),
 }
-"""The state after a packet from the pin's server, where it differs from the state before. Each of these packets renews
-the slot's stamp."""
+"""The state after a packet from the connection's server, where it differs from the state before. Each of these packets
+renews the slot's stamp."""
 
 RENEWING: Mapping[Event, tuple[PinState, ...]] = {
     Event.SYN: (CLOSED, RESET),
@@ -89,7 +90,7 @@ LIFETIMES: Mapping[str, tuple[PinState, ...]] = {
 
 
 class Pin(NamedTuple):
-    """A connection's server, and the pin's state before and after a packet."""
+    """A pin (a connection's entry in the connection table): its server, and its state before and after a packet."""
 
     server: int
     before: PinState

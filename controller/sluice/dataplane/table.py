@@ -13,12 +13,12 @@ from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, HANDSHAKES, PENDING, RE
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register.LOAD_FOURTH)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
-"""Registers with copies of the open connections (LOADS), and of those whose end the switch did not see (STALE): one
-copy for each server that a second look compares, in order. The queues of idle servers have another copy of the stale
-counts."""
+"""Registers with each server's number of open connections (LOADS), and of connections whose end the switch did not see
+(STALE). For a new connection the switch compares up to four servers, each by its own copy of the two registers, in this
+order. The queues of idle servers have another copy of the stale counts."""
 REFUSING = (Register.REFUSING_OTHER, Register.REFUSING_THIRD, Register.REFUSING_FOURTH)
-"""Registers with copies of whether a server's last answer to a SYN was an RST: for the second, third and fourth server
-that a second look compares."""
+"""Registers that state whether a server's last answer to a SYN was an RST. For a new connection the switch compares up to
+four servers; each of them except the first has its own copy."""
 
 STAMP_BITS, STATE_BITS = 32, 4
 """Widths of a key's fields, starting at the lowest bit; the bits above them contain the fingerprint."""
@@ -57,7 +57,8 @@ class ConnectionTable:
         self._evicted = memory.of(Register.LOAD_EVICTED)
 
     def syn(self, now: int, place: Place) -> Pin | int:
-        """Handle a client's SYN. Returns the connection's live pin, else the way (1 or 2) with a free slot, else 0."""
+        """Handle a client's SYN. Returns the connection's live pin (its entry), else the way (1 or 2) with a free slot,
+        else 0."""
         vacant = 0
         for number in (2, 1):
             way, slot = self._ways[number - 1], place[number - 1]
@@ -86,7 +87,7 @@ class ConnectionTable:
         return evicted if is_same else None
 
     def request(self, now: int, place: Place, event: Event) -> Pin | None:
-        """Handle a client's packet other than a SYN. Returns the connection's pin; None if it has none."""
+        """Handle a client's packet other than a SYN. Returns the connection's pin (its entry); None if it has none."""
         position = self._find(place)
         if position is None:
             return None
@@ -95,7 +96,8 @@ class ConnectionTable:
         return self._step(*position, after, now if state in RENEWING.get(event, ()) else None)
 
     def answer(self, now: int, place: Place, event: Event, server: int) -> Pin | None:
-        """Handle a server's packet, which changes nothing unless the server is the pin's. Returns the pin, if any."""
+        """Handle a server's packet. It changes nothing unless the connection's entry names the server. Returns the
+        entry, if any."""
         if event is Event.SYN or (position := self._find(place)) is None:
             return None
         way, slot = position
@@ -105,7 +107,8 @@ class ConnectionTable:
         return self._step(way, slot, ANSWER[event].get(state, state), now)
 
     def move(self, now: int, place: Place, server: int) -> Pin | None:
-        """Move the pin to the server that has answered the client's new SYN. Returns the new pin."""
+        """Change the server of the connection's entry to the server that has answered the client's new SYN. Returns the
+        new entry."""
         position = self._find(place)
         if position is None:
             return None

@@ -63,7 +63,7 @@ class Flow(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A TCP segment of the connection, and the pin's state before and after the segment."""
+    """A TCP segment of the connection, and the state of the connection's entry before and after the segment."""
 
     by_server: bool
     sequence: int
@@ -74,7 +74,7 @@ class Segment(NamedTuple):
     before: PinState = PinState.ESTABLISHED
     after: PinState = PinState.ESTABLISHED
     moved: bool = False
-    """Whether the segment has moved the pin to the candidate server."""
+    """Whether the segment has changed the server of the connection's entry."""
     window: int = 0xFFFF
     """The window field of the header, unscaled."""
     data_offset: int = 5
@@ -117,7 +117,8 @@ class TransferCells:
         self._flight, self._hole = memory.of(Register.TRANSFER_FLIGHT), memory.of(Register.TRANSFER_HOLE)
 
     def packet(self, now_us: int, flow: Flow, segment: Segment) -> bool:
-        """Handle a packet between a client and its pinned server. Returns whether the slot measures this connection."""
+        """Handle a packet between a client and its connection's server. Returns whether the slot measures this
+        connection."""
         kind = event(segment.flags, segment.payload)
         answers = segment.by_server and kind is Event.SYN_ACK
         begins = answers and segment.after is PinState.ANSWERED and segment.before is not PinState.ANSWERED
@@ -195,7 +196,8 @@ class TransferCells:
         self._record_flight(now_us, slot, (edge - acked) % _WRAP)
 
     def _active(self, now_us: int, slot: int, *, ends: bool = False) -> None:
-        """Record the time of a packet with data or a valid acknowledgement. ``ends``: it is the latest segment sent."""
+        """Record the time of a packet with data or a valid acknowledgement. ``ends``: the packet is the latest segment
+        sent."""
         self._activity[slot] = ends << TIME_BITS | now_us
 
     def _opens(self, now_us: int, slot: int, start: int) -> None:

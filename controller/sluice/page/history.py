@@ -16,10 +16,11 @@ from .rates import Rates, Sample
 MOST_SAMPLES = 150
 """The largest number of samples: five minutes at two seconds per sample."""
 QUANTITIES = ("ratio", "r", "open", "syn", "failures")
-"""A server's quantities: share, R over the window, open connections, SYNs/s, and SYNs/s without a SYN-ACK."""
+"""A server's quantities: share, SYN loss ratio R over the window, open connections, SYNs/s, and SYNs/s without a
+SYN-ACK."""
 CROWDS = ("offered", "admitted", "refused", "limit", "ar")
 """Quantities of flash-crowd control: requests per second (offered, admitted, refused) of all destinations together, the
-lowest limit, and AR in kbit/s."""
+lowest limit in connections per second, and the rate AR of the fastest responses in kbit/s."""
 
 Values = NDArray[np.float32]
 Point = tuple[float, tuple[float | None, ...]]

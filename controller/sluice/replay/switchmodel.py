@@ -58,7 +58,7 @@ class SwitchModel:
         )
         self._transfers = MeasuredTransfers(self.memory, self._table, plan)
         self._candidates: dict[Connection, bool] = {}
-        """For each connection whose SYN went to a server other than its pin's server: whether that server has
+        """For each connection whose SYN went to a server other than the one in its entry: whether that server has
         answered."""
         self._waiting: OrderedDict[tuple[Packed, int, Packed, int, int], float] = OrderedDict()
         self._copies: OrderedDict[tuple[Packed | int, ...], float] = OrderedDict()
@@ -146,8 +146,8 @@ class SwitchModel:
             self._count(Register.LEDGER_COMPLETED, server.id)
 
     def _syn(self, segment: Segment, server: Server, connection: Connection) -> None:
-        """Process a SYN to a server. If the connection has a live pin to another server, the capture shows that the
-        pin's server accepted no new connections. The pin then moves only with the client's ACK."""
+        """Process a SYN to a server. If the connection has a live entry with another server, the capture shows that
+        this other server accepted no new connections. The entry then changes only with the client's ACK."""
         now, place = self._ticks(segment), connection.place
         slot = self._table.syn(now, place)
         if not isinstance(slot, Pin):
@@ -188,8 +188,8 @@ class SwitchModel:
         self._response(segment, connection)
 
     def _is_repeated(self, connection: Connection, server: Server, pin: Pin | None) -> bool:
-        """Return whether a SYN-ACK repeats an earlier one of its connection. Without a pin, it counts as the first
-        one."""
+        """Return whether a SYN-ACK repeats an earlier one of its connection. Without an entry in the connection table,
+        it counts as the first one."""
         if pin is not None and pin.server == server.id:
             return pin.is_repeated_syn_ack
         is_repeat = self._candidates.get(connection, False)

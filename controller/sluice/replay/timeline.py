@@ -83,7 +83,8 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
 
 
 def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) -> None:
-    """Plot ratios and R of every service, and AR and request rates of flash-crowd control, over time.
+    """Plot, over time, ratios and R (the SYN loss ratio) of every service, and the rates of responses (AR) and of
+    requests that flash-crowd control measures.
 
     Raises OSError, and Refused without matplotlib.
     """

@@ -40,7 +40,8 @@ def _encoded(schema: P4Schema | P4Table, name: str, parameters: tuple[tuple[str,
 
 
 def capacities(service: Service) -> dict[int, int]:
-    """Return the weights of the stable choice, which follow the configured capacities, not measurements or drains."""
+    """Return the weights for connections without a slot. They follow the configured capacities, not measurements or
+    drains."""
     shares = {server.id: server.capacity for server in service.servers}
     return largest_remainder(shares, measured=shares)
 
@@ -49,7 +50,7 @@ def available(state: State, service: Service) -> dict[int, int]:
     """Return the weights of a content service's agents, by configured capacity.
 
     The agents are those that answer and accept connections or, if none accepts any, all agents that answer. An ejected
-    agent retains a share at the probe floor.
+    agent retains the small share that keeps it measured (the probe floor).
     """
     answering = [agent for agent in service.servers if agent.id not in state.absent]
     accepting = [agent for agent in answering if not agent.drain and agent.id not in state.draining | state.leaving]
@@ -71,8 +72,8 @@ def shares(state: State, service: Service) -> int:
 
 
 def choose(state: State) -> Iterator[P4TableEntry]:
-    """Yield one group per service, with the weights that R decides. Each member contains the number of the group from
-    which the second look draws.
+    """Yield one group per service, with the weights that the balancer has decided. Each member contains the number of
+    the group from which the second look draws the servers to compare.
 
     Content services have no such group: they choose agents by capacity alone, since their clients' SYNs take no slot in
     the connection table.
@@ -90,8 +91,8 @@ def choose(state: State) -> Iterator[P4TableEntry]:
 
 
 def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], list[int]]]:
-    """Return the groups that a service's second look draws from: by group number, the weights of the group and the
-    servers whose members refer to the group."""
+    """Return the groups from which the switch draws further servers to compare for a new connection: by group number,
+    the weights of the group and the servers whose members refer to the group."""
     weights = state.weights[service.id]
     if not _takes_second_look(state, service):
         return {}
@@ -122,7 +123,7 @@ def _pairs(service: Service) -> dict[int, int]:
 
 
 def choose_other(state: State) -> Iterator[P4TableEntry]:
-    """Yield the groups from which a second look draws servers."""
+    """Yield the groups from which the switch draws further servers to compare for a new connection (second look)."""
     for service in state.plan.services:
         for number, (weights, _) in others(state, service).items():
             draws = seen_together(dict(sorted(weights.items())), min(service.looks, state.most_looks))
@@ -131,7 +132,7 @@ def choose_other(state: State) -> Iterator[P4TableEntry]:
 
 
 def idle_members(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for each set of servers among which a second look may select an idle one.
+    """Yield an entry for each set of servers from which the switch may select an idle one for a new connection.
 
     Groups of content services have no entries: the FIN by which a server becomes idle is counted for the content
     service, not for its group.
@@ -165,8 +166,8 @@ def _draw_of(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
 
 
 def choose_stable(state: State) -> Iterator[P4TableEntry]:
-    """Yield one group per service for the stable choice (a choice that depends on the connection alone). The group
-    changes only with the configured pool or with the set of agents that answer."""
+    """Yield one group per service for connections without a slot (the stable choice). The group changes only with the
+    configured pool or with the set of agents that answer."""
     for service in state.plan.services:
         weights = _stable_weights(state, service) if service.is_content else capacities(service)
         members = [

@@ -68,8 +68,8 @@ class IdleFlows:
 
 @dataclass(frozen=True, slots=True)
 class Closings:
-    """Cumulative outcomes of the tickles to one server; the switch's cells wrap at 2^32. Tickles that are not counted
-    here have lapsed without effect."""
+    """Cumulative outcomes of the tickles (segments in a client's name) to one server; the switch's cells wrap at 2^32.
+    Tickles that are not counted here have lapsed without effect."""
 
     closed: int = 0
     """The server answered: the switch sent an RST to it and a FIN to the client."""
@@ -176,7 +176,7 @@ class Closing:
         return {server: column[at * LENGTHS : (at + 1) * LENGTHS] for at, server in enumerate(servers)}
 
     async def counts(self, servers: Sequence[int]) -> Mapping[int, Closings]:
-        """Return the outcomes of tickles, by server."""
+        """Return the outcomes of tickles (segments in a client's name), by server."""
         counts = await self._registers.columns(list(columns.registers(columns.CLOSINGS).values()), servers)
         return {server: Closings(*cells) for server, *cells in zip(servers, *counts, strict=True)}
 

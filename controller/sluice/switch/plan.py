@@ -87,8 +87,8 @@ class Service:
         return self.config.name
 
     def second_look(self, mode: Mode) -> bool:
-        """Return whether new connections take a second look: the configured value or, without one, the default of the
-        mode's policy."""
+        """Return whether the switch compares several servers for a new connection (second look): the configured value
+        or, without one, the default of the mode's policy."""
         configured = self.config.second_look
         if self.is_content:
             return False
@@ -96,7 +96,7 @@ class Service:
 
     @property
     def looks(self) -> int:
-        """The number of servers that a second look compares."""
+        """The number of servers that the switch compares for a new connection (second look)."""
         return MOST_LOOKS if self.config.looks is None else self.config.looks
 
     @property
@@ -286,8 +286,8 @@ def make_plan(
             raise _content_changed(names[server.service_id])
     _check("services", names, known.values(), SERVICES)
     _check("servers", numbers.assigned.values(), used, SERVERS)
-    # Agents have no pins: an agent that is no longer configured is removed at once, and its connections move to
-    # another agent.
+    # Agents have no entries in the connection table. So an agent that is no longer configured is removed at once, and
+    # its connections move to another agent.
     retained = tuple(
         server
         for server in retired

@@ -88,7 +88,7 @@ class Readback:
     draining: frozenset[int] = frozenset()
     """Servers that were drained at run time."""
     ejected: frozenset[int] = frozenset()
-    """Ejected servers: they get only those new connections that the probe floor assigns to them."""
+    """Ejected servers: they get only the small share of new connections that keeps them measured (the probe floor)."""
     absent: frozenset[int] = frozenset()
     """Servers without an address in the switch: agents that had not answered the controller."""
     rules: Rules | None = None
@@ -321,7 +321,7 @@ def _interpret(session: Session, readback: Readback) -> None:
 def _without_weight(readback: Readback) -> set[int]:
     """Return the servers that their service's group leaves out because they drain or are full.
 
-    Any other server has a weight of at least 1; an ejected server has the weight of the probe floor.
+    Any other server has a weight of at least 1, even an ejected server.
     """
     return {
         origin.id

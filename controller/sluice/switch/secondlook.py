@@ -1,5 +1,5 @@
-"""Stage second_look: each server's number of open connections, and a correction for connections whose end the switch
-did not see."""
+"""Stage second_look, which compares servers for a new connection: each server's number of open connections, and a
+correction for connections whose end the switch did not see."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ STALE = (
     Register.STALE_FOURTH,
     Register.STALE_IDLE,
 )
-"""Registers with copies of the correction: one register for each server that a second look compares, in order, and one
-for idle servers.
+"""Registers with copies of the correction. For a new connection the switch compares up to four servers, each by its own
+copy, in this order; idle servers have the last copy.
 
 A program has either the first two registers or all of them. The first register is written last, because the module
 reads it back to learn which correction was written completely.
@@ -31,7 +31,7 @@ _WRAP = 1 << 32
 
 
 async def read_loads(registers: Registers, servers: Sequence[int]) -> dict[int, int]:
-    """Read the open connections of the given servers, as the second look counts them. Raises SwitchError."""
+    """Read the open connections of the given servers, as the switch counts them for comparisons. Raises SwitchError."""
     loads, stale = await registers.columns((Register.LOAD_FIRST, Register.STALE_FIRST), servers)
     return {
         server: _signed(load - stale_count) for server, load, stale_count in zip(servers, loads, stale, strict=True)

@@ -168,7 +168,7 @@ async def _pin(controller: Controller, link: Link, subject: Question, slot: Slot
 
 
 def since_of(world: World, slot: Slot, size: int) -> Since:
-    """Return when the slot's connection was pinned, as far as the controller's periodic sweeps of the table show.
+    """Return when the connection's entry was created, as far as the controller's periodic sweeps of the table show.
     ``size``: the number of slots in a way (one of the two hash tables)."""
     place = (slot.way - 1) * size + slot.cell
     identities = identity_of(np.array([slot.key], np.uint64), np.array([slot.server], np.uint64))

@@ -186,7 +186,7 @@ def _group(weights: dict[int, int]) -> Group | None:
 
 
 def _open(memory: Memory, server: int) -> int:
-    """Return a server's number of open connections, as the second look counts it."""
+    """Return a server's number of open connections, as the switch counts it when it compares servers."""
     return max(0, open_connections(memory.of(Register.LOAD_FIRST)[server], memory.of(Register.STALE_FIRST)[server]))
 
 
