@@ -125,7 +125,7 @@ class ServiceConfig(Section):
     servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)] = ()
     """The servers: at least one, unless the service has ``content``."""
     content: ContentConfig | None = None
-    """Content switching: agents read the requests and distribute them to groups of servers by their contents."""
+    """Content switching: agents read the requests and distribute each request to a group of servers by its content."""
     resources: Annotated[ResourcesConfig | None, NotNull] = None
     """Management of the servers' TCP buffers and idle connections. Left out: not managed."""
 

@@ -28,9 +28,9 @@ class SendConfig(ReceiveConfig):
     """Each server's send buffers, for data to clients, shared by need. Transfers below 64 KB are not limited."""
 
     sharing: Sharing = "sabt"
-    """How the budget is shared. `sabt`: equal shares, and transfers that need more receive, by need, what others do not
-    need (Matsuo et al.); `abt`: they receive it in equal parts; `equal`: equal shares, needed or not; `fixed`: each
-    transfer gets `size`."""
+    """How the budget is shared. `sabt`: each transfer gets an equal share, and unneeded parts are distributed by need
+    among transfers that need more (Matsuo et al.); `abt`: unneeded parts are distributed equally; `equal`: equal
+    shares, needed or not; `fixed`: each transfer gets `size`."""
     needs: Needs = Needs.PRODUCTION
     """How needs are estimated. `paper`: throughput times round trip; `production`: the same, adapted to present-day
     senders, and the unneeded rest is distributed as room for TCP's growth; `present`: twice the bytes in flight

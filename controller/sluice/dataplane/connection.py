@@ -1,4 +1,4 @@
-"""A connection's five fields, and the switch's hashes of them: each is a CRC-32 over a different order of the
+"""A connection's five fields, and the switch's hashes of them; each hash is a CRC-32 over a different order of the
 fields."""
 
 from __future__ import annotations

@@ -67,13 +67,14 @@ class Draws:
         self.others = {server: groups[id(group)] for server, group in others.items()}
 
     def by_hash(self, connection: Connection) -> tuple[int, ...]:
-        """Return the first server and the others, if any, by the connection's hashes."""
+        """Return the first server and, if any, the servers to compare with it, by the connection's hashes."""
         first = self.first.at(connection.draw)
         group = self.others.get(first)
         return (first,) if group is None else (first, *group.spread(connection.other_draw, self.looks))
 
     def evenly(self, last: int) -> tuple[int, ...]:
-        """Return the first server and the others, if any, at the two points after ``last`` in the Weyl sequence."""
+        """Return the first server and, if any, the servers to compare with it, at the two points after ``last`` in the
+        Weyl sequence."""
         first = self.first.at(self._place(last + GOLDEN, self.shares))
         group = self.others.get(first)
         if group is None:

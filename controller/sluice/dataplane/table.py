@@ -17,8 +17,8 @@ STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Regis
 (STALE). For a new connection the switch compares up to four servers, each by its own copy of the two registers, in this
 order. The queues of idle servers have another copy of the stale counts."""
 REFUSING = (Register.REFUSING_OTHER, Register.REFUSING_THIRD, Register.REFUSING_FOURTH)
-"""Registers that state whether a server's last answer to a SYN was an RST. For a new connection the switch compares up to
-four servers; each of them except the first has its own copy."""
+"""Registers that state whether a server's last answer to a SYN was an RST. For a new connection the switch compares up
+to four servers; each of them except the first has its own copy."""
 
 STAMP_BITS, STATE_BITS = 32, 4
 """Widths of a key's fields, starting at the lowest bit; the bits above them contain the fingerprint."""

@@ -119,5 +119,6 @@ def recent(before: Sample | None, now_s: float) -> Sample | None:
 
 
 def pause_s(period_s: float, work_s: float) -> float:
-    """Return the pause between two readings: it grows with the time that a reading takes, as on busy processors."""
+    """Return the pause between two readings, in seconds. It grows with the time that a reading takes, as on busy
+    processors."""
     return max(period_s, min(_SHARE * work_s, _LONGEST_S))
