@@ -141,7 +141,7 @@ class Page:
             self._list_of.pagination = {"page": 1, "rowsPerPage": _PAGE, "rowsNumber": 0}
             self._list_of.on("request", self._turn, ["pagination"])
 
-    # -- updates
+    # -- updates of what the viewer sees
 
     def refresh(self) -> None:
         """Show the hub's latest reading."""

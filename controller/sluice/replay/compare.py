@@ -53,12 +53,12 @@ class Comparison:
     decisions: int
     """The number of live decisions that the replay also made."""
     missing: int
-    """The number of live decisions for which the capture has no reading."""
+    """The number of live decisions that the replay did not make, because the capture has no reading at their time."""
     ratio_difference: float
-    """The largest difference between two ratios."""
+    """The largest difference between a ratio in the live decisions and the same ratio in the replay."""
     count_difference: int
-    """The largest difference between two counts of a server's SYNs in an interval. Replay and live controller read the
-    switch at times that differ by microseconds."""
+    """The largest difference between a live count of a server's SYNs in an interval and the replay's count. Replay and
+    live controller read the switch at times that differ by microseconds."""
     first: Divergence | None = None
     """The first decision whose ratios differ from the live ones; all earlier decisions are identical."""
 

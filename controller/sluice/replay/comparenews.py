@@ -43,7 +43,7 @@ class NewsComparison:
     decisions: int
     """The number of live decisions at an interval's end that the replay also made."""
     missing: int
-    """The number of live decisions for which the capture has no reading."""
+    """The number of live decisions that the replay did not make, because the capture has no reading at their time."""
     differing_alarms: int
     """The number of intervals with an alarm in either the replay or the live trace, but not in both."""
     differing_limits: int

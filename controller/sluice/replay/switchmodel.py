@@ -205,7 +205,7 @@ class SwitchModel:
         if news is not None and not fingerprint & flow_mask(news.flow_share):
             self._rates.packet(self._since(segment), slot, fingerprint, segment.total_length)
 
-    # -- helpers
+    # -- helper functions
 
     def _since(self, segment: Segment) -> float:
         """Return the seconds since the model's clock started."""

@@ -151,7 +151,7 @@ class Programmer:
                 return server
         raise SwitchError(f"no server {service}/{name} in the configuration")
 
-    # -- changes
+    # -- changes of the switch's configuration
 
     def apply(
         self,
@@ -185,7 +185,7 @@ class Programmer:
         assert self._readback is not None
         return self._do(reconcile(self.session, self._readback, self.state))
 
-    # -- registers, counters, packets
+    # -- reads of registers and counters, packets to and from the controller
 
     @property
     def registers(self) -> Registers:

@@ -129,7 +129,7 @@ class Session:
                 await self._receiver
         await self._client.close()
 
-    # -- arbitration
+    # -- arbitration of the primary controller
 
     @property
     def is_primary(self) -> bool:
@@ -209,7 +209,7 @@ class Session:
         if isinstance(message, (p4r.WriteRequest, p4r.SetForwardingPipelineConfigRequest)):
             message.election_id.CopyFrom(U128.encode(self._election_id))
 
-    # -- stream
+    # -- messages of the stream
 
     async def _receive(self) -> None:
         while True:
@@ -275,7 +275,7 @@ class Session:
         async with self._writing:
             await self._client.send(message)
 
-    # -- pipeline
+    # -- loading of the program
 
     async def runs_pipeline(self) -> bool:
         """Return whether the switch already runs this session's program. Raises SwitchError."""
@@ -323,7 +323,7 @@ class Session:
             failed = P4ClientError(error, "SetForwardingPipelineConfigRequest")
             raise translated(failed, self.address, "load the program") from error
 
-    # -- entities
+    # -- reads and writes of entities
 
     async def read(self, entities: Iterable[entity.P4Entity]) -> list[p4r.Entity]:
         """Read entities as protobuf messages. Raises SwitchError."""

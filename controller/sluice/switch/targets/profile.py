@@ -21,9 +21,9 @@ class RegisterAccess(Enum):
     """The protocol by which the controller accesses a target's registers."""
 
     P4RUNTIME = auto()
-    """P4Runtime's RegisterEntry."""
+    """Registers are accessed by P4Runtime's RegisterEntry."""
     THRIFT = auto()
-    """BMv2's Thrift server."""
+    """Registers are accessed through BMv2's Thrift server."""
 
 
 @dataclass(frozen=True, slots=True)
