@@ -1,4 +1,5 @@
-"""Tests with conditions that a Tofino's gateway can evaluate, and with each kind that it cannot."""
+"""Checks that the tool accepts conditions that a Tofino's gateway can evaluate, and refuses each kind that it
+cannot."""
 
 import json
 import os

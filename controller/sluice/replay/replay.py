@@ -24,7 +24,7 @@ class Moment:
 
 
 class Replay:
-    """A replay, which runs once. ``world`` is the controller's state after each decision."""
+    """One replay of a capture, which can run only once. ``world`` is the controller's state after each decision."""
 
     def __init__(self, config: Config) -> None:
         self.world = world_of(config)
