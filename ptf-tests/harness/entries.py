@@ -175,7 +175,11 @@ def content(item: Service, generation: int = 1, remember: int = 0) -> P4TableEnt
 
 
 def group(item: Service, of: Service, shares: int = 0) -> P4TableEntry:
-    """Return the entry of a group's endpoint, for agents of a content service; with `shares`, draws are even."""
+    """Return the entry by which agents of the content service `of` reach the group of servers `item`.
+
+    If `shares` (the sum of the servers' weights) is not 0, the switch draws servers by an evenly spaced sequence of
+    `shares` steps, and otherwise by a hash.
+    """
     match = _endpoint(item.address, item.protocol, item.port)
     args = {"service": item.id, "shares": shares, "address": of.address, "port": of.port}
     return _entry(Table.SERVICES, match, Action.TO_GROUP, **args)

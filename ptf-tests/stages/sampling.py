@@ -1,4 +1,4 @@
-"""Tests of stage `sampling`: the switch writes destinations of packets to inside ports into a ring."""
+"""Tests of stage `sampling`: for packets that leave by inside ports, the switch writes the destination into a ring."""
 
 from __future__ import annotations
 

@@ -243,7 +243,10 @@ class PortsUsedAgain(SecondLookTest):
 
 
 class EndedUnseen(SecondLookTest):
-    """Connections that the controller has marked as ended do not count; a negative difference counts as no load."""
+    """A server's load is its counted connections minus those that the controller has marked as ended.
+
+    A negative result counts as no load.
+    """
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})

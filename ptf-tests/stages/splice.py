@@ -163,7 +163,10 @@ class WindowsOfBothSides(ContentTest):
 
 
 class ErrorsAboutSegments(ContentTest):
-    """An ICMP error about a server's segment quotes the server's own number; the server would ignore another number."""
+    """In an ICMP error about a server's segment, the switch restores the sequence number that the server has sent.
+
+    The server would ignore an error that quotes another sequence number.
+    """
 
     def runTest(self) -> None:
         flow = self.established()

@@ -48,7 +48,10 @@ async def test_only_flows_with_packets_since_the_last_reading() -> None:
 
 @pytest.mark.parametrize("start", [1 << 24, (1 << 32) - 5, (1 << 31) - 5])
 async def test_slots_are_taken_while_a_packet_is_not_too_old(start: int) -> None:
-    """A slot stays occupied for 32 steps of 128 units after its last packet; the newest packet is the current time."""
+    """A slot stays occupied for 32 steps of 128 clock ticks after its last packet.
+
+    The time of the newest packet in any slot serves as the current time.
+    """
     memory, reader, options = Memory(), FlowReader(), NewsConfig()
     assert (await reader.read(memory, options)).slots is None
 
