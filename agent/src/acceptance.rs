@@ -10,22 +10,23 @@ use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
 
-/// Nanoseconds between two answers to bare ACKs that are not acceptable. Without this limit, two hosts that reject
-/// each other's ACKs would answer each other forever (RFC 5961, section 7; Linux uses 500 ms as well).
+/// The minimum interval, in nanoseconds, between two answers to bare ACKs that are not acceptable. Without this limit,
+/// two hosts that reject each other's ACKs would answer each other forever (RFC 5961, section 7; Linux uses 500 ms as
+/// well).
 const CHALLENGE_INTERVAL_NS: u64 = 500_000_000;
 
 /// The sequence and acknowledgement numbers that a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// The number behind all bytes that were acknowledged to the peer.
+    /// The sequence number after the last byte that was acknowledged to the peer.
     pub next: Seq,
-    /// The number behind all bytes of the peer that arrived in order.
+    /// The sequence number after the last byte of the peer that arrived in order.
     pub received: Seq,
-    /// The number at which the window that the peer may use ends (RCV.NXT + RCV.WND).
+    /// The sequence number at which the window that the peer may use ends (RCV.NXT + RCV.WND).
     pub edge: Seq,
-    /// The number behind all bytes that the peer has acknowledged (SND.UNA).
+    /// The sequence number after the last byte that the peer has acknowledged (SND.UNA).
     pub una: Seq,
-    /// The number behind all bytes that were sent to the peer (SND.NXT).
+    /// The sequence number after the last byte that was sent to the peer (SND.NXT).
     pub sent: Seq,
     /// The largest window in bytes that the peer can have announced (MAX.SND.WND).
     pub max_window: u32,
@@ -93,7 +94,7 @@ pub enum SynReply {
     Unrelated,
 }
 
-/// Classifies a segment that arrives before a SYN is answered; `first` is the number behind the SYN.
+/// Classifies a segment that arrives before a SYN is answered; `first` is the sequence number after the SYN.
 pub fn classify_syn_reply(first: Seq, segment: &Segment<'_>) -> SynReply {
     if !segment.has(ACK) {
         return SynReply::Unrelated;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::seq::Seq;
 
-/// The number of ranges beyond a gap that are buffered. Bytes of further ranges are discarded, and their sender
+/// The maximum number of buffered ranges that lie beyond a gap. Bytes of further ranges are discarded, and their sender
 /// retransmits them.
 const MAX_RANGES: usize = 32;
 
@@ -94,8 +94,8 @@ impl Assembler {
         (seq + length as u32).since(self.base) <= self.room && (is_next || self.ranges.len() < MAX_RANGES)
     }
 
-    /// Stores the bytes of a segment, except those outside of the capacity. Returns true if a byte was not stored
-    /// before.
+    /// Stores the bytes of a segment, except those outside of the capacity. Returns whether at least one byte
+    /// is stored that was not stored before.
     pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
         let early = self.base.since(seq).min(segment.len());
         let (seq, segment) = (seq + early as u32, &segment[early..]);

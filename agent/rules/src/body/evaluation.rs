@@ -27,8 +27,8 @@ const MEMORY_FACTOR: usize = 4;
 pub(crate) struct BodyEvaluation<'r> {
     pub rules: &'r RuleSet,
     pub state: &'r mut Evaluation,
-    /// Whether a route is returned only at the end of the body. A later duplicate name may show that two parsers read
-    /// the body differently.
+    /// Whether a route is returned only at the end of the body, because a later duplicate name may show that two
+    /// parsers read the body differently.
     pub reads_to_end: bool,
 }
 

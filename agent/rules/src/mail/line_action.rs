@@ -8,7 +8,7 @@ use crate::evaluation::Outcome;
 pub(super) enum LineAction {
     /// The agent sends this answer, and reads the next line.
     Reply(Vec<u8>),
-    /// The command counts bytes behind the line (an IMAP literal or a BDAT chunk). The agent skips these bytes,
+    /// The command announces how many of its bytes follow the line (an IMAP literal or a BDAT chunk). The agent skips them,
     /// regardless of whether it has accepted the command.
     Counted {
         /// The answer that is sent at once.

@@ -99,7 +99,7 @@ impl Imap {
         }
     }
 
-    /// Checks a line of a command. Returns the state behind the line, which may be forwarded, or a refusal.
+    /// Checks a line of a command. Returns the state after the line if the line may be forwarded, else a refusal.
     fn command(&self, evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
         let text = [&self.command[..], line].concat();
         let Some((_, name, arguments)) = parts(&text) else { return refuse(evaluator, 500, "a tag is missing") };
