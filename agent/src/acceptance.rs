@@ -158,8 +158,8 @@ mod tests {
         check(&Segment::read(&frame).unwrap())
     }
 
-    /// Judges a segment; `seq` is relative to the next expected number (RCV.NXT), `ack` to the oldest number that is not
-    /// acknowledged (SND.UNA).
+    /// Judges a segment; `seq` is relative to the next expected sequence number (RCV.NXT), `ack` to the first sequence
+    /// number that is not acknowledged (SND.UNA).
     fn judged(expected: Expected, seq: i32, ack: i32, flags: u8, length: usize) -> Verdict {
         let seq = expected.next + seq as u32;
         with(seq, expected.una + ack as u32, flags, length, |segment| expected.judge(segment))
