@@ -51,7 +51,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Adds an alternative under a matcher; if there is none, every value finds the alternative.
+    /// Adds an alternative under a matcher. If the matcher is none, a search by any value finds the alternative.
     pub(crate) fn enter(&mut self, alt: Alt, matcher: Option<&Matcher>) {
         match matcher {
             Some(Matcher::Exact(text)) => self.exact.entry(text.clone()).or_default().push(alt),

@@ -288,8 +288,8 @@ impl Client {
         self.former_servers.push_back(FormerServer { opened, end: next + UNSEEN_BYTES, at: now });
     }
 
-    /// Returns whether a server's sequence number may belong to a former server, which may be the same host. For each new
-    /// connection with the same addresses and ports, a host increases its initial sequence number, but by less than
+    /// Returns whether a server's sequence number may belong to a former server, which may be the same host. For each
+    /// new connection with the same addresses and ports, a host increases its initial sequence number, but by less than
     /// 16 million per second (Linux: `secure_tcp_seq`). So the sequence numbers of the new connection may overlap those
     /// of the former one. Without a reset, TIME-WAIT would pass between the two connections.
     pub fn belongs_to_former_server(&self, now: u64, seq: Seq) -> bool {

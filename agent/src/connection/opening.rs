@@ -151,9 +151,9 @@ impl Opening {
 
     /// Handles a segment of an earlier connection. If another agent may have opened this connection, the agent resets
     /// it and sends the SYN again, once. Otherwise the segment is late, or the agent's reset was lost. Then the agent
-    /// sends a reset with the next SYN, not at once: a reset removes the connection's entry in the data plane, so the SYN
-    /// after it may reach another server while the first server's answer to the previous SYN is still in transit. The
-    /// agent would mistake the first server's sequence numbers for those of the second server.
+    /// sends a reset with the next SYN, not at once: a reset removes the connection's entry in the data plane, so the
+    /// SYN after it may reach another server while the first server's answer to the previous SYN is still in transit.
+    /// The agent would mistake the first server's sequence numbers for those of the second server.
     fn on_earlier_connection(
         mut self,
         client: &mut Client,

@@ -3,10 +3,10 @@
 //!
 //! In sequence space, the lines replace the client's answered bytes, and end where the client's unanswered bytes begin.
 //! Commands that the agent does not repeat make the lines shorter than the answered bytes. So the sequence number of
-//! the agent's SYN to the server exceeds that of the client's SYN by the difference of the two lengths, and the client's
-//! later sequence numbers are valid toward the server without translation. The agent discards the server's greeting and
-//! answers, and has sent its own to the client. So the server's later sequence numbers are translated by a delta, which
-//! includes the difference in length of these greetings and answers.
+//! the agent's SYN to the server exceeds that of the client's SYN by the difference of the two lengths, and the
+//! client's later sequence numbers are valid toward the server without translation. The agent discards the server's
+//! greeting and answers, because it has sent its own to the client. The delta, by which the server's later sequence
+//! numbers are translated, accounts for the difference in length.
 
 use super::client::{Client, ClientUpdate};
 use super::context::Context;

@@ -455,8 +455,8 @@ fn a_malformed_header_is_ignored() {
         frame[at] = byte;
         assert_eq!(harness.take(&frame), [], "byte {at}");
     }
-    // A segment without data, with a SYN, without ACK, or with bytes before the request only contains no request to
-    // read.
+    // No segment contains a request to read: the first has no data, the second has the flag SYN, the third lacks the
+    // flag ACK, and the fourth has only a byte before the request.
     for (at, flags, data) in [(0, ACK, &b""[..]), (0, SYN | ACK, GET), (0, PSH, GET), (u32::MAX, ACK, b"x")] {
         assert_eq!(harness.guessed_with(FACTS, at, 0, flags, data), [], "flags {flags}");
     }

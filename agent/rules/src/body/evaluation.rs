@@ -18,8 +18,8 @@ pub(crate) type Flow = ControlFlow<BodyOutcome>;
 /// matches.
 pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
-/// The memory for a body's values may be this many times `limits.body`. Short values need more memory than their text
-/// for bookkeeping, and a value that several paths select is stored several times.
+/// The memory for a body's values may be this many times `limits.body`. Each value needs memory for bookkeeping in
+/// addition to its text, and a value that several paths select is stored several times.
 const MEMORY_FACTOR: usize = 4;
 
 /// The rules, and the state of their evaluation on a request.
