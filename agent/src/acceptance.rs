@@ -4,7 +4,7 @@
 //! The agent sits between two hosts, so it replaces RCV.NXT by two numbers. `next` follows the bytes that the agent has
 //! acknowledged to the peer; `received` follows the bytes that arrived in order, some of which may still be
 //! unacknowledged. As in Linux, a segment may begin exactly at the window's edge: a sender that has filled the window
-//! sends its acknowledgements with this number, and a probe of a closed window has it as well.
+//! sends its acknowledgements with the sequence number of the edge, which a probe of a closed window has as well.
 
 use crate::seq::Seq;
 use crate::wire::Segment;

@@ -53,7 +53,7 @@ pub struct Load {
     pub is_draining: bool,
 }
 
-/// Locks a mutex; a panic of another thread does not poison it.
+/// Locks a mutex, even if another thread has panicked while it held the lock.
 pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use crate::seq::Seq;
 /// A hardware address.
 pub type Mac = [u8; 6];
 
-/// Bytes of an Ethernet header.
+/// The length of an Ethernet header in bytes.
 pub const ETHERNET: usize = 14;
 /// EtherType of IPv4.
 pub const IPV4: u16 = 0x0800;

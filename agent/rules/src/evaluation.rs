@@ -96,7 +96,7 @@ impl Known {
 struct Search<'r> {
     rules: &'r RuleSet,
     known: &'r Known,
-    /// The alternatives that are tracked value by value. The search does not check all values for them again.
+    /// The alternatives that are re-evaluated on each late value as it arrives. The search does not evaluate them.
     tracked: &'r [Tracked],
     best: Alt,
     unknown: Vec<Alt>,
@@ -137,7 +137,7 @@ impl Evaluation {
         known + allocated(&self.tracked) + satisfied + allocated(&self.active)
     }
 
-    /// Returns the bytes of memory in use for late values.
+    /// Returns the bytes of memory in use for late values (of a body or a dialogue).
     pub(crate) fn late_bytes(&self) -> usize {
         self.known.values.used_behind(self.known.heads)
     }
@@ -193,7 +193,7 @@ impl Evaluation {
         }
     }
 
-    /// Evaluates a late value.
+    /// Evaluates a late value (of a body or a dialogue).
     pub(crate) fn observe(&mut self, rules: &RuleSet, field: FieldId, value: &[u8]) {
         self.known.values.push(field, value);
         let Some(block) = rules.blocks.get(self.block as usize) else { return };

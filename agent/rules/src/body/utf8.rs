@@ -1,4 +1,4 @@
-//! Validates UTF-8 incrementally.
+//! Validates a UTF-8 text that arrives in pieces.
 
 /// The validator. It stores the first bytes of a character that continues in the next piece.
 #[derive(Debug, Default)]

@@ -35,7 +35,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// The server's permission to send a literal of this many bytes.
+    /// The client waits until the server permits a literal of this many bytes.
     Literal(usize),
     Login,
     Authenticate,
