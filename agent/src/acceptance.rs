@@ -51,9 +51,9 @@ impl Expected {
         let edge = self.edge.later(self.next);
         let is_in_window = !segment.end().is_before(self.next) && !edge.is_before(segment.seq());
         if segment.has(RST) {
-            // RFC 5961, section 3.2: a reset must carry exactly the next expected number. A host that resets a
-            // connection uses the number behind its last byte, or the number of the last ACK that it has received; the
-            // agent accepts both.
+            // RFC 5961, section 3.2: a reset must carry exactly the next expected sequence number. A host that resets a
+            // connection uses the sequence number after its last byte, or the acknowledgement number of the last ACK
+            // that it has received; the agent accepts both.
             return match segment.seq() {
                 seq if seq == self.next || seq == self.received => Verdict::Reset,
                 _ if is_in_window => Verdict::Challenge,
@@ -194,8 +194,8 @@ mod tests {
             (0, 0, PSH, 9, Drop),
             (0, 0, 0, 0, Drop),
             (0, 0, FIN, 0, Drop),
-            // Resets at exactly the next number, near it, and outside the window. The acknowledgement number of a reset
-            // has no effect.
+            // Resets at the next sequence number, near it, and outside the window. The acknowledgement number of a
+            // reset has no effect.
             (0, 0, RST, 0, Reset),
             (0, 99_999, RST | ACK, 0, Reset),
             (20, 0, RST, 0, Reset),

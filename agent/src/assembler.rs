@@ -83,7 +83,7 @@ impl Assembler {
     }
 
     /// Returns the ranges beyond a gap in ascending order, for a SACK option. Each pair contains a range's first
-    /// sequence number, and the number behind its last byte.
+    /// sequence number, and the sequence number after its last byte.
     pub fn ranges(&self) -> impl Iterator<Item = (Seq, Seq)> {
         self.ranges.iter().map(|range| (self.base + range.start as u32, self.base + range.end as u32))
     }

@@ -2,8 +2,8 @@
 //! (stopped by a signal, or on a busy machine). Segments that arrived meanwhile are still unread, so the deadlines of
 //! their senders must not pass.
 
-/// If more than this number of nanoseconds passes between two readings of the clock, the agent was not running
-/// meanwhile. The agent's loop reads the clock at least every 100 ms. The shortest timeout of a client or server is one
+/// If more than this number of nanoseconds passes between two readings of the clock, the agent counts as not running in
+/// this time. The agent's loop reads the clock at least every 100 ms. The shortest timeout of a client or server is one
 /// second.
 const PAUSE_THRESHOLD_NS: u64 = 250_000_000;
 

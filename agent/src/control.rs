@@ -215,8 +215,8 @@ fn ability(report: &pool::GroupReport) -> proto::Ability {
     }
 }
 
-/// Converts a message about the abilities of servers to the engine's form. Omits groups that are not configured and
-/// numbers that are out of range.
+/// Converts a message about the abilities of servers to the engine's form. Omits groups that are not configured or that
+/// have a server number above 65,535, and omits abilities that are out of range.
 fn group_reports(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<pool::GroupReport> {
     let read = |group: proto::GroupAbility| {
         let mut services = in_force?.services.iter().map(|(service, _)| service);

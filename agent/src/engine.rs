@@ -327,8 +327,8 @@ impl Engine {
         }
     }
 
-    /// Returns the options of the SYN with the initial number `isn`, if the segment acknowledges a valid cookie for
-    /// this SYN.
+    /// Returns the options of the SYN with the initial sequence number `isn`, if the segment acknowledges a valid
+    /// cookie for this SYN.
     fn known(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, isn: Seq) -> Option<ClientOptions> {
         let handshake = Handshake { client: segment.source(), service: entry.service.address, isn };
         self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))

@@ -291,7 +291,7 @@ impl Client {
     /// Returns whether a server's sequence number may belong to a former server, which may be the same host. For each
     /// new connection with the same addresses and ports, a host increases its initial sequence number, but by less than
     /// 16 million per second (Linux: `secure_tcp_seq`). So the sequence numbers of the new connection may overlap those
-    /// of the former one. Without a reset, TIME-WAIT would pass between the two connections.
+    /// of the former one. Only TIME-WAIT would keep the two connections apart, and a reset skips TIME-WAIT.
     pub fn belongs_to_former_server(&self, now: u64, seq: Seq) -> bool {
         let matches_server = |former_servers: &FormerServer| {
             now < former_servers.at + FORMER_SERVER_NS

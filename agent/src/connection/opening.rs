@@ -17,8 +17,8 @@ const SYN_INTERVAL_NS: u64 = 250_000_000;
 /// The maximum number of times that the same SYN is sent, within 3.75 s. With 1% packet loss, the agent mistakes one
 /// server in 10^8 for a server that does not answer.
 const MAX_SYNS: u32 = 4;
-/// The maximum number of SYNs with different attempt numbers, sent because servers refuse. Two attempts may reach the
-/// same server.
+/// The maximum number of attempts to open a connection. When a server refuses, the agent sends a SYN with the next
+/// attempt number. Two attempts may reach the same server.
 const MAX_ATTEMPTS: u16 = 4;
 
 /// The maximum number of bytes that a server may have sent on a connection that another agent opened.

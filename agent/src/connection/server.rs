@@ -21,8 +21,8 @@ use crate::wire::{HeaderRewrite, Segment, SegmentHeader, window_field, write_rew
 /// The MSS on Ethernet, in bytes.
 const ETHERNET_MSS: u16 = 1460;
 
-/// The largest distance, in bytes, of a server's first sequence numbers from its next one. Sequence numbers compare
-/// correctly only within 2 GiB.
+/// The largest distance, in bytes, of a server's sequence numbers `opened` and `first` from `next`. Sequence numbers
+/// compare correctly only within 2 GiB.
 const MAX_DISTANCE: u32 = 1 << 30;
 
 /// The contents of a server's SYN-ACK.
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Translates an acknowledgement number of the client to the server's sequence numbers. Acknowledgements of bytes
-    /// from former servers or from the agent itself are mapped to the server's first number.
+    /// from former servers or from the agent itself are mapped to `first`.
     fn to_server(&self, ack: Seq) -> Seq {
         (ack - self.delta).later(self.first)
     }

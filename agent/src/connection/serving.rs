@@ -271,8 +271,8 @@ impl Serving {
         has_server_fin && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
     }
 
-    /// Returns whether the client sends another request although no request may follow the last response, and the
-    /// server has not closed.
+    /// Returns whether the client sends another request although no request may follow the last response. Returns false
+    /// if the server has closed its side.
     fn requests_after_last(&self, client: &Client, has_new_data: bool) -> bool {
         let exchange = self.exchange();
         !self.server.fin_forwarded

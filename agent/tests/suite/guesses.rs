@@ -370,8 +370,8 @@ fn the_right_server_refuses() {
 #[test]
 fn window_scales_unlike() {
     let cases = [
-        // The window scales of the wrong server, the client and the right server, the scale that the agent offers to
-        // the right server, and the shift in the splice order.
+        // Each case contains the window scales of the wrong server, of the client and of the right server, the scale
+        // that the agent offers to the right server, and the shift in the splice order.
         (Some(7), Some(9), Some(10), Some(9), 3),
         (Some(10), Some(9), Some(7), Some(9), -3),
         (None, Some(9), None, None, 0),

@@ -482,8 +482,8 @@ fn imap_is_routed_by_the_user() {
     conversation.answers("+ OK\r\n");
     assert_eq!(conversation.forwarded(), "b LOGIN {3}\r\ntim secret\r\n");
     assert!(conversation.order.is_some());
-    // If the server refuses a command that the agent has accepted, the client receives the server's answer as that to
-    // its own command.
+    // If the server refuses a command that the agent has accepted, the client receives the server's answer as the
+    // answer to its own command.
     let mut conversation = Conversation::new(IMAP);
     conversation.sends("a AUTHENTICATE PLAIN\r\n");
     conversation.sends("AHRpbQBzZWNyZXQ=\r\n");
