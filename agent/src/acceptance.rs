@@ -60,7 +60,7 @@ impl Expected {
                 _ => Verdict::Drop,
             };
         }
-        // RFC 5961, section 4.2: a SYN with any number is challenged.
+        // RFC 5961, section 4.2: a SYN with any sequence number is challenged.
         if !is_in_window || self.is_old(segment) || segment.has(SYN) {
             return Verdict::Challenge;
         }

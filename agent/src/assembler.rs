@@ -37,7 +37,7 @@ impl Assembler {
         self.base
     }
 
-    /// Returns the sequence number behind the last byte that was received without a gap.
+    /// Returns the sequence number after the last byte that was received without a gap before it.
     pub fn end(&self) -> Seq {
         self.base + self.ready as u32
     }
@@ -47,7 +47,7 @@ impl Assembler {
         self.base + self.room.max(self.ready) as u32
     }
 
-    /// Returns the sequence number behind the last received byte, with or without gaps before it.
+    /// Returns the sequence number after the last received byte, with or without gaps before it.
     pub fn last(&self) -> Seq {
         self.base + self.ranges.last().map_or(self.ready, |range| range.end) as u32
     }

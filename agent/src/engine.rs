@@ -486,7 +486,7 @@ impl Engine {
                     yields.map(|since| self.yielding.insert((since, id)));
                     entry.yields = yields;
                 }
-                // The stored timer may be earlier than the connection's next timer; when it expires, it is set again.
+                // The stored timer may be earlier than the connection's next timer. When the stored one expires, it is set anew.
                 let due = entry.connection.due();
                 if due < entry.timer {
                     self.timers.remove(&(entry.timer, id));

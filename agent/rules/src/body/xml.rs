@@ -43,9 +43,9 @@ pub(crate) struct Xml {
 #[derive(Debug)]
 enum State {
     Text,
-    /// Behind `<`, where the next byte determines the kind of markup.
+    /// After `<`: the next byte determines the kind of markup.
     Open,
-    /// Behind `<!`, where a comment, CDATA or a DOCTYPE follows.
+    /// After `<!`: a comment, CDATA or a DOCTYPE follows.
     Declaration,
     /// In a comment; the number counts the last hyphens in a row, up to 2. (The scanner of quick-xml 0.42 mistakes two
     /// hyphens in different pieces for adjacent ones.)
@@ -364,7 +364,7 @@ impl Xml {
     }
 }
 
-/// Returns the offset behind the end of a comment, if the comment ends in `bytes`.
+/// Returns the offset of the first byte after a comment, if the comment ends in `bytes`.
 fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {

@@ -69,7 +69,7 @@ impl Dialogue {
         }
     }
 
-    /// Returns the offset behind the current line.
+    /// Returns the offset of the first byte after the current line.
     fn line_end(&mut self, stream: &[u8]) -> Option<usize> {
         let from = self.scanned.max(self.at);
         let end = memchr::memchr(b'\n', &stream[from..]).map(|end| from + end + 1);

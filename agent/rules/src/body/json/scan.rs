@@ -35,18 +35,18 @@ pub(super) struct Scanner {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Value,
-    /// Behind `[`, where a value or the end of the array follows.
+    /// After `[`: a value or the end of the array follows.
     FirstValue,
     Name,
-    /// Behind `{`, where a name or the end of the object follows.
+    /// After `{`: a name or the end of the object follows.
     FirstName,
     Colon,
-    /// Behind a value, where a comma or the end of an array or object follows.
+    /// After a value: a comma or the end of an array or object follows.
     After,
     Text(Role),
-    /// Behind a backslash in a string.
+    /// After a backslash in a string.
     Escape(Role),
-    /// Behind `\u` in a string. The first number counts the hexadecimal digits read so far; the second number is the
+    /// After `\u` in a string. The first number counts the hexadecimal digits read so far; the second number is the
     /// value of these digits.
     Unicode(Role, u8, u16),
     Number(Number),
