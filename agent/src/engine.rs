@@ -486,8 +486,8 @@ impl Engine {
                     yields.map(|since| self.yielding.insert((since, id)));
                     entry.yields = yields;
                 }
-                // The stored timer may be earlier than the connection's next timer. When the stored timer expires, it is
-                // set to the next one.
+                // The stored timer may be earlier than the connection's next timer. When the stored timer expires, it
+                // is set to the next one.
                 let due = entry.connection.due();
                 if due < entry.timer {
                     self.timers.remove(&(entry.timer, id));
