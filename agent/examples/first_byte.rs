@@ -4,12 +4,12 @@
 //! `first_byte ADDRESS:PORT PATHS BODY RATE SECONDS`
 //!
 //! Requests the paths (separated by commas) in turn. If BODY is 0, the requests are GET. Otherwise they are POST with
-//! an XML document of BODY bytes, in which the element that the rule compares comes last. The intervals between the
-//! starts of requests are exponential, with a mean of RATE requests per second, and the same in every run. If RATE is
-//! 0, 16 requests are in progress at a time, and each begins as soon as another ends. For each answer, prints the
+//! an XML document of BODY bytes, in which the element that the rule compares comes last. On average, RATE requests
+//! start per second; the intervals between their starts are exponential, and the same in every run. If RATE is 0, 16
+//! requests are in progress at a time, and each begins as soon as another ends. For each answer, prints the
 //! microseconds from just before the connection attempt to the first byte and to the last byte of the answer, and the
-//! number of bytes. Then prints `failed N: WHY`, and `late US`: the delay of the start that 99 of 100 requests did not
-//! exceed, in microseconds. An answer counts as failed if its status is not 200, or if it does not arrive within 5 s.
+//! number of bytes. Then prints `failed N: WHY`, and `late US`: 99 of 100 requests started at most this number of
+//! microseconds late. An answer counts as failed if its status is not 200, or if it does not arrive within 5 s.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

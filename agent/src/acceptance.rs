@@ -4,28 +4,29 @@
 //! The agent sits between two hosts, so it replaces RCV.NXT by two numbers. `next` follows the bytes that the agent has
 //! acknowledged to the peer; `received` follows the bytes that arrived in order, some of which may still be
 //! unacknowledged. As in Linux, a segment may begin exactly at the window's edge: a sender that has filled the window
-//! sends its acknowledgements with this number, and a probe of a closed window has it as well.
+//! sends its acknowledgements with the sequence number of the edge, which a probe of a closed window has as well.
 
 use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
 
-/// Nanoseconds between two answers to bare ACKs that are not acceptable. Without this limit, two hosts that reject
-/// each other's ACKs would answer each other forever (RFC 5961, section 7; Linux uses 500 ms as well).
+/// The minimum interval, in nanoseconds, between two answers to bare ACKs that are not acceptable. Without this limit,
+/// two hosts that reject each other's ACKs would answer each other forever (RFC 5961, section 7; Linux uses 500 ms as
+/// well).
 const CHALLENGE_INTERVAL_NS: u64 = 500_000_000;
 
 /// The sequence and acknowledgement numbers that a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// The number behind all bytes that were acknowledged to the peer.
+    /// The sequence number after the last byte that was acknowledged to the peer.
     pub next: Seq,
-    /// The number behind all bytes of the peer that arrived in order.
+    /// The sequence number after the last byte of the peer that arrived in order.
     pub received: Seq,
-    /// The number at which the window that the peer may use ends (RCV.NXT + RCV.WND).
+    /// The sequence number at which the window that the peer may use ends (RCV.NXT + RCV.WND).
     pub edge: Seq,
-    /// The number behind all bytes that the peer has acknowledged (SND.UNA).
+    /// The sequence number after the last byte that the peer has acknowledged (SND.UNA).
     pub una: Seq,
-    /// The number behind all bytes that were sent to the peer (SND.NXT).
+    /// The sequence number after the last byte that was sent to the peer (SND.NXT).
     pub sent: Seq,
     /// The largest window in bytes that the peer can have announced (MAX.SND.WND).
     pub max_window: u32,
@@ -50,16 +51,16 @@ impl Expected {
         let edge = self.edge.later(self.next);
         let is_in_window = !segment.end().is_before(self.next) && !edge.is_before(segment.seq());
         if segment.has(RST) {
-            // RFC 5961, section 3.2: a reset must carry exactly the next expected number. A host that resets a
-            // connection uses the number behind its last byte, or the number of the last ACK that it has received; the
-            // agent accepts both.
+            // RFC 5961, section 3.2: a reset must carry exactly the next expected sequence number. A host that resets a
+            // connection uses the sequence number after its last byte, or the acknowledgement number of the last ACK
+            // that it has received; the agent accepts both.
             return match segment.seq() {
                 seq if seq == self.next || seq == self.received => Verdict::Reset,
                 _ if is_in_window => Verdict::Challenge,
                 _ => Verdict::Drop,
             };
         }
-        // RFC 5961, section 4.2: a SYN with any number is challenged.
+        // RFC 5961, section 4.2: a SYN with any sequence number is challenged.
         if !is_in_window || self.is_old(segment) || segment.has(SYN) {
             return Verdict::Challenge;
         }
@@ -93,7 +94,7 @@ pub enum SynReply {
     Unrelated,
 }
 
-/// Classifies a segment that arrives before a SYN is answered; `first` is the number behind the SYN.
+/// Classifies a segment that arrives before a SYN is answered; `first` is the sequence number after the SYN.
 pub fn classify_syn_reply(first: Seq, segment: &Segment<'_>) -> SynReply {
     if !segment.has(ACK) {
         return SynReply::Unrelated;
@@ -157,8 +158,8 @@ mod tests {
         check(&Segment::read(&frame).unwrap())
     }
 
-    /// Judges a segment; `seq` is relative to the next expected number (RCV.NXT), `ack` to the oldest number that is not
-    /// acknowledged (SND.UNA).
+    /// Judges a segment; `seq` is relative to the next expected sequence number (RCV.NXT), `ack` to the first sequence
+    /// number that is not acknowledged (SND.UNA).
     fn judged(expected: Expected, seq: i32, ack: i32, flags: u8, length: usize) -> Verdict {
         let seq = expected.next + seq as u32;
         with(seq, expected.una + ack as u32, flags, length, |segment| expected.judge(segment))
@@ -193,8 +194,8 @@ mod tests {
             (0, 0, PSH, 9, Drop),
             (0, 0, 0, 0, Drop),
             (0, 0, FIN, 0, Drop),
-            // Resets at exactly the next number, near it, and outside the window. The acknowledgement number of a reset
-            // has no effect.
+            // Resets at the next sequence number, near it, and outside the window. The acknowledgement number of a
+            // reset has no effect.
             (0, 0, RST, 0, Reset),
             (0, 99_999, RST | ACK, 0, Reset),
             (20, 0, RST, 0, Reset),

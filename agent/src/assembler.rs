@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::seq::Seq;
 
-/// The number of ranges beyond a gap that are buffered. Bytes of further ranges are discarded, and their sender
+/// The maximum number of buffered ranges that lie beyond a gap. Bytes of further ranges are discarded, and their sender
 /// retransmits them.
 const MAX_RANGES: usize = 32;
 
@@ -37,7 +37,7 @@ impl Assembler {
         self.base
     }
 
-    /// Returns the sequence number behind the last byte that was received without a gap.
+    /// Returns the sequence number after the last byte that was received without a gap before it.
     pub fn end(&self) -> Seq {
         self.base + self.ready as u32
     }
@@ -47,7 +47,7 @@ impl Assembler {
         self.base + self.room.max(self.ready) as u32
     }
 
-    /// Returns the sequence number behind the last received byte, with or without gaps before it.
+    /// Returns the sequence number after the last received byte, with or without gaps before it.
     pub fn last(&self) -> Seq {
         self.base + self.ranges.last().map_or(self.ready, |range| range.end) as u32
     }
@@ -83,7 +83,7 @@ impl Assembler {
     }
 
     /// Returns the ranges beyond a gap in ascending order, for a SACK option. Each pair contains a range's first
-    /// sequence number, and the number behind its last byte.
+    /// sequence number, and the sequence number after its last byte.
     pub fn ranges(&self) -> impl Iterator<Item = (Seq, Seq)> {
         self.ranges.iter().map(|range| (self.base + range.start as u32, self.base + range.end as u32))
     }
@@ -94,8 +94,8 @@ impl Assembler {
         (seq + length as u32).since(self.base) <= self.room && (is_next || self.ranges.len() < MAX_RANGES)
     }
 
-    /// Stores the bytes of a segment, except those outside of the capacity. Returns true if a byte was not stored
-    /// before.
+    /// Stores the bytes of a segment, except those outside of the capacity. Returns whether at least one byte
+    /// is stored that was not stored before.
     pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
         let early = self.base.since(seq).min(segment.len());
         let (seq, segment) = (seq + early as u32, &segment[early..]);

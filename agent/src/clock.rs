@@ -2,8 +2,9 @@
 //! (stopped by a signal, or on a busy machine). Segments that arrived meanwhile are still unread, so the deadlines of
 //! their senders must not pass.
 
-/// A pause, in nanoseconds, between two readings of the clock above which the agent counts as not running. The agent's
-/// loop reads the clock at least every 100 ms. The shortest timeout of a client or server is one second.
+/// If more than this number of nanoseconds passes between two readings of the clock, the agent counts as not running in
+/// this time. The agent's loop reads the clock at least every 100 ms. The shortest timeout of a client or server is one
+/// second.
 const PAUSE_THRESHOLD_NS: u64 = 250_000_000;
 
 /// A clock that counts only the time in which the agent runs.
@@ -14,8 +15,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns the clock's time in nanoseconds at `elapsed` nanoseconds since the start, and the length of the pause
-    /// before it.
+    /// Returns the clock's time in nanoseconds at `elapsed` nanoseconds since the start. Also returns the length of the
+    /// pause that ends with this reading, in nanoseconds; 0 if there was no pause.
     pub fn read(&mut self, elapsed: u64) -> (u64, u64) {
         let gap = elapsed.saturating_sub(std::mem::replace(&mut self.last, elapsed));
         let pause = if gap > PAUSE_THRESHOLD_NS { gap } else { 0 };

@@ -85,8 +85,8 @@ enum State {
 }
 
 impl State {
-    /// Returns the state that `next` requests, after the actions of entering it. If the current state continues, `stay`
-    /// converts its data to a `State`.
+    /// Performs the actions for entering the state that `next` requests, and returns this state. If the current state
+    /// continues, `stay` converts its data to a `State`.
     fn enter<S>(next: Next<S>, stay: impl FnOnce(S) -> State, client: &mut Client, ctx: &mut Context<'_>) -> State {
         match next {
             Next::Stay(state) => stay(state),
@@ -122,7 +122,7 @@ pub struct Connection {
 
 impl Connection {
     /// Creates a connection. Its client has acknowledged the cookie `own`, the agent's initial sequence number; the
-    /// client's first byte has the number `first`.
+    /// client's first byte has the sequence number `first`.
     pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Connection {
         let client = Client::new(terms, (first, own), now);
         let state = State::Reading(Reading::new(&client, now));
@@ -339,7 +339,8 @@ impl Connection {
         }
     }
 
-    /// Returns the time at which the first byte of the current request arrived, if this request is incomplete.
+    /// If the current request is incomplete, returns the time at which its first byte arrived, or (in a mail dialogue)
+    /// the time of the agent's last answer.
     pub fn waits_since(&self) -> Option<u64> {
         self.reading()?.since
     }

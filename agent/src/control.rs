@@ -53,7 +53,7 @@ pub struct Load {
     pub is_draining: bool,
 }
 
-/// Locks a mutex; a panic of another thread does not poison it.
+/// Locks a mutex, even if another thread has panicked while it held the lock.
 pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -215,8 +215,8 @@ fn ability(report: &pool::GroupReport) -> proto::Ability {
     }
 }
 
-/// Converts a message about the abilities of servers to the engine's form. Omits groups that are not configured and
-/// numbers that are out of range.
+/// Converts a message about the abilities of servers to the engine's form. Omits groups that are not configured or that
+/// have a server number above 65,535, and omits abilities that are out of range.
 fn group_reports(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<pool::GroupReport> {
     let read = |group: proto::GroupAbility| {
         let mut services = in_force?.services.iter().map(|(service, _)| service);

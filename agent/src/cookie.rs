@@ -3,8 +3,8 @@
 //!
 //! The initial sequence number consists of 22 bits of a keyed hash and 10 bits of plain data: time (2), class of the
 //! client's MSS (3), the client's window scale (4), and whether the client permits SACK (1). The hash covers both
-//! addresses, the client's initial number and the full time, and no data that only one agent has. So any agent with the
-//! same key can check the cookie.
+//! addresses, the client's initial sequence number and the full time, and no data that only one agent has. So any agent
+//! with the same key can check the cookie.
 
 use std::hash::Hasher;
 use std::net::SocketAddrV4;

@@ -327,8 +327,8 @@ impl Engine {
         }
     }
 
-    /// Returns the options of the SYN with the initial number `isn`, if the segment acknowledges a valid cookie for
-    /// this SYN.
+    /// Returns the options of the SYN with the initial sequence number `isn`, if the segment acknowledges a valid
+    /// cookie for this SYN.
     fn known(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, isn: Seq) -> Option<ClientOptions> {
         let handshake = Handshake { client: segment.source(), service: entry.service.address, isn };
         self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))
@@ -486,7 +486,8 @@ impl Engine {
                     yields.map(|since| self.yielding.insert((since, id)));
                     entry.yields = yields;
                 }
-                // The stored timer may be earlier than the connection's next timer; when it expires, it is set again.
+                // The stored timer may be earlier than the connection's next timer. When the stored timer expires, it
+                // is set to the next one.
                 let due = entry.connection.due();
                 if due < entry.timer {
                     self.timers.remove(&(entry.timer, id));

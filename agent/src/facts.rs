@@ -24,7 +24,7 @@ pub struct Facts {
     pub client_scale: Option<u8>,
     /// Whether client and server permit SACK.
     pub sack: bool,
-    /// Whether the server has already sent data.
+    /// Whether the server has already sent data or its FIN.
     pub server_has_sent: bool,
     /// The client's MSS in bytes.
     pub mss: u16,

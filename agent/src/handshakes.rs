@@ -13,7 +13,7 @@ use crate::wire::{SegmentHeader, SynOptions};
 /// Nanoseconds until a SYN-ACK is sent for the second time; the interval before the third time is twice as long.
 const REPEAT: u64 = 1_000_000_000;
 const REPETITIONS: u32 = 2;
-/// Bytes per cell: an entry of the map, and an entry of the ordered set, with a share of a tree node.
+/// The memory of a cell in bytes: an entry of the map, and an entry of the ordered set with its share of a tree node.
 const CELL: usize = size_of::<(Key, Cell)>() + 2 * size_of::<(u64, Key)>();
 
 /// A SYN-ACK that the agent may have to send again.

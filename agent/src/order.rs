@@ -26,9 +26,9 @@ pub enum Status {
     Order,
     /// The order was applied.
     Applied,
-    /// The connection has no slot.
+    /// The data plane has no entry of the connection.
     NoConnection,
-    /// The slot belongs to another agent, or the order did not arrive from an agent's port.
+    /// The connection's entry belongs to another agent, or the order did not arrive from an agent's port.
     Foreign,
 }
 

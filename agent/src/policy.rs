@@ -100,8 +100,8 @@ pub enum ReplayProgress {
     Send(usize),
     /// The replay is complete: the server is in the state that the client expects.
     Ready {
-        /// The number of the server's bytes that answer the replay, and that the client has already received from the
-        /// agent. Later bytes are for the client.
+        /// The number of the server's bytes that answer the replayed commands. They are not forwarded, because the
+        /// agent has already answered these commands. Later bytes are for the client.
         used: usize,
     },
     /// The server refuses a command that the agent has accepted.

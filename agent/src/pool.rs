@@ -111,7 +111,8 @@ pub struct GroupReport {
 #[derive(Debug, Default)]
 struct Pool {
     servers: Vec<u16>,
-    /// Values learned since the time `since`, and in the half-life before that time.
+    /// Values that the agent has learned since the time `since` (`recent`), and in the `HALF_LIFE` before it
+    /// (`former`).
     recent: Learned,
     former: Learned,
     since: u64,

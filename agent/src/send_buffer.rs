@@ -30,7 +30,7 @@ impl SendBuffer {
         (self.due, self.retransmissions) = (now + FIRST_RETRANSMISSION_NS, 0);
     }
 
-    /// Returns the sequence number behind the last byte and the FIN, if there is one.
+    /// Returns the sequence number after the last byte, or after the FIN if there is one.
     pub fn end(&self) -> Seq {
         self.first_seq + self.bytes.len() as u32 + u32::from(self.ends)
     }

@@ -20,14 +20,14 @@ const MAX_TIMEOUTS: u32 = 8;
 /// well.
 #[derive(Debug)]
 pub struct Sender {
-    /// The first number that the server has not acknowledged (SND.UNA).
+    /// The first sequence number that the server has not acknowledged (SND.UNA).
     pub una: Seq,
-    /// The first number that was not sent (SND.NXT).
+    /// The first sequence number that was not sent (SND.NXT).
     pub next: Seq,
     /// The server's MSS in bytes.
     pub mss: usize,
-    /// The number at which the server's window ends; none as long as the server has announced its window only to the
-    /// client.
+    /// The sequence number at which the server's window ends; none as long as the server has announced its window only
+    /// to the client.
     edge: Option<Seq>,
     congestion: usize,
     duplicates: u32,
@@ -44,7 +44,7 @@ pub struct Sender {
 pub enum AckAction {
     /// Send new bytes, as far as the window allows.
     SendNew,
-    /// Retransmit the first unacknowledged segment, at most up to this number.
+    /// Retransmit the first unacknowledged segment, at most up to this sequence number.
     Retransmit(Seq),
 }
 
@@ -88,8 +88,8 @@ impl Sender {
         self.set_timer(owned, now);
     }
 
-    /// Sets the retransmission timer while bytes that the agent has acknowledged are outstanding; it covers lost
-    /// segments and closed windows.
+    /// Sets the retransmission timer if the agent has acknowledged bytes to the client that the server has not
+    /// acknowledged. The timer covers lost segments and closed windows.
     pub fn set_timer(&mut self, owned: Seq, now: u64) {
         let is_owing = self.una.is_before(owned);
         let timeout = (FIRST_TIMEOUT_NS << self.timeouts).min(MAX_TIMEOUT_NS);
@@ -114,7 +114,7 @@ impl Sender {
         let edge = ack + window;
         let window_opened = self.edge.is_none_or(|known| known.is_before(edge));
         if window < self.mss as u32 {
-            // The server answers, and only its window prevents the agent from sending.
+            // The server answers, and only its window prevents the agent from sending. So the timeouts do not count.
             self.timeouts = 0;
         }
         self.edge = Some(self.edge.map_or(edge, |known| known.later(edge)));

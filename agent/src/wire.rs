@@ -8,7 +8,7 @@ use crate::seq::Seq;
 /// A hardware address.
 pub type Mac = [u8; 6];
 
-/// Bytes of an Ethernet header.
+/// The length of an Ethernet header in bytes.
 pub const ETHERNET: usize = 14;
 /// EtherType of IPv4.
 pub const IPV4: u16 = 0x0800;
@@ -169,7 +169,7 @@ impl<'f> Segment<'f> {
         &self.packet[self.data..]
     }
 
-    /// Returns the sequence number behind the payload and the FIN, if there is one.
+    /// Returns the sequence number after the payload, or after the FIN if there is one.
     pub fn end(&self) -> Seq {
         self.seq() + self.payload().len() as u32 + u32::from(self.has(FIN))
     }
@@ -401,15 +401,16 @@ pub fn window_field(bytes: usize, scale: u8) -> u16 {
 /// The changes to the headers of a segment that is forwarded.
 #[derive(Debug, Clone, Copy)]
 pub struct HeaderRewrite {
-    /// The new addresses, numbers and window. Other fields, such as PSH and URG, stay unchanged; `flags` is ignored.
+    /// The new addresses, sequence number, acknowledgement number and window. Other fields, such as PSH and URG, stay
+    /// unchanged; `flags` is ignored.
     pub head: SegmentHeader,
     /// The number to subtract from SACK blocks, and the sequence number before which no block may begin. None: SACK
     /// options stay unchanged.
     pub sacks: Option<(u32, Seq)>,
 }
 
-/// Appends a frame with the segment, whose headers are changed. The checksum is updated incrementally (RFC 1624), so
-/// that a wrong checksum stays wrong.
+/// Appends to `frame` a frame with the segment, whose headers are changed according to `rewrite`. The checksum is
+/// updated incrementally (RFC 1624), so that a wrong checksum stays wrong.
 pub fn write_rewritten(segment: &Segment<'_>, link: &Link, rewrite: &HeaderRewrite, frame: &mut Vec<u8>) {
     let HeaderRewrite { head, sacks } = rewrite;
     let start = frame.len();

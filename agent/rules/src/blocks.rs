@@ -56,7 +56,7 @@ fn key(matcher: &Matcher) -> Key {
         Matcher::Contains(text) => (3, text.clone()),
         Matcher::Regex(regex) => text_key(regex.as_str().as_bytes()),
         Matcher::Number(Compare::Equal, bound) => (5, bound.to_bits().to_be_bytes().into()),
-        // All bounds of one comparison share a key, because a value may satisfy each of them.
+        // All matchers with the same comparison (such as `>`) share a key, because a value may satisfy several bounds.
         Matcher::Number(compare, _) => (6 + *compare as u8, Box::default()),
         Matcher::Net(net) => (5, [&net.first.to_be_bytes()[..], &[net.length]].concat().into()),
     }
@@ -69,8 +69,9 @@ struct Entries {
     builders: HashMap<FieldId, Builder>,
 }
 
-/// A set of matchers with its weight. If a condition holds, at least one matcher of the set holds (`None`: any value
-/// suffices). The weight is the expected number of alternatives that a search of the index by this set returns.
+/// The cover of a condition: a weight, and a set of matchers. If the condition holds, at least one matcher of the set
+/// holds. `None` in the set stands for a matcher that every value satisfies. The weight is the expected number of
+/// alternatives that a search of the index by this set returns.
 type Cover<'t> = (u64, Vec<Option<&'t Matcher>>);
 
 impl Entries {
@@ -154,8 +155,8 @@ impl Entries {
         factor * self.counts.get(&(field, key(matcher))).copied().unwrap_or(1)
     }
 
-    /// Returns the literal set of a regular expression that the fewest expressions share, and the number of these
-    /// expressions.
+    /// Returns one of the literal sets of a regular expression: the set that the fewest expressions share. Also returns
+    /// the number of these expressions.
     fn best_texts(&self, field: FieldId, matcher: &Matcher) -> Option<(u64, &Texts)> {
         let Matcher::Regex(regex) = matcher else { return None };
         let shared = |texts: &Texts| -> u64 {

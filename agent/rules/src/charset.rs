@@ -1,4 +1,4 @@
-//! Classes of character sets, by which of their characters the parsers understand.
+//! Divides character sets into classes. The class says which characters of a text the parsers understand.
 
 /// Which characters of a body the parsers understand. If several names of character sets contradict each other, the
 /// greatest class counts.

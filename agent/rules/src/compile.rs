@@ -131,7 +131,8 @@ impl<'c> Compiler<'c> {
         if problems.is_empty() { Ok(rules) } else { Err(problems) }
     }
 
-    /// Records a problem. The path and message of a rule's problem begin with its index and name.
+    /// Records a problem. If the problem belongs to a rule, the path begins with the rule's index, and the message with
+    /// the rule's index and name.
     fn problem(&mut self, rule: Option<usize>, place: &str, message: impl AsRef<str>, remedy: impl Into<String>) {
         let message = message.as_ref();
         let (path, message) = match rule {

@@ -23,8 +23,8 @@ pub struct Content {
     /// The rules. The first rule that matches decides.
     #[serde(default)]
     pub rules: Vec<Rule>,
-    /// Extensions that the agent announces on behalf of the servers: `STARTTLS`, `8BITMIME`, `AUTH=PLAIN`. Only for
-    /// mail protocols.
+    /// Extensions that the agent announces on behalf of the servers, such as `STARTTLS`, `8BITMIME` or `AUTH=PLAIN`.
+    /// Only for mail protocols.
     #[serde(default)]
     pub offer: Vec<String>,
     /// The agents that read the requests; this crate ignores them.

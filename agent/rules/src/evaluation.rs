@@ -32,7 +32,7 @@ pub(crate) struct Evaluation {
     /// Alternatives that the index found by a value of the head. Each of them still needs a value of its late field (of
     /// a body or a dialogue).
     active: Vec<(Alt, FieldId)>,
-    /// The number of leading entries, of the block's list `late` and of `active`, whose fields are closed.
+    /// The number of leading entries whose fields are closed, in the block's list `late` and in `active`.
     passed: [usize; 2],
 }
 
@@ -96,7 +96,7 @@ impl Known {
 struct Search<'r> {
     rules: &'r RuleSet,
     known: &'r Known,
-    /// The alternatives that are tracked value by value. The search does not check all values for them again.
+    /// The alternatives that are re-evaluated on each late value as it arrives. The search does not evaluate them.
     tracked: &'r [Tracked],
     best: Alt,
     unknown: Vec<Alt>,
@@ -137,7 +137,7 @@ impl Evaluation {
         known + allocated(&self.tracked) + satisfied + allocated(&self.active)
     }
 
-    /// Returns the bytes of memory in use for late values.
+    /// Returns the bytes of memory in use for late values (of a body or a dialogue).
     pub(crate) fn late_bytes(&self) -> usize {
         self.known.values.used_behind(self.known.heads)
     }
@@ -182,8 +182,8 @@ impl Evaluation {
         }
     }
 
-    /// Records an alternative that a later value may satisfy. If a value of the head found the alternative, it still
-    /// needs a value of its late field.
+    /// Records an alternative that a later value may satisfy. `by_head` is true if the index found the alternative by a
+    /// value of the head, so that the alternative still needs a value of its late field.
     fn track(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
         let alternative = rules.alternative(alt);
         match alternative.late_cover {
@@ -193,7 +193,7 @@ impl Evaluation {
         }
     }
 
-    /// Evaluates a late value.
+    /// Evaluates a late value (of a body or a dialogue).
     pub(crate) fn observe(&mut self, rules: &RuleSet, field: FieldId, value: &[u8]) {
         self.known.values.push(field, value);
         let Some(block) = rules.blocks.get(self.block as usize) else { return };
@@ -271,8 +271,8 @@ impl Evaluation {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// Ends the evaluation although values are missing: unknown conditions count as false. Returns none if an unknown
-    /// alternative could have led to a refusal.
+    /// Ends the evaluation although values are missing: unknown conditions count as false. Returns none if an
+    /// alternative with unknown conditions could have led to a refusal.
     pub(crate) fn give_up(&mut self, rules: &RuleSet) -> Option<Outcome> {
         while let Some(block) = rules.blocks.get(self.block as usize) {
             let unknown =

@@ -1,7 +1,7 @@
-//! Matches all regular expressions that require no literal together: an automaton, built lazily, finds which of them
-//! match. The automaton handles only ASCII, because classes of all Unicode characters would make it a hundred times as
-//! large. The automaton's memory is bounded. In three cases, each expression is tried separately instead: a value is
-//! not ASCII or needs too many states, there are few expressions, or the expressions are too large for an automaton.
+//! Matches regular expressions that require no literal. A single automaton, built lazily, finds which of them match.
+//! The automaton handles only ASCII, because classes of all Unicode characters would make it a hundred times as large.
+//! The automaton's memory is bounded. In four cases, each expression is tried separately instead: the value is not
+//! ASCII, the value needs too many states, there are few expressions, or they are too large for an automaton.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -20,8 +20,8 @@ const MIN_EXPRESSIONS: usize = 8;
 /// Memory limits in bytes, of an automaton's program and of its cached states in one thread.
 const PROGRAM_BYTES: usize = 2 << 20;
 const STATE_BYTES: usize = 2 << 20;
-/// The search is abandoned when the state cache was cleared this many times, and each state was used for fewer than
-/// `MIN_BYTES_PER_STATE` bytes.
+/// The search is abandoned when the state cache was cleared this many times, and the automaton has read fewer than
+/// `MIN_BYTES_PER_STATE` bytes per new state since the last time.
 const MAX_CLEARS: usize = 3;
 const MIN_BYTES_PER_STATE: usize = 10;
 

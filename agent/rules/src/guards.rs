@@ -9,8 +9,8 @@ use crate::mail::sasl;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::values::Values;
 
-/// The maximum number of refusing rules that are checked for each client. If there are more, the check is omitted, and
-/// a rule is assumed to apply.
+/// The maximum number of refusing rules for which the agent checks whether they can apply to a client's address. If
+/// there are more such rules, the check is omitted, and one of them is assumed to apply.
 const MAX_CHECKED_RULES: usize = 64;
 
 impl RuleSet {

@@ -51,7 +51,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Adds an alternative under a matcher; if there is none, every value finds the alternative.
+    /// Adds an alternative under a matcher. If the matcher is none, a search by any value finds the alternative.
     pub(crate) fn enter(&mut self, alt: Alt, matcher: Option<&Matcher>) {
         match matcher {
             Some(Matcher::Exact(text)) => self.exact.entry(text.clone()).or_default().push(alt),
@@ -222,9 +222,9 @@ impl Nested for Net {
 
 const NONE: u32 = u32::MAX;
 
-/// Nested keys in ascending order, each with the index of the smallest key that encloses it. A key that matches a value
-/// is the last key that does not exceed the value, or encloses that key. So a single binary search finds all matching
-/// keys.
+/// Nested keys in ascending order, each with the index of the smallest key that encloses it. Of the keys that do not
+/// exceed a value, a binary search finds the last one. Every key that matches the value is this key, or encloses this
+/// key.
 #[derive(Debug)]
 struct Forest<K> {
     keys: Vec<K>,

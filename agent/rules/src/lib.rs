@@ -59,7 +59,7 @@
 //! | `path` | decoded, without `;parameters`, dot segments and double slashes; `url` is the unchanged request target |
 //! | `host`, `sni` | lower case, without port and trailing dot; `*.example.com` matches any name below it |
 //! | `query`, `form`, `cookie`, `header` | each value of the name; one of them must satisfy the form |
-//! | `xml` | `purchase:1.item:2.subTotal`: names as written, with their prefix; indices from 1, any element without one; `\\.` is a dot |
+//! | `xml` | `purchase:1.item:2.subTotal`: names as written, with their prefix; indices from 1; without an index, any element; `\\.` is a dot |
 //! | `json` | `order.items.0.price`: indices from 0; `*`, or no step, for any element |
 //! | `source`, `destination` | networks: those with `!` must not contain the address, and one of the others must |
 //! | `helo`, `mail_from`, `rcpt_to` | lower case; the first recipient decides |

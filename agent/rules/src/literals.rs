@@ -47,7 +47,7 @@ pub(crate) fn shortest(texts: &[Vec<u8>]) -> usize {
     texts.iter().map(Vec::len).min().unwrap_or(0)
 }
 
-/// Returns the set of literals with which a match begins; none if there is no such set.
+/// Returns a set of literals such that every match begins with one of them; none if there is no such set.
 fn heads(hir: &Hir) -> Option<Texts> {
     let heads = Extractor::new().limit_total(MAX_LITERALS).extract(hir);
     let texts: Texts = heads.literals()?.iter().map(|literal| literal.as_bytes().to_vec()).collect();

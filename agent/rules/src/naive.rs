@@ -44,8 +44,8 @@ mod tests {
     use crate::ruleset::RuleSet;
     use crate::values::Values;
 
-    /// The evaluation with indexes has the same outcome as the evaluation without indexes on all values, even if the
-    /// indexes decide before all values have arrived.
+    /// The evaluation with indexes receives the values one by one, and may decide before all have arrived. Its outcome
+    /// equals that of the evaluation without indexes, which receives all values at once.
     #[test]
     fn indexes_agree_with_the_rules_as_they_read() {
         let mut early = 0;

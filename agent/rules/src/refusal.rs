@@ -18,8 +18,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Adapts the refusal to the request, of which the bytes received so far are given: an answer to HEAD has no body
-    /// (RFC 9110, section 9.3.2).
+    /// Adapts the refusal to the request: an answer to HEAD has no body (RFC 9110, section 9.3.2). `request` contains
+    /// the bytes of the request received so far.
     #[must_use]
     pub fn to(mut self, request: &[u8]) -> Refusal {
         let line = request.strip_prefix(b"\r\n").unwrap_or(request);

@@ -161,8 +161,8 @@ impl NeededBody {
     }
 }
 
-/// Decides if rules have conditions on bodies, and this body is not parsed. It has another media type, or it may hide a
-/// value (`hidden`) that a rule refuses.
+/// Decides about a request whose body is not parsed, although rules have conditions on bodies. If `hidden`
+/// is true, the body may contain a value that a rule refuses. Otherwise it contains no value that rules compare.
 fn unread(rules: &RuleSet, evaluation: &mut Evaluation, hidden: bool) -> BodyOutcome {
     if hidden {
         return evaluation.give_up(rules).ok_or(HIDDEN);

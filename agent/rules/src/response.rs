@@ -97,12 +97,12 @@ impl ResponseFramer {
     }
 }
 
-/// Returns the state behind a head, which determines how the response continues.
+/// Returns the state after a head. The head determines how the response continues.
 fn framing(head: &[u8], method: Method) -> State {
     read(head, method).unwrap_or(State::Over(Response::Endless))
 }
 
-/// Parses a head, and returns the state behind it; none if the end of the response is unknown.
+/// Parses a head, and returns the state after it; none if the end of the response is unknown.
 fn read(head: &[u8], method: Method) -> Option<State> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);

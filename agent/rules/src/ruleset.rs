@@ -41,15 +41,15 @@ pub struct RuleSet {
     pub(crate) refusing: Vec<u32>,
 }
 
-/// An alternative of a rule. All conditions must hold; the conditions on fields of the head are the first ones.
+/// An alternative of a rule. All conditions must hold; those on fields of the head come first in the list.
 #[derive(Debug)]
 pub(crate) struct Alternative {
     pub rule: u32,
     pub conds: Vec<Cond>,
     /// The number of conditions on fields of the head.
     pub heads: usize,
-    /// The late field by whose values the index finds this alternative; none if only the absence of late values can
-    /// satisfy it.
+    /// The late field by whose values the index finds this alternative. None if the alternative has no late conditions,
+    /// or if the absence of late values can satisfy all of them.
     pub late_cover: Option<FieldId>,
 }
 
@@ -67,8 +67,8 @@ pub(crate) enum Action {
 pub(crate) struct Block {
     pub alts: Range<Alt>,
     pub indexes: HashMap<FieldId, Index>,
-    /// Alternatives without late conditions that the indexes cannot find by values of the head, for example because
-    /// they have no conditions. They are tried for every request.
+    /// Alternatives that are tried for every request. They have no conditions, or they have conditions on the head that
+    /// all can hold without a value, so that the indexes cannot find them.
     pub unindexed: Vec<Alt>,
     /// For each late field (of a body or dialogue), the first alternative that the index finds only by values of this
     /// field.
@@ -78,7 +78,8 @@ pub(crate) struct Block {
     /// Alternatives with late conditions whose rule refuses or continues elsewhere (`goto`). They must be evaluated
     /// even for a body that exceeds the limit.
     pub guards: Vec<Alt>,
-    /// The rule and its `else` action if no rule of the block matches; none if the next block follows.
+    /// The rule whose `else` action applies if no rule of the block matches, and this action. None if the next block is
+    /// evaluated instead.
     pub miss: Option<(u32, Action)>,
 }
 

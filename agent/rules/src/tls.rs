@@ -99,7 +99,8 @@ impl<'h> Bytes<'h> {
         Some(consumed)
     }
 
-    /// Reads a vector of TLS: a length field of `width` bytes, and the number of bytes that the field contains.
+    /// Reads a vector of TLS: a field of `width` bytes, which contains a length, and then as many bytes as this length.
+    /// Returns these bytes.
     fn vector(&mut self, width: usize) -> Option<Bytes<'h>> {
         let size = length(self.take(width)?);
         self.take(size).map(Bytes)

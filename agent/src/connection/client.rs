@@ -21,7 +21,8 @@ use crate::wire::{Segment, SegmentHeader, sack_option, window_field};
 const MAX_FORMER_SERVERS: usize = 8;
 /// Nanoseconds for which late segments of a former server may arrive; the same time as TIME-WAIT of Linux.
 const FORMER_SERVER_NS: u64 = 60_000_000_000;
-/// The number of bytes that a former server may have sent beyond the last byte that the agent received in order.
+/// The assumed maximum number of bytes that a former server has sent after the last byte that the agent received in
+/// order.
 const UNSEEN_BYTES: u32 = 64 << 10;
 
 /// The sequence numbers of a former server, which is a server that the connection has left.
@@ -60,10 +61,10 @@ pub struct Client {
     pub terms: Terms,
     /// The client's bytes, from the first byte that no server has acknowledged.
     pub request: Assembler,
-    /// The agent has acknowledged the client's bytes before this number, and stores these bytes until a server
+    /// The agent has acknowledged the client's bytes before this sequence number, and stores these bytes until a server
     /// acknowledges them.
     pub owned: Seq,
-    /// A server has acknowledged the client's bytes before this number.
+    /// A server has acknowledged the client's bytes before this sequence number.
     confirmed: Seq,
     /// The sequence number of the client's FIN.
     pub fin: Option<Seq>,
@@ -96,7 +97,7 @@ pub struct ClientUpdate {
 
 impl Client {
     /// Creates the client's side. The client has acknowledged the cookie `own`, the agent's initial sequence number;
-    /// the client's first byte has the number `first`.
+    /// the client's first byte has the sequence number `first`.
     pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Client {
         let request = Assembler::new(first, terms.service.rules.room());
         Client {
@@ -127,7 +128,7 @@ impl Client {
         u32::from(self.window) << self.scale()
     }
 
-    /// Returns the number at which the client's window ends.
+    /// Returns the sequence number at which the client's window ends.
     pub fn edge(&self) -> Seq {
         self.edge
     }
@@ -184,8 +185,8 @@ impl Client {
         self.fin == Some(self.request.end())
     }
 
-    /// Returns the number up to which the agent has acknowledged the client's bytes, or may acknowledge them because a
-    /// server has acknowledged them.
+    /// Returns the sequence number up to which the agent has acknowledged the client's bytes, or may acknowledge them
+    /// because a server has acknowledged them.
     pub fn acknowledged(&self) -> Seq {
         self.owned.later(self.confirmed)
     }
@@ -287,10 +288,10 @@ impl Client {
         self.former_servers.push_back(FormerServer { opened, end: next + UNSEEN_BYTES, at: now });
     }
 
-    /// Returns whether a server's sequence number may belong to a former server. A host that is connected again by the
-    /// same addresses and ports increases its initial number by less than 16 MB per second (Linux: `secure_tcp_seq`).
-    /// So the host's new numbers may overlap those of its last answer: only TIME-WAIT separates the two ranges, and a
-    /// reset skips TIME-WAIT.
+    /// Returns whether a server's sequence number may belong to a former server, which may be the same host. For each
+    /// new connection with the same addresses and ports, a host increases its initial sequence number, but by less than
+    /// 16 million per second (Linux: `secure_tcp_seq`). So the sequence numbers of the new connection may overlap those
+    /// of the former one. Only TIME-WAIT would keep the two connections apart, and a reset skips TIME-WAIT.
     pub fn belongs_to_former_server(&self, now: u64, seq: Seq) -> bool {
         let matches_server = |former_servers: &FormerServer| {
             now < former_servers.at + FORMER_SERVER_NS

@@ -10,7 +10,7 @@ pub const RESPONSE_ROOM: usize = 256 << 10;
 /// The progress of a request and its response.
 pub struct Exchange {
     framing: Box<dyn Framing>,
-    /// The client's bytes before this number are for the current server.
+    /// The client's bytes before this sequence number are for the current server.
     pub limit: Seq,
     /// Whether all bytes of the request have arrived.
     pub request_complete: bool,
@@ -35,7 +35,7 @@ impl Exchange {
         self.response.memory() + self.framing.memory()
     }
 
-    /// Parses the bytes of the request that arrived behind the limit.
+    /// Parses the client's bytes from the sequence number `limit` on.
     pub fn parse_request(&mut self, request: &Assembler) -> Progress {
         let new = request.between(self.limit, request.end());
         if self.request_complete || new.is_empty() {

@@ -108,7 +108,7 @@ impl Client {
     }
 
     /// Returns the data of a reset to the guessed server, unless the agent has reset it. The switch forwards the reset
-    /// to this server whichever group of the service it is sent to.
+    /// to this server, regardless of the group to which the reset is addressed.
     pub fn guessed_server(&self) -> Option<ServerReset> {
         let guess = self.guess.as_ref().filter(|guess| !guess.is_released())?;
         let groups = &self.terms.service.groups;

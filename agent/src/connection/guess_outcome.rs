@@ -56,7 +56,8 @@ fn keep_server<S>(client: &Client, assignment: Assignment) -> Next<S> {
         // The client has learned the server's MSS in the handshake, so the server accepts segments of the size that the
         // client sent.
         mss: Some(guess.largest),
-        // All bytes that the client sent without an ACK of the agent are within the server's window.
+        // If the agent has acknowledged no byte, all bytes of the client are within the window that the server
+        // announced to the client.
         window: (client.owned != client.request.base()).then_some(INITIAL_WINDOW),
     };
     let server = Server::new(client, assignment.group, &syn_ack);

@@ -17,8 +17,8 @@ const SYN_INTERVAL_NS: u64 = 250_000_000;
 /// The maximum number of times that the same SYN is sent, within 3.75 s. With 1% packet loss, the agent mistakes one
 /// server in 10^8 for a server that does not answer.
 const MAX_SYNS: u32 = 4;
-/// The maximum number of SYNs with different attempt numbers, sent because servers refuse. Two attempts may reach the
-/// same server.
+/// The maximum number of attempts to open a connection. When a server refuses, the agent sends a SYN with the next
+/// attempt number. Two attempts may reach the same server.
 const MAX_ATTEMPTS: u16 = 4;
 
 /// The maximum number of bytes that a server may have sent on a connection that another agent opened.
@@ -151,9 +151,9 @@ impl Opening {
 
     /// Handles a segment of an earlier connection. If another agent may have opened this connection, the agent resets
     /// it and sends the SYN again, once. Otherwise the segment is late, or the agent's reset was lost. Then the agent
-    /// sends a reset with the next SYN, not at once: a reset frees the slot in the data plane, so the SYN behind it may
-    /// reach another server while an answer to the previous SYN is still in transit. The agent would mistake the first
-    /// server's sequence numbers for those of the second server.
+    /// sends a reset with the next SYN, not at once: a reset removes the connection's entry in the data plane, so the
+    /// SYN after it may reach another server while the first server's answer to the previous SYN is still in transit.
+    /// The agent would mistake the first server's sequence numbers for those of the second server.
     fn on_earlier_connection(
         mut self,
         client: &mut Client,
@@ -168,8 +168,8 @@ impl Opening {
                 self.send_syn(client, ctx);
                 EarlierConnection::Reset
             }
-            // The most recent number counts: a server that receives a reset with a wrong number answers by an ACK with
-            // the correct number.
+            // The most recent sequence number counts: a server that receives a reset with a wrong sequence number
+            // answers by an ACK with the correct one.
             EarlierConnection::Reset | EarlierConnection::ResetPending(_) => EarlierConnection::ResetPending(seq),
         };
         Next::Stay(self)

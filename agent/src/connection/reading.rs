@@ -17,13 +17,15 @@ const UNACKNOWLEDGED: usize = 4096;
 const ACK_DELAY_NS: u64 = 10_000_000;
 /// Nanoseconds for which the agent may leave bytes unacknowledged once it has acknowledged a part of the request. Then
 /// waiting saves nothing, and a client may delay its last bytes until all earlier bytes are acknowledged (Nagle, RFC
-/// 896). An otherwise idle agent waits a full millisecond.
+/// 896). An otherwise idle agent sleeps for a
+/// whole number of milliseconds, so it waits a full millisecond.
 const OWNED_ACK_DELAY_NS: u64 = 500_000;
 
 /// The state of a connection whose request is being read.
 pub struct Reading {
     reader: Box<dyn RequestReader>,
-    /// The arrival time of the request's first byte, if it has arrived.
+    /// The time from which the timeout of the request counts: the arrival of its first byte or, in a mail dialogue, the
+    /// agent's last answer. None if no byte has arrived.
     pub since: Option<u64>,
     /// The arrival time of the request's first byte. Before that, the time at which the server finished the previous
     /// response.
@@ -187,7 +189,8 @@ fn reject(client: &Client, mut reply: Vec<u8>, reason: Reason) -> ReadOutcome {
     ReadOutcome::Refuse(Rejection { reply, ..rejection })
 }
 
-/// Replaces the client's bytes that the agent has answered by the lines to be replayed to the server.
+/// In the buffer of the client's bytes, puts the lines to be replayed to the server in the place of the bytes that the
+/// agent has answered.
 fn substitute_lines(client: &mut Client, ctx: &mut Context<'_>, dialogue_replay: &mut DialogueReplay) {
     let answered = client.request.base() + dialogue_replay.answered as u32;
     let reply = std::mem::take(&mut dialogue_replay.reply);

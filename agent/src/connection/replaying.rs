@@ -3,9 +3,10 @@
 //!
 //! In sequence space, the lines replace the client's answered bytes, and end where the client's unanswered bytes begin.
 //! Commands that the agent does not repeat make the lines shorter than the answered bytes. So the sequence number of
-//! the agent's SYN to the server exceeds that of the client's SYN by this difference, and the client's later sequence
-//! numbers are valid toward the server without translation. The agent discards the server's greeting and answers. The
-//! delta accounts for the bytes that the agent has sent to the client in their place.
+//! the agent's SYN to the server exceeds that of the client's SYN by the difference of the two lengths, and the
+//! client's later sequence numbers are valid toward the server without translation. The agent discards the server's
+//! greeting and answers, because it has sent its own to the client. The delta, by which the server's later sequence
+//! numbers are translated, accounts for the difference in length.
 
 use super::client::{Client, ClientUpdate};
 use super::context::Context;
@@ -167,9 +168,9 @@ impl Replaying {
         Next::Stay(self)
     }
 
-    /// Returns the rejection of the client after the server has failed: it refused a command that the agent has
-    /// accepted, closed, reset or did not answer. The client is sent `reply`, the server's answer, or the reason if
-    /// there is no answer.
+    /// Returns the rejection of the client after the server has failed: the server has refused a command that the agent
+    /// had accepted, has closed or reset the connection, or does not answer. The client is sent `reply`, the server's
+    /// answer, or the reason if there is no answer.
     fn fail(self: Box<Self>, client: &mut Client, reason: Reason, reply: Vec<u8>) -> Next<Box<Replaying>> {
         client.terms.service.groups[self.server.group].failed.add(1);
         let rejection = if reply.is_empty() {

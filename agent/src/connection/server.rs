@@ -21,8 +21,8 @@ use crate::wire::{HeaderRewrite, Segment, SegmentHeader, window_field, write_rew
 /// The MSS on Ethernet, in bytes.
 const ETHERNET_MSS: u16 = 1460;
 
-/// The largest distance, in bytes, of a server's first sequence numbers from its next one. Sequence numbers compare
-/// correctly only within 2 GiB.
+/// The largest distance, in bytes, of a server's sequence numbers `opened` and `first` from `next`. Sequence numbers
+/// compare correctly only within 2 GiB.
 const MAX_DISTANCE: u32 = 1 << 30;
 
 /// The contents of a server's SYN-ACK.
@@ -54,8 +54,8 @@ pub struct Server {
     client_shift: u8,
     /// Bits by which the server's window field is shifted left to get bytes.
     scale: u8,
-    /// The first sequence number of the request for which the server was opened. A server's segment that acknowledges
-    /// nothing behind it may be a late segment of a former server.
+    /// The first sequence number of the request for which the server was opened. If a server's
+    /// segment acknowledges no byte of this request, it may be a late segment of a former server.
     request_start: Seq,
     /// The sequence number of the first byte that the server sends on this connection.
     pub opened: Seq,
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Translates an acknowledgement number of the client to the server's sequence numbers. Acknowledgements of bytes
-    /// from former servers or from the agent itself are mapped to the server's first number.
+    /// from former servers or from the agent itself are mapped to `first`.
     fn to_server(&self, ack: Seq) -> Seq {
         (ack - self.delta).later(self.first)
     }
@@ -162,8 +162,8 @@ impl Server {
         self.to_server(client.ack)
     }
 
-    /// Sets the next expected number. Sequence numbers compare correctly only within 2 GiB, so the server's first
-    /// numbers are moved forward as well.
+    /// Sets the next expected sequence number. Sequence numbers compare correctly only within 2 GiB, so `opened` and
+    /// `first` follow it at a distance of at most `MAX_DISTANCE`.
     pub fn set_next(&mut self, next: Seq) {
         self.next = next;
         let oldest = next - MAX_DISTANCE;
@@ -228,8 +228,8 @@ impl Server {
         has_sent
     }
 
-    /// Forwards the bytes that the client retransmits again, except the bytes that the agent has acknowledged. Returns
-    /// whether a segment was sent.
+    /// Forwards the bytes of a segment that the client retransmits, except the bytes that the agent has acknowledged.
+    /// Returns whether a segment was sent.
     pub fn retransmit(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
         let mut start = segment.seq().later(client.owned).later(self.sender.una);
         let end = (segment.seq() + segment.payload().len() as u32).earlier(self.sender.next);
@@ -272,7 +272,7 @@ impl Server {
     }
 
     /// Processes the server's ACK of bytes before `limit`. Returns false if the segment must not be forwarded to the
-    /// client: the client has already received the agent's ACK of these bytes, and the agent retransmits them alone.
+    /// client: the client has already received the agent's ACK of these bytes, and only the agent retransmits them.
     #[must_use]
     pub fn take_acknowledgement(
         &mut self,
@@ -293,7 +293,7 @@ impl Server {
         !(is_bare && segment.ack().is_before(client.owned))
     }
 
-    /// Updates the next expected number for a segment that is forwarded to the client at once.
+    /// Updates the next expected sequence number for a segment that is forwarded to the client at once.
     pub fn take_data(&mut self, segment: &Segment<'_>) {
         if !self.next.is_before(segment.seq()) {
             self.set_next(self.next.later(segment.seq() + segment.payload().len() as u32));

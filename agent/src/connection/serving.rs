@@ -271,8 +271,8 @@ impl Serving {
         has_server_fin && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
     }
 
-    /// Returns whether the client sends another request although no request may follow the last response, and the
-    /// server has not closed.
+    /// Returns whether the client sends another request although no request may follow the last response. Returns false
+    /// if the server has closed its side.
     fn requests_after_last(&self, client: &Client, has_new_data: bool) -> bool {
         let exchange = self.exchange();
         !self.server.fin_forwarded
@@ -313,8 +313,8 @@ impl Serving {
     }
 
     /// Returns whether the client would accept a late segment of a former server as data of this server. This is
-    /// possible if the next number that the client expects is in the former server's range, and this server has not
-    /// closed.
+    /// possible if the next sequence number that the client expects is in the former server's range, and this server
+    /// has not closed.
     fn may_accept_late_segment(&self, client: &Client, now: u64) -> bool {
         let has_end = self.server.fin_forwarded && client.has_all();
         !has_end && client.belongs_to_former_server(now, self.server.acknowledged(client))

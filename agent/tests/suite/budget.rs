@@ -64,8 +64,7 @@ fn requests_that_grow_share_the_budget() {
     assert!(harness.engine.waiting() > 100);
 }
 
-/// The values of a body need more memory than their bytes for bookkeeping, and this memory counts in the budget as
-/// well.
+/// In addition to their bytes, the values of a body need memory for bookkeeping, which counts in the budget as well.
 #[test]
 fn bodies_of_many_values_share_the_budget() {
     let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [

@@ -72,7 +72,7 @@ async fn counts_outlive_the_rules_that_they_began_with() {
         problems(&shared, configuration(vec![Service { content: extended_content, ..service() }])).await,
         [""; 0]
     );
-    // A connection that began with the former rules still counts in the same counters.
+    // A connection that began with the former rules uses the same counters as connections with the new rules.
     running.counters.lost.add(1);
     running.hits[0].add(2);
     running.groups.iter().find(|group| group.name == "images").unwrap().opened.add(3);
@@ -102,7 +102,8 @@ async fn what_agents_have_learned_is_reported_and_shared() {
         scale: Some(6),
     };
     assert_eq!(abilities, [("all".to_owned(), None), ("images".to_owned(), Some(ability.clone()))]);
-    // Another agent reports the same ability. Groups that this agent lacks, and numbers out of range, are ignored.
+    // Another agent reports the same ability. Groups that this agent lacks are ignored, and groups with a server number
+    // above 65,535 as well.
     let of = |service: &str, group: &str, servers: &[u32]| GroupAbility {
         service: service.to_owned(),
         group: group.to_owned(),

@@ -103,7 +103,7 @@ impl Conversation {
 #[test]
 fn a_later_request_that_a_rule_refuses_is_refused() {
     for first in [GET, EACH] {
-        // Sequential requests on one connection.
+        // The client sends each request after the answer to the previous one.
         let mut conversation = Conversation::served(GUARDING, first);
         conversation.answers(OK);
         conversation.sends(first);
@@ -111,7 +111,7 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
         assert_eq!((&*conversation.forwarded, &*conversation.received), (&*first.repeat(2), &*OK.repeat(2)));
         conversation.sends(ADMIN);
         conversation.is_refused("403", &first.repeat(2));
-        // Pipelined requests, whose bytes arrive in two pieces, split at any offset.
+        // The client sends all requests at once. Their bytes arrive in two pieces, split at any offset.
         let stream = [first, first, ADMIN].concat();
         for at in 1..stream.len() {
             let mut conversation = Conversation::new(GUARDING);

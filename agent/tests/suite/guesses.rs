@@ -370,8 +370,8 @@ fn the_right_server_refuses() {
 #[test]
 fn window_scales_unlike() {
     let cases = [
-        // The window scales of the wrong server, the client and the right server, the scale that the agent offers to
-        // the right server, and the shift in the splice order.
+        // Each case contains the window scales of the wrong server, of the client and of the right server, the scale
+        // that the agent offers to the right server, and the shift in the splice order.
         (Some(7), Some(9), Some(10), Some(9), 3),
         (Some(10), Some(9), Some(7), Some(9), -3),
         (None, Some(9), None, None, 0),
@@ -455,8 +455,8 @@ fn a_malformed_header_is_ignored() {
         frame[at] = byte;
         assert_eq!(harness.take(&frame), [], "byte {at}");
     }
-    // A segment without data, with a SYN, without ACK, or with bytes before the request only contains no request to
-    // read.
+    // No segment contains a request to read: the first has no data, the second has the flag SYN, the third lacks the
+    // flag ACK, and the fourth has only a byte before the request.
     for (at, flags, data) in [(0, ACK, &b""[..]), (0, SYN | ACK, GET), (0, PSH, GET), (u32::MAX, ACK, b"x")] {
         assert_eq!(harness.guessed_with(FACTS, at, 0, flags, data), [], "flags {flags}");
     }

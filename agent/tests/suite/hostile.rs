@@ -56,8 +56,9 @@ impl Play for Http {
                 Output::Server { to, seq, data, flags, .. } => {
                     let foreign = if *to == group(2) { b'1' } else { b'2' };
                     let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
-                    // A reset is no sign of such a decision, because a former server may be reset by the address of any
-                    // group.
+                    // A segment to another group than group 2 shows that the rules have decided for the complete
+                    // connection. A reset does not show this, because a former server may be reset at the address of
+                    // any group.
                     self.is_stuck |= *to != group(2) && flags & RST == 0;
                     // After a decision for the connection, all later bytes go to the same server.
                     assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {outputs:?}");

@@ -42,8 +42,8 @@ fn a_late_segment_of_a_server_that_was_left_resets_nothing() {
     let mut harness = answered();
     let (first_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
     harness.client(first_end, answer_end, ACK | PSH, GET);
-    // The server of the first request may receive the second request as well. It repeats its answer, or has not
-    // received its reset. The agent has not recorded its sequence numbers.
+    // The SYN for the second request may reach a host that still has an earlier connection, because the reset to this
+    // host was lost. The host sends a late segment with sequence numbers that the agent has not recorded.
     let (source, destination) = (harness.service.address, harness.client);
     let late =
         SegmentHeader { source, destination, seq: SERVER_ISN - 77_000_000, ack: ISN - 99, flags: ACK | PSH, window: 9 };
@@ -69,8 +69,8 @@ fn late_data_among_the_numbers_of_a_reconnected_host_is_dropped() {
     for (at, flags, data) in [(0, ACK | PSH, OK), (7, ACK | PSH, &OK[7..]), (answer_end, ACK | FIN, &b""[..])] {
         assert_eq!(harness.server(at, first_end, flags, data), [], "acknowledges nothing of the second request");
     }
-    // An ACK of the first connection with a later sequence number is dropped as well. An ACK with the next number is
-    // accepted, because it may open the window.
+    // An ACK of the first connection with a later sequence number is dropped as well. An ACK with the next expected
+    // sequence number is accepted, because it may open the window.
     assert_eq!(harness.server(answer_end, first_end, ACK, b""), []);
     assert_ne!(harness.server(0, first_end, ACK, b""), []);
     // A segment that acknowledges the request is forwarded. The data plane does not check acknowledgements, so the

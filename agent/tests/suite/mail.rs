@@ -59,8 +59,8 @@ fn a_server_is_sent_the_clients_lines_again() {
     assert_eq!(conversation.replies_to("NOOP\r\n"), "250 2.0.0 OK\r\n");
     assert_eq!(conversation.replies_to(MAIL), MAIL_OK);
     let outputs = conversation.sends(RCPT);
-    // The agent does not repeat the NOOP (6 bytes), so its SYN has a sequence number that is greater by 6. The replayed
-    // lines end where the line of the recipient begins.
+    // The agent does not repeat the NOOP (6 bytes), so the sequence number of its SYN exceeds that of the client's SYN
+    // by 6. The replayed lines end where the line of the recipient begins.
     assert!(
         matches!(outputs[..], [Output::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6),
         "{outputs:?}"
@@ -482,8 +482,8 @@ fn imap_is_routed_by_the_user() {
     conversation.answers("+ OK\r\n");
     assert_eq!(conversation.forwarded(), "b LOGIN {3}\r\ntim secret\r\n");
     assert!(conversation.order.is_some());
-    // If the server refuses a command that the agent has accepted, the client receives the server's answer as that to
-    // its own command.
+    // If the server refuses a command that the agent has accepted, the client receives the server's answer as the
+    // answer to its own command.
     let mut conversation = Conversation::new(IMAP);
     conversation.sends("a AUTHENTICATE PLAIN\r\n");
     conversation.sends("AHRpbQBzZWNyZXQ=\r\n");

@@ -159,7 +159,7 @@ const UNACCEPTABLE: [(u32, u32, u8, &[u8]); 14] = [
     // These segments have no ACK flag.
     (0, 0, PSH | FIN, b"x"),
     (0, 0, 0, b""),
-    // The last segments are a reset near the next number, and the SYN of a new handshake.
+    // The last segments are a reset near the next sequence number, and the SYN of a new handshake.
     (1, 0, RST | ACK, b""),
     (7, 0, SYN, b""),
 ];

@@ -106,8 +106,8 @@ fn a_stale_connection_of_the_server_is_reset_and_the_syn_repeated() {
         panic!("{outputs:?}")
     };
     assert_eq!(seq, ISN + 1 + 777);
-    // The agent resets the earlier connection only once. A late segment of this connection does not cause a reset,
-    // which would free the slot of the new connection.
+    // The agent resets the earlier connection only once. A late segment of this connection causes no second reset,
+    // which would remove the new connection's entry in the data plane.
     assert_eq!(harness.server(5000, 777, ACK, b""), []);
     let outputs = harness.opens(0, Some(7));
     assert!(outputs.iter().any(|output| output.data() == GET), "{outputs:?}");

@@ -58,7 +58,7 @@ fn a_server_that_answered_during_the_pause_is_not_given_up() {
     for is_stopped in [false, true] {
         let mut agent = Stopped::new();
         agent.harness.data(0, GET);
-        // Within 2 s, the agent has sent all SYNs except the last.
+        // Within 2 s, the agent has sent all its SYNs. It waits for an answer to the last one until 3.75 s.
         agent.run(2 * SECONDS, false);
         agent.run(5 * SECONDS, is_stopped);
         let outputs = agent.harness.opens(0, Some(7));

@@ -18,8 +18,8 @@ pub(crate) type Flow = ControlFlow<BodyOutcome>;
 /// matches.
 pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
-/// The memory for a body's values may be this many times `limits.body`. Short values need more memory than their text
-/// for bookkeeping, and a value that several paths select is stored several times.
+/// The memory for a body's values may be this many times `limits.body`. Each value needs memory for bookkeeping in
+/// addition to its text, and a value that several paths select is stored several times.
 const MEMORY_FACTOR: usize = 4;
 
 /// The rules, and the state of their evaluation on a request.
@@ -27,8 +27,8 @@ const MEMORY_FACTOR: usize = 4;
 pub(crate) struct BodyEvaluation<'r> {
     pub rules: &'r RuleSet,
     pub state: &'r mut Evaluation,
-    /// Whether a route is returned only at the end of the body. A later duplicate name may show that two parsers read
-    /// the body differently.
+    /// Whether a route is returned only at the end of the body, because a later duplicate name may show that two
+    /// parsers read the body differently.
     pub reads_to_end: bool,
 }
 

@@ -24,7 +24,8 @@ struct Place {
     nodes: Vec<NodeId>,
     /// The path nodes that lead to the next value.
     next: Vec<NodeId>,
-    /// For each name in an open object that is part of a path, the first path node that the name leads to.
+    /// For each name that has occurred in an open object and that a path contains: the first path node to which the
+    /// name leads.
     named: Vec<NodeId>,
 }
 

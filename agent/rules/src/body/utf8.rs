@@ -1,4 +1,4 @@
-//! Validates UTF-8 incrementally.
+//! Validates a UTF-8 text that arrives in pieces.
 
 /// The validator. It stores the first bytes of a character that continues in the next piece.
 #[derive(Debug, Default)]
@@ -10,8 +10,8 @@ pub(super) struct Utf8 {
 /// How many bytes of a piece are valid UTF-8.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ValidPrefix {
-    /// The number of bytes before the fault. If the fault is inside a character, the first byte of this character
-    /// counts as valid, in the same way as at the end of a piece.
+    /// The number of bytes before the fault, or of all bytes if there is no fault. If the fault is inside a character,
+    /// the first byte of this character counts as valid, in the same way as at the end of a piece.
     pub length: usize,
     /// Whether the piece contains no fault.
     pub all: bool,

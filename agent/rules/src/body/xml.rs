@@ -25,16 +25,16 @@ pub(crate) struct Xml {
     names: Vec<u8>,
     /// The path nodes that lead to the open elements.
     nodes: Vec<NodeId>,
-    /// For open elements, the names of children that a path counts: the number of the name, and how many children with
-    /// this name there were.
+    /// For open elements, an entry for each child name that a path selects by index: the number that stands for the
+    /// name, and how many children with this name the element has had so far.
     counts: Vec<(u32, u32)>,
     /// The text of open elements whose values rules compare.
     text: Vec<u8>,
-    /// Start of the text in which references are not yet resolved.
+    /// The offset in `text` after which references are not yet resolved.
     raw: usize,
     depth: usize,
     /// Whether this is the only document of the body. Then an element that a path selects by its index occurs once, and
-    /// its fields are final behind the element.
+    /// its fields are final when the element ends.
     is_only_document: bool,
     /// The number of bytes of a byte order mark that were read; 3 if no byte order mark can follow.
     mark: usize,
@@ -43,9 +43,9 @@ pub(crate) struct Xml {
 #[derive(Debug)]
 enum State {
     Text,
-    /// Behind `<`, where the next byte determines the kind of markup.
+    /// After `<`: the next byte determines the kind of markup.
     Open,
-    /// Behind `<!`, where a comment, CDATA or a DOCTYPE follows.
+    /// After `<!`: a comment, CDATA or a DOCTYPE follows.
     Declaration,
     /// In a comment; the number counts the last hyphens in a row, up to 2. (The scanner of quick-xml 0.42 mistakes two
     /// hyphens in different pieces for adjacent ones.)
@@ -67,7 +67,7 @@ struct Frame {
     is_compared: bool,
 }
 
-/// Faults that refuse a form value even though it need not be well-formed XML.
+/// Faults for which a form value that begins like XML is refused. Other malformed XML in a form value counts as text.
 pub(super) const DOCTYPE: &str = "the XML has a DOCTYPE";
 pub(super) const DEEP: &str = "the XML is nested deeper than limits.depth";
 
@@ -243,7 +243,7 @@ impl Xml {
         Ok(1)
     }
 
-    /// Parses CDATA up to a closing bracket, or a single byte after brackets.
+    /// Parses CDATA up to the next closing bracket. Directly after closing brackets, parses at most a single byte.
     fn take_cdata(&mut self, bytes: &[u8]) -> usize {
         let State::Cdata(brackets) = &mut self.state else { return 0 };
         let (matched, is_compared) = (*brackets, self.frames.last().is_some_and(|frame| frame.is_compared));
@@ -364,7 +364,7 @@ impl Xml {
     }
 }
 
-/// Returns the offset behind the end of a comment, if the comment ends in `bytes`.
+/// Returns the offset of the first byte after a comment, if the comment ends in `bytes`.
 fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {

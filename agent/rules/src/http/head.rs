@@ -330,8 +330,8 @@ fn media(value: &[u8]) -> Media {
         b"application/x-www-form-urlencoded" => Media::Form(charset),
         b"multipart/form-data" => Media::FormParts,
         b"text/xml" | b"application/xml" => Media::Xml(charset),
-        // RFC 8259, section 8.1: JSON is UTF-8. However, some servers decode it by a different character set in the
-        // parameter `charset`.
+        // RFC 8259, section 8.1: JSON is UTF-8. However, some servers decode JSON in the character set that the
+        // parameter `charset` names.
         b"application/json" | b"text/json" => Media::Json(charset),
         _ if kind.ends_with(b"+xml") => Media::Xml(charset),
         _ if kind.ends_with(b"+json") => Media::Json(charset),

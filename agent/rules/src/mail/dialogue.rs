@@ -22,8 +22,8 @@ use crate::ruleset::RuleSet;
 pub(crate) struct Dialogue {
     facts: ConnectionFacts,
     started: bool,
-    /// `at` is the offset in the stream at which the next line starts, behind the bytes that the previous command
-    /// counts. `scanned` is the offset up to which the stream was searched for the end of that line.
+    /// `at` is the offset in the stream at which the next line starts: after the previous command and its counted bytes
+    /// (of a literal or chunk). `scanned` is the offset up to which the stream was searched for the end of that line.
     at: usize,
     scanned: usize,
     /// The answer that is sent after the last counted byte (of a literal or chunk) has arrived.
@@ -69,7 +69,7 @@ impl Dialogue {
         }
     }
 
-    /// Returns the offset behind the current line.
+    /// Returns the offset of the first byte after the current line.
     fn line_end(&mut self, stream: &[u8]) -> Option<usize> {
         let from = self.scanned.max(self.at);
         let end = memchr::memchr(b'\n', &stream[from..]).map(|end| from + end + 1);

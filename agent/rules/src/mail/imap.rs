@@ -20,10 +20,10 @@ pub(super) struct Imap {
 struct Command {
     /// Offset of the command's first byte in the client's stream.
     start: usize,
-    /// The parts of the command that end with an announced literal, before which the client waits for a continuation
-    /// request.
+    /// The parts of the command received so far. At the end of each part, the client has announced a literal and waited
+    /// for a continuation request.
     steps: Vec<ReplayCommand>,
-    /// Offset at which the part behind `steps` starts.
+    /// Offset of the first byte after the parts in `steps`.
     from: usize,
     /// Whether the command contains a non-synchronizing literal, although no offered extension permits it.
     is_refused: bool,

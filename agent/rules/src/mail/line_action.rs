@@ -8,8 +8,8 @@ use crate::evaluation::Outcome;
 pub(super) enum LineAction {
     /// The agent sends this answer, and reads the next line.
     Reply(Vec<u8>),
-    /// The command counts bytes behind the line (an IMAP literal or a BDAT chunk). The agent skips these bytes,
-    /// regardless of whether it has accepted the command.
+    /// The command announces how many bytes follow its line (an IMAP literal or a BDAT chunk). The agent skips these
+    /// bytes, regardless of whether it has accepted the command.
     Counted {
         /// The answer that is sent at once.
         reply: Vec<u8>,

@@ -162,7 +162,7 @@ pub(super) fn bdat(rest: &[u8]) -> Option<u64> {
 }
 
 /// Parses the address in `FROM:<@route:local@domain> PARAMETERS`: the result contains neither brackets nor route, and
-/// is normalized in the same way as servers do to compare addresses.
+/// has the normal form in which servers compare addresses.
 pub(super) fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<Cow<'l, [u8]>> {
     let (word, rest) = text.split_at_checked(keyword.len())?;
     if !word.eq_ignore_ascii_case(keyword) {

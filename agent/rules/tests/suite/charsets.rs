@@ -94,7 +94,8 @@ fn xml_that_declares_what_rules_understand() {
 }
 
 /// Rules compare UTF-8. Single-byte character sets encode ASCII characters in the same way as UTF-8, and other
-/// characters differently.
+/// characters differently. So if a rule may refuse a body with other characters, the body is refused unless it is UTF-8
+/// and nothing declares another character set.
 #[test]
 fn characters_beyond_ascii_in_xml_of_one_byte_each() {
     let name = |action: Value| {
@@ -119,7 +120,7 @@ fn characters_beyond_ascii_in_xml_of_one_byte_each() {
         assert!(["a", "all"].contains(&&*decide(&routing, sent(media, &body))), "{media}");
     }
     assert_eq!(decide(&refusing, sent(XML, utf8)), "403");
-    // A malformed declaration in front of the deciding value: the character set is unknown.
+    // The declaration before the deciding value is malformed, so the character set is unknown.
     let refused = b"<a><?xml encoding='latin-1'?><name>x</name></a>";
     assert_eq!(decide(&refusing, sent(XML, refused)), "415");
 }

@@ -37,8 +37,8 @@ pub fn feed_all(rules: &Arc<RuleSet>, stream: &[u8]) -> Decision {
     Decider::new(rules, facts()).feed(stream)
 }
 
-/// Passes a stream to a new decider in several calls, up to each of these offsets and then completely, until the
-/// decider has decided.
+/// Passes a stream to a new decider in several calls until the decider has decided: first the stream up to each of the
+/// offsets, and then the complete stream.
 pub fn feed_pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item = usize>) -> Decision {
     let mut decider = Decider::new(rules, facts());
     for offset in offsets {

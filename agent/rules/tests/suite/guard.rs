@@ -21,8 +21,8 @@ struct Conversation {
 }
 
 impl Conversation {
-    /// Creates a dialogue. The agent answers all of these lines except the last, with which the rules decide and the
-    /// server takes over.
+    /// Creates a dialogue in which the client has sent `lines`. The agent has answered all of them except the last, at
+    /// which the rules decide and the server takes over.
     fn new(rules: &Arc<RuleSet>, lines: &str) -> Conversation {
         let Decision::Route(route) = Decider::new(rules, facts()).feed(lines.as_bytes()) else { panic!("no route") };
         let Forwarding::Mail { from, guard, .. } = route.forwarding else { panic!("opaque") };

@@ -22,7 +22,7 @@ pub const RULES: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits"
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
     {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
 
-/// The rules of `RULES`, with a rule that refuses in front of them.
+/// The rules of `RULES`, preceded by a rule that refuses requests for `/admin`.
 pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits": {"wait_s": 2}, "rules": [
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},

@@ -1,5 +1,5 @@
-//! A second implementation of the data plane for a content service: the slots of connections, which component forwards
-//! each connection, and the translation.
+//! A second implementation of the data plane for a content service: the entries (slots) of connections, which component
+//! forwards each connection, and the translation.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -68,8 +68,9 @@ pub type Responder = fn(&[u8]) -> Vec<u8>;
 struct Stream {
     /// All bytes that the server has received on this connection.
     received: Vec<u8>,
-    /// The number of received bytes that are answered, or of reply bytes that are sent; and the reply bytes that wait
-    /// to be sent.
+    /// If the server has a responder, `answered` is the number of its reply bytes that were added to `answers`;
+    /// otherwise, the number of received bytes that were answered. `answers` contains the reply bytes that wait to be
+    /// sent.
     answered: usize,
     answers: Vec<u8>,
 }

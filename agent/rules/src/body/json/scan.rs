@@ -35,18 +35,18 @@ pub(super) struct Scanner {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Value,
-    /// Behind `[`, where a value or the end of the array follows.
+    /// After `[`: a value or the end of the array follows.
     FirstValue,
     Name,
-    /// Behind `{`, where a name or the end of the object follows.
+    /// After `{`: a name or the end of the object follows.
     FirstName,
     Colon,
-    /// Behind a value, where a comma or the end of an array or object follows.
+    /// After a value: a comma or the end of an array or object follows.
     After,
     Text(Role),
-    /// Behind a backslash in a string.
+    /// After a backslash in a string.
     Escape(Role),
-    /// Behind `\u` in a string. The first number counts the hexadecimal digits read so far; the second number is the
+    /// After `\u` in a string. The first number counts the hexadecimal digits read so far; the second number is the
     /// value of these digits.
     Unicode(Role, u8, u16),
     Number(Number),
@@ -343,9 +343,9 @@ fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// Returns the number of bytes before a quote, a backslash or a control character. The function tests eight bytes at a
-/// time: if a 64-bit word contains none of these bytes, the high bits of all its bytes stay clear. Otherwise the lowest
-/// set high bit marks the first of them (Mycroft); a borrow only affects higher bytes.
+/// Returns the number of bytes before a quote, a backslash or a control character. The function tests a 64-bit word of
+/// eight bytes at a time by subtraction (Mycroft). In the result `marks`, the lowest set bit is the high bit of the
+/// first such byte of the word; a borrow only affects higher bytes. If the word contains no such byte, `marks` is 0.
 fn unescaped_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = ONES << 7;

@@ -35,7 +35,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// The server's permission to send a literal of this many bytes.
+    /// The client waits until the server permits a literal of this many bytes.
     Literal(usize),
     Login,
     Authenticate,
@@ -99,7 +99,7 @@ impl Imap {
         }
     }
 
-    /// Checks a line of a command. Returns the state behind the line, which may be forwarded, or a refusal.
+    /// Checks a line of a command. Returns the state after the line if the line may be forwarded, else a refusal.
     fn command(&self, evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
         let text = [&self.command[..], line].concat();
         let Some((_, name, arguments)) = parts(&text) else { return refuse(evaluator, 500, "a tag is missing") };

@@ -28,7 +28,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// An answer of several lines up to a dot, if it begins with `+OK`.
+    /// If the server's answer begins with `+OK`, it has several lines and ends with a line that is a dot.
     List,
     Lines,
     Login,
@@ -79,7 +79,7 @@ fn respond(evaluator: &Evaluator, response: &[u8]) -> Result<State, Refusal> {
     Ok(State::Pending(Pending::Auth))
 }
 
-/// Checks a command. Returns the state behind the command, which may be forwarded, or a refusal.
+/// Checks a command. Returns the state after the command if the command may be forwarded, else a refusal.
 fn command(evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
     let (command, rest) = word(line);
     let pending = match &command.to_ascii_uppercase()[..] {

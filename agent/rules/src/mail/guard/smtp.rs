@@ -93,7 +93,7 @@ impl Smtp {
         }
     }
 
-    /// Checks a command. Returns the state behind the command, which may be forwarded, or a refusal.
+    /// Checks a command. Returns the state after the command if the command may be forwarded, else a refusal.
     fn command(&self, evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
         let (command, rest) = word(line);
         let syntax = |why| evaluator.rules.refusal(501, why);
