@@ -51,9 +51,9 @@ pub enum OpenError {
 pub enum Received {
     /// The batch contains the frames that were waiting.
     Frames,
-    /// The interface went down; the batch may contain frames received before. When the interface is up again, frames
-    /// arrive again. The kernel does not report the removal of an interface that is down, so call [`Interface::check`]
-    /// from time to time.
+    /// The interface went down; the batch may contain frames that were received before it went down. When the interface
+    /// is up again, frames arrive again. The kernel does not report the removal of an interface that is down, so call
+    /// [`Interface::check`] from time to time.
     Down,
     /// The interface was removed, or another interface has its name now. The socket is closed.
     Lost,

@@ -48,8 +48,9 @@ enum MatchResult {
     Malformed,
 }
 
-/// Matches the value at a path in a document (`xml` or `json`). Asserts that the result is the same whether the
-/// document arrives at once, in pieces, or in chunks.
+/// Tests the value at a path in a document of the type `media` (`xml` or `json`) by the condition `form`. Asserts that
+/// the result is the same whether the document arrives at once, in pieces of `step` bytes, or in chunks of `step`
+/// bytes.
 fn match_value(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> MatchResult {
     let limits = json!({"body": "1MiB", "depth": DEPTH});
     let rule = json!({"name": "r", "match": {media: {path: form}}, "to": "yes"});

@@ -57,7 +57,8 @@ impl Queue {
         work
     }
 
-    /// Takes the next pass from the queue. After the pass, the caller must return its buffers by [`Queue::give_back`].
+    /// Takes the next pass from the queue; returns `None` if the queue is empty. After the pass, the caller must return
+    /// its buffers by [`Queue::give_back`].
     pub fn take(&mut self) -> Option<Work> {
         if self.taken == self.added {
             return None;

@@ -25,8 +25,8 @@ pub enum Array {
     Meter(MeterId, Option<MeterId>),
 }
 
-/// An entry of the old engine and the corresponding entry of the new engine. Valid until one of the two tables is
-/// changed.
+/// An entry of the old engine and the corresponding entry of the new engine. The pair is valid until one of the two
+/// tables is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryPair {
     /// The table in the old engine, and the entry's place in it; `None` for the default entry.
@@ -184,7 +184,7 @@ fn last_used<T>(cells: &[T], size: u64, used: impl Fn(&T) -> bool) -> Option<u64
     cells[size..].iter().rposition(used).map(|at| (size + at) as u64)
 }
 
-/// Transfers the cells of `old` that have an index within both arrays.
+/// Transfers the cells of `old`, except those whose index the new array does not have.
 fn take<T: Copy>(cells: &mut Vec<T>, old: &mut Vec<T>) {
     if cells.len() == old.len() {
         std::mem::swap(cells, old);
@@ -203,7 +203,8 @@ impl Register {
         (size.min(self.size)..self.size).rev().find(|cell| !zero(*cell))
     }
 
-    /// Transfers the cells of a register with cells of the same width that have an index within both registers.
+    /// Transfers the cells of `old`, except those whose index this register does not have. The cells of both registers
+    /// have the same width.
     fn take(&mut self, old: &mut Register) {
         if self.size == old.size && self.width == old.width {
             std::mem::swap(self, old);

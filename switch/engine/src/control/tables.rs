@@ -207,7 +207,8 @@ impl Engine {
         ))
     }
 
-    /// Checks a key. Returns the identity of the entry, and the key in the canonical form that reads return.
+    /// Checks a key. Returns key and priority in the form in which the table stores them, and the key in the canonical
+    /// form that reads return.
     pub(super) fn identity(
         &self,
         table: TableId,

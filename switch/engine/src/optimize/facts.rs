@@ -125,7 +125,8 @@ impl Facts {
         }
     }
 
-    /// Records that a one-bit value that is not 0 is 1, and that a one-bit value that is not 1 is 0.
+    /// Records that a one-bit value that is not 0 is 1, and that a one-bit value that is not 1 is 0. `a` is the slot of
+    /// the value, and `not` is the slot of a constant from which the value differs.
     fn only_other_bit(&mut self, a: Slot, not: Slot, world: &World) {
         if self.bits(a, world) <= 1
             && let Some(&v @ (0 | 1)) = world.constants.get(&not)

@@ -192,7 +192,7 @@ impl Pass<'_> {
         graph.blocks.len() - 1
     }
 
-    /// Returns the facts after a jump that is taken, and the facts after a jump that is not taken.
+    /// Returns the facts that are true if the jump `op` is taken, and the facts that are true if it is not taken.
     fn split(&self, mut op: Op, facts: &Facts) -> (Facts, Facts) {
         let world = self.world;
         let (mut yes, mut no) = (facts.clone(), facts.clone());

@@ -53,7 +53,7 @@ impl Store {
         self.keys.of(id)
     }
 
-    /// Returns the entry that has precedence among the entries that match a key.
+    /// Returns the entry that has precedence among the entries that match a key; `None` if no entry matches.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<EntryId> {
         match &self.index {
