@@ -24,11 +24,11 @@ pub struct Waiting {
     pub departed: u32,
 }
 
-/// Queries the kernel about queueing disciplines, in the network namespace in which it was opened.
+/// Queries the kernel about queueing disciplines, in the network namespace of the thread that called [`Backlogs::new`].
 pub struct Backlogs {
     socket: OwnedFd,
-    /// The number of the last request. The kernel repeats it in its answer. An answer with another number belongs to an
-    /// earlier request that failed.
+    /// The number of the last request. The kernel's answer to the request contains the same number. An answer with
+    /// another number belongs to an earlier request that failed.
     last_request: Cell<u32>,
 }
 

@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Classifies a document: must both parsers (quick-xml and the parser of the rules) accept it, or must both refuse it?
+/// Classifies a document by the result that both parsers (quick-xml and the parser of the rules) must give.
 enum Document {
     WellFormed,
     DoesNotNest,

@@ -1,6 +1,7 @@
 //! Counts packets that the engine received, emitted and dropped; drops are counted by cause.
 
-/// The number of packets received, emitted, and dropped inside the engine by cause. The counts are never reset.
+/// The numbers of packets that the engine received, emitted and dropped; drops are counted by cause. The counts are
+/// never reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drops {
     /// Frames passed to [`Engine::receive`](crate::Engine::receive).

@@ -99,8 +99,8 @@ pub enum EntryAction {
 pub struct Entry {
     /// The key, which has one element for each key field of the table, in order.
     pub key: Vec<KeyField>,
-    /// The priority. Of several matching entries, the entry with the largest priority is selected. 0 in tables without
-    /// priorities.
+    /// The priority. Of several matching entries, the entry with the largest priority is selected. The priority is 0 in
+    /// tables without priorities.
     pub priority: i32,
     /// The action that the entry runs.
     pub action: EntryAction,

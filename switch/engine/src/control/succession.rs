@@ -73,8 +73,9 @@ impl Engine {
         ps.rebuild_wheels(&self.machine.ports_down, |_| true);
     }
 
-    /// Transfers from `old` the arrays, the tokens and configurations of the meters of the `metered` entries, and the
-    /// state of `random()`. An array whose size differs is copied, which takes about a nanosecond for each cell.
+    /// Transfers from `old` the cells of `arrays` and the state of `random()`. For the `metered` entries, transfers
+    /// their direct meters (configuration, tokens and counts) too. An array whose size differs is copied, which takes
+    /// about a nanosecond for each cell.
     ///
     /// # Errors
     /// `OutOfRange` if a cell that is not in its initial state has no corresponding cell; no state is transferred then.
@@ -111,8 +112,8 @@ impl Engine {
 
     /// Adds the counts of `old` entries to the corresponding new entries, and transfers their idle times. The idle time
     /// of an entry that a packet has matched in the new engine is not changed. `succeeded` is the time in nanoseconds
-    /// when [`Engine::succeed`] was called. Call this method once for every entry. The meters of `metered` entries are
-    /// skipped, because `succeed` has transferred their counts already.
+    /// when [`Engine::succeed`] was called. Call this method once for every entry. The counts of meters that have a
+    /// configuration are skipped, because `succeed` has transferred these counts already.
     pub fn add_counts(&mut self, old: &Engine, pairs: &[EntryPair], succeeded: u64) {
         for pair in pairs {
             let Some((counter, meter)) = old.direct_at_ref(pair.old) else { continue };

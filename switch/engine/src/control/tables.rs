@@ -17,7 +17,8 @@ use crate::program::{KeyInfo, MatchKind, TableId};
 use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
 use crate::table::keys::EntryId;
 
-/// The maximum sum of a group's weights. This sum is also the maximum number of copies of the group's members.
+/// The maximum sum of the weights in a group. A group's selection list contains each member as often as its weight, so
+/// this number also limits the length of the list.
 pub const MAX_WEIGHT: u64 = 1 << 20;
 
 impl Engine {

@@ -1,4 +1,4 @@
-//! Facts about the values of slots that are true at one place of the code.
+//! Facts about the values of slots. The facts are true at one place of the code.
 
 use std::collections::{HashMap, HashSet};
 
@@ -64,7 +64,7 @@ impl Facts {
         self.computed.get(&key(op)).copied()
     }
 
-    /// Records a computation. Its operands must already be replaced by the first slots with their values.
+    /// Records a computation. Each operand must already be replaced by the first slot that had the operand's value.
     pub fn record(&mut self, mut op: Op, world: &World) {
         let bits = self.result_bits(op, world);
         let Some((&mut d, &mut a, b)) = plain(&mut op) else { return };

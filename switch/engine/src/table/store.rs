@@ -62,7 +62,8 @@ impl Store {
         }
     }
 
-    /// Returns the entry with exactly this identity (value, mask, ranges and priority).
+    /// Returns the entry with exactly this identity (value, mask, ranges and priority); `None` if there is no such
+    /// entry.
     pub fn find(&self, e: &RawEntry) -> Option<EntryId> {
         match &self.index {
             Index::Tuples(tuples) => tuples.find(&self.keys, e),

@@ -1,4 +1,4 @@
-// Builds table keys from fields of invalid headers, and from fields under masks that the program applies.
+// Builds table keys from fields of invalid headers, and from fields to which the program applies a mask.
 #include <core.p4>
 #include <v1model.p4>
 
