@@ -90,10 +90,11 @@ impl From<io::Error> for Loss {
 /// The method by which frames are transferred from the kernel to this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// Through a ring in memory that kernel and process share. Frames are not copied, and a batch needs no system call.
+    /// The kernel writes frames into a ring in memory that it shares with this process. Frames are not copied, and a
+    /// batch needs no system call.
     #[default]
     Ring,
-    /// Through the system call `recvmmsg`, which copies frames into memory of this process.
+    /// The system call `recvmmsg` copies frames into memory of this process.
     Calls,
 }
 

@@ -16,7 +16,7 @@ use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet};
 /// Compiled rules of a content switch.
 pub type Rules = Arc<RuleSet>;
 
-/// Compiles rules of a protocol, with limits that are small enough for inputs to reach.
+/// Compiles the rules in the JSON array `list` for a protocol. The limits are so small that inputs reach them.
 pub fn rules(protocol: &str, list: &str) -> Rules {
     let limits = r#"{"head": 1024, "body": 256, "depth": 6}"#;
     let content =

@@ -212,7 +212,7 @@ fn checksum(data: &[u8]) -> u16 {
 fn order(client: ([u8; 4], u16)) -> Vec<u8> {
     let mut f = [&ROUTER_MAC[..], &SERVER_MAC, &[0x88, 0xb5, 1, 0]].concat();
     f.extend([&client.0[..], &client.1.to_be_bytes(), &SERVICE, &80u16.to_be_bytes()].concat());
-    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // The fields delta, shift, remember, generation and turn.
+    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // Fields `delta`, `shift`, `remember`, `generation`, `turn`.
     f.resize(60, 0);
     f
 }

@@ -43,7 +43,8 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Processes the frame, its clones, and its further passes.
+    /// Processes the frame: runs its first pass, and then all passes that the queue contains for the packet and its
+    /// clones.
     pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
         // `max_passes` further passes are allowed, and one more buffer is needed for a pass that is refused.
         self.m.queue.begin((self.m.options.max_passes as usize).saturating_add(1));

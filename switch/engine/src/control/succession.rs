@@ -179,7 +179,7 @@ impl Engine {
     }
 }
 
-/// Returns the index of the last used cell among the cells from index `size` on; `None` if they are all unused.
+/// Returns the largest index, from `size` on, of a cell for which `used` returns true; `None` if there is no such cell.
 fn last_used<T>(cells: &[T], size: u64, used: impl Fn(&T) -> bool) -> Option<u64> {
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(cells.len());
     cells[size..].iter().rposition(used).map(|at| (size + at) as u64)

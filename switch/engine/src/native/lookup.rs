@@ -135,7 +135,8 @@ impl Fun<'_, '_> {
         self.b.block_params(done).to_vec()
     }
 
-    /// Emits a lookup of the key in [`Answers`]. The code jumps to `done` with the result of the key, or to `missed`.
+    /// Emits a lookup of the key in [`Answers`]. The code jumps to `done` with the result of the key, or to `missed` if
+    /// the hash table does not contain the key.
     fn probe(&mut self, first: Value, mask: Value, key: &[Value], missed: Block, done: Block) {
         let home = self.hash_of_key(key);
         let home = self.b.ins().band(home, mask);

@@ -79,7 +79,7 @@ impl Trie {
         self.nodes.items()[at]
     }
 
-    /// Returns the index of the node directly before a node's children.
+    /// Returns the index directly before that of a node's first child.
     fn before_children(&self, node: &Node) -> usize {
         (node.children - self.nodes.first()) / size_of::<Node>()
     }
