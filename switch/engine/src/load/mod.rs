@@ -38,8 +38,9 @@ const STACK: usize = 32 << 20;
 impl Program {
     /// Reads, checks and compiles p4c's BMv2 JSON.
     ///
-    /// # Errors Returns an error for malformed JSON and for anything that the engine does not support. The error states
-    /// the place in the JSON.
+    /// # Errors
+    /// Returns an error for malformed JSON and for anything that the engine does not support. The error states the
+    /// place in the JSON.
     pub fn load(json: &[u8]) -> Result<Program> {
         std::thread::scope(|scope| {
             let loader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compile(json));
