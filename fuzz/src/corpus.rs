@@ -25,7 +25,8 @@ pub fn run(target: &str, run: fn(&[u8])) {
     }
 }
 
-/// Mutates a seed: truncates it, or replaces, repeats or removes some bytes. Equal numbers give equal mutations.
+/// Mutates a seed: truncates it, or replaces, repeats or removes some bytes. Equal values of `number` give equal
+/// mutations.
 fn changed(seed: &[u8], number: u64) -> Vec<u8> {
     let mut state = number;
     let mut below = |bound: usize| {

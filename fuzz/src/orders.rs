@@ -1,5 +1,5 @@
-//! Parses arbitrary bytes as splice orders and as headers of guessed connections. Parsed values must serialize to the
-//! same bytes.
+//! Parses arbitrary bytes as splice orders, and as the headers that the data plane adds to frames of guessed
+//! connections (connections whose server it has guessed). Parsed values must serialize to the same bytes.
 
 use sluice_agent::facts::{Facts, GUESSED};
 use sluice_agent::order::{ORDER, Order, shifted};

@@ -24,11 +24,11 @@ pub struct Waiting {
     pub departed: u32,
 }
 
-/// Queries the kernel about queueing disciplines, in the network namespace in which it was opened.
+/// Queries the kernel about queueing disciplines, in the network namespace of the thread that called [`Backlogs::new`].
 pub struct Backlogs {
     socket: OwnedFd,
-    /// The number of the last request. The kernel repeats it in its answer. An answer with another number belongs to an
-    /// earlier request that failed.
+    /// The number of the last request. The kernel's answer to the request contains the same number. An answer with
+    /// another number belongs to an earlier request that failed.
     last_request: Cell<u32>,
 }
 
@@ -113,13 +113,14 @@ fn read(mut messages: &[u8], number: u32, waiting: &mut Waiting) -> Option<io::R
 /// Reads the state of a discipline's queue from the discipline's attributes.
 fn statistics(attributes: &[u8]) -> Waiting {
     let all = attribute(attributes, libc::TCA_STATS2).unwrap_or(&[]);
-    // In `gnet_stats_queue` the queue's length is the first field; in `gnet_stats_basic` the packets follow the bytes.
+    // In `gnet_stats_queue` the queue's length is the first field. In `gnet_stats_basic` the number of packets follows
+    // the eight-byte number of bytes.
     let frames = attribute(all, QUEUE).and_then(|queue| u32_at(queue, 0));
     let departed = attribute(all, BASIC).and_then(|basic| u32_at(basic, 8));
     Waiting { frames: frames.unwrap_or(0), departed: departed.unwrap_or(0) }
 }
 
-/// Returns the value of the first attribute that has this type.
+/// Returns the value of the first attribute that has this type; `None` if there is no such attribute.
 fn attribute(mut attributes: &[u8], attribute_type: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16_at(attributes, 0)?);

@@ -102,7 +102,8 @@ impl Calls {
     }
 }
 
-/// Returns the auxiliary data that the kernel attached to a received frame, such as the VLAN tag.
+/// Returns the auxiliary data that the kernel attached to a received frame, such as the VLAN tag; `None` if the kernel
+/// attached no such data.
 fn auxiliary(header: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
     // SAFETY: the kernel filled the control block and set its length. The macros stay within this length, and every bit
     // pattern is a valid value of the structure that is read.

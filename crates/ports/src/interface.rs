@@ -51,9 +51,9 @@ pub enum OpenError {
 pub enum Received {
     /// The batch contains the frames that were waiting.
     Frames,
-    /// The interface went down; the batch may contain frames received before. When the interface is up again, frames
-    /// arrive again. The kernel does not report the removal of an interface that is down, so call [`Interface::check`]
-    /// from time to time.
+    /// The interface went down; the batch may contain frames that were received before it went down. When the interface
+    /// is up again, frames arrive again. The kernel does not report the removal of an interface that is down, so call
+    /// [`Interface::check`] from time to time.
     Down,
     /// The interface was removed, or another interface has its name now. The socket is closed.
     Lost,
@@ -90,10 +90,11 @@ impl From<io::Error> for Loss {
 /// The method by which frames are transferred from the kernel to this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// Through a ring in memory that kernel and process share. Frames are not copied, and a batch needs no system call.
+    /// The kernel writes frames into a ring in memory that it shares with this process. Frames are not copied, and a
+    /// batch needs no system call.
     #[default]
     Ring,
-    /// Through the system call `recvmmsg`, which copies frames into memory of this process.
+    /// The system call `recvmmsg` copies frames into memory of this process.
     Calls,
 }
 

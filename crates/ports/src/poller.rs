@@ -1,5 +1,4 @@
-//! Waits until sockets have frames, another thread wakes the waiting thread, or a timeout is over, without polling
-//! actively.
+//! Lets a thread sleep until a socket has frames, another thread wakes it, or a timeout is over.
 
 use std::io;
 use std::mem::zeroed;
@@ -55,7 +54,8 @@ impl Poller {
         self.waker.clone()
     }
 
-    /// Adds a socket to wait for. The kernel removes the socket when it is closed.
+    /// Adds a socket to wait for; events of the socket contain `token`. The kernel removes the socket when it is
+    /// closed.
     pub fn add(&self, socket: RawFd, token: usize) -> io::Result<()> {
         self.register(socket, token as u64)
     }
@@ -131,7 +131,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Starts the check of the thread that `waker` wakes, and wakes this thread for the first time.
+    /// Starts to check the thread that `waker` wakes, and wakes that thread for the first time.
     pub fn new(waker: Waker) -> Self {
         let wakeups = waker.wakeups();
         waker.wake();

@@ -104,7 +104,7 @@ impl Ring {
         Some(Slot { header, number })
     }
 
-    /// Returns `count` slots, from number `first` on, to the kernel.
+    /// Returns `count` successive slots to the kernel; the first of these slots has the number `first`.
     ///
     /// # Safety
     /// The slots must be taken, and nothing may refer to their frames any more.

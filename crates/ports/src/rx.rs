@@ -134,8 +134,8 @@ impl RxBatch {
         self.places.iter().map(|place| place.time_ns)
     }
 
-    /// Discards the frames and returns their memory. Call this function before waiting: a ring whose newest slot has
-    /// not been returned counts as readable.
+    /// Discards the frames and returns their slots to the kernel. Call this function before the thread waits for
+    /// frames: until the most recently filled slot is returned, the kernel reports the ring as readable.
     pub fn clear(&mut self) {
         self.places.clear();
         if let Some(TakenSlots { ring, first, count }) = self.slots.take() {

@@ -55,7 +55,7 @@ pub fn set_promiscuous(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Returns the number of frames that the kernel has dropped for lack of buffer space since the last call.
+/// Returns how many frames the kernel has dropped since the last call, because the socket had no buffer space for them.
 pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut stats: libc::tpacket_stats = unsafe { zeroed() };

@@ -14,7 +14,8 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Returns the tag that the status and the fields of a received frame describe; `None` if the frame had no tag.
+    /// Returns the tag that the kernel reports for a received frame in `status`, `tpid` and `tci`; `None` if the frame
+    /// had no tag.
     pub fn of(status: u32, tpid: u16, tci: u16) -> Option<Self> {
         let has_type = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         (status & libc::TP_STATUS_VLAN_VALID != 0)
@@ -22,8 +23,8 @@ impl Tag {
     }
 }
 
-/// Returns the frame in `room`, which begins after [`VLAN_TAG`] spare bytes. If there is a tag, it is reinserted after
-/// the MAC addresses, which move into the spare bytes.
+/// Returns the frame in `room`. `room` consists of [`VLAN_TAG`] spare bytes and the frame as the kernel delivered it.
+/// If there is a tag, the MAC addresses move into the spare bytes, and the tag is inserted after them.
 pub fn reinsert(tag: Option<Tag>, room: &mut [u8]) -> &[u8] {
     match tag {
         Some(Tag { tpid, tci }) if room.len() >= VLAN_TAG + MAC_ADDRESSES => {

@@ -38,7 +38,8 @@ fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), framing.as_bytes(), bytes].concat()
 }
 
-/// Returns the offset at which the request ends, and whether the request is complete.
+/// Returns the offset at which the request ends, and true. If the request is incomplete, returns the number of bytes
+/// used so far, and false. Returns `None` if the request is malformed.
 fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     let (mut framer, mut used) = (RequestFramer::new(request), 0);
     for piece in stream.chunks(step) {

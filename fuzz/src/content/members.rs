@@ -1,4 +1,5 @@
-//! Parses JSON documents with all members of their objects. `serde_json` itself drops all but the last of equal names.
+//! Parses JSON documents with all members of their objects. If several members of an object have the same name,
+//! `serde_json` itself keeps only the last of them.
 
 use std::fmt;
 

@@ -16,7 +16,7 @@ use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet};
 /// Compiled rules of a content switch.
 pub type Rules = Arc<RuleSet>;
 
-/// Compiles rules of a protocol, with limits that are small enough for inputs to reach.
+/// Compiles the rules in the JSON array `list` for a protocol. The limits are so small that inputs reach them.
 pub fn rules(protocol: &str, list: &str) -> Rules {
     let limits = r#"{"head": 1024, "body": 256, "depth": 6}"#;
     let content =
@@ -48,8 +48,9 @@ enum MatchResult {
     Malformed,
 }
 
-/// Matches the value at a path in a document (`xml` or `json`). Asserts that the result is the same whether the
-/// document arrives at once, in pieces, or in chunks.
+/// Tests the value at a path in a document of the type `media` (`xml` or `json`) by the condition `form`. Asserts that
+/// the result is the same whether the document arrives at once, in pieces of `step` bytes, or in chunks of `step`
+/// bytes.
 fn match_value(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> MatchResult {
     let limits = json!({"body": "1MiB", "depth": DEPTH});
     let rule = json!({"name": "r", "match": {media: {path: form}}, "to": "yes"});

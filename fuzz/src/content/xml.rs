@@ -1,4 +1,4 @@
-//! XML: the fuzzer's bytes as a document. For each value that quick-xml parses, a rule about this value must match.
+//! XML: the fuzzer's bytes are a document. For each value that quick-xml parses, a rule about this value must match.
 //! Rules must refuse a document whose tags do not nest.
 
 use quick_xml::Reader;
@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Classifies a document by whether both parsers (quick-xml and the rules') must accept or refuse it.
+/// Classifies a document by the result that both parsers (quick-xml and the parser of the rules) must give.
 enum Document {
     WellFormed,
     DoesNotNest,

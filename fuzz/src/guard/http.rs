@@ -57,7 +57,7 @@ struct Http {
     state: State,
     /// Whether the server accepts lines that end with LF alone.
     is_lenient: bool,
-    /// Whether the server expects no body unless it has sent 100 Continue.
+    /// Whether the server reads a request's body only if it has sent 100 Continue.
     skips_body: bool,
     served: usize,
 }
@@ -93,7 +93,7 @@ impl Http {
         Some((line.trim_end_matches(['\r', '\n']).to_owned(), end))
     }
 
-    /// Returns the lines of a message head, and the head's length in bytes.
+    /// Returns the lines of a message head, and the head's length in bytes; `None` while the head is incomplete.
     fn head(&self) -> Option<(Vec<String>, usize)> {
         let (mut lines, mut rest) = (Vec::new(), Http { received: self.received.clone(), ..new_state(self) });
         let mut at = 0;

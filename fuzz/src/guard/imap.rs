@@ -56,7 +56,8 @@ pub fn new(_: &mut Script<'_>) -> Box<dyn Server> {
     Box::new(Imap { received: Vec::new(), command: Vec::new(), state: State::Line, served: 0 })
 }
 
-/// Parses the announcement of a literal. Returns the literal's length, and whether the literal is non-synchronizing.
+/// Parses the announcement of a literal at the end of a line. Returns the literal's length, and whether the literal is
+/// non-synchronizing; `None` if the line announces no literal.
 fn literal(line: &str) -> Option<(usize, bool)> {
     let (_, size) = line.strip_suffix('}')?.rsplit_once('{')?;
     let unasked = size.ends_with('+');

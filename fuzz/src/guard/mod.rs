@@ -21,7 +21,7 @@ use sluice_rules::RuleSet;
 use super::script::Script;
 use server::Server;
 
-/// The number of messages at the start of each protocol's list that no rule refuses.
+/// Each protocol's list of messages begins with this number of messages that no rule refuses.
 const HARMLESS: usize = 4;
 
 /// A protocol: the `content:` block with its rules, the messages that clients send, and its server's model.
@@ -68,7 +68,8 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
 /// The server's side of the connection.
 struct Peer {
     model: Box<dyn Server>,
-    /// The server's initial sequence number, and the client's initial sequence number towards the server.
+    /// `first` is the server's initial sequence number. `base` is the client's initial sequence number on the
+    /// connection to the server.
     first: Seq,
     base: Seq,
     /// The number of bytes that the server has received in order, and the number of bytes that the server has sent.

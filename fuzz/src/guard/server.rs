@@ -9,7 +9,8 @@ pub trait Server {
         ""
     }
 
-    /// Returns the server's answer to further bytes. Panics if these bytes contain a request that the rules refuse.
+    /// Returns the server's answer to the next bytes of the client. Panics if these bytes contain a request that the
+    /// rules refuse.
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8>;
 
     /// Whether the rules no longer apply to the bytes that follow.

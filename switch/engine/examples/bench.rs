@@ -7,9 +7,11 @@
 //! new connections (SYNs), the clients' data, the servers' answers, and data and answers alternately. Every frame must
 //! leave through the correct port. SYNs have the TCP options that Linux sends.
 //!
-//! - `--spliced` makes the service a content service, whose connections an agent behind the servers' port has spliced.
+//! - `--spliced` makes the service a content service, whose connections an agent has spliced. The agent is reached
+//!   through the servers' port.
 //! - `--managed` makes the switch cap the receive windows of the service's connections.
-//! - `--packets` sets the number of packets of each measurement, rounded up, for profilers that count instructions.
+//! - `--packets` sets the number of packets of each measurement, for profilers that count instructions. The number is
+//!   rounded up, because each measurement sends its list of frames a whole number of times.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -125,7 +127,8 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         s.add("services", endpoint(&SERVICE), "to_service", &[&[1], &[0]]);
     }
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
-    // The members have weight 1. No group is added for the second server that the program can choose for a connection.
+    // Each server is one member, with weight 1, of the group in `choose` and of the group in `choose_stable`. No group
+    // is added for the second server that the program can choose for a connection.
     let choices: [(&str, &str, &[&[u8]]); 2] =
         [("choose", "choose_server", &[&[1], &[0]]), ("choose_stable", "choose_stable_server", &[])];
     for (table, action, params_tail) in choices {
@@ -209,7 +212,7 @@ fn checksum(data: &[u8]) -> u16 {
 fn order(client: ([u8; 4], u16)) -> Vec<u8> {
     let mut f = [&ROUTER_MAC[..], &SERVER_MAC, &[0x88, 0xb5, 1, 0]].concat();
     f.extend([&client.0[..], &client.1.to_be_bytes(), &SERVICE, &80u16.to_be_bytes()].concat());
-    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // The fields delta, shift, remember, generation and turn.
+    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // Fields `delta`, `shift`, `remember`, `generation`, `turn`.
     f.resize(60, 0);
     f
 }

@@ -56,7 +56,7 @@ pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
     out
 }
 
-/// Returns the two's complement of `value` modulo 2^width as words, least significant word first.
+/// Returns `value` modulo 2^width (a negative value in two's complement) as words, least significant word first.
 pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
     let n = limbs(width);
     let (sign, digits) = (value.sign(), value.magnitude().to_u64_digits());

@@ -30,7 +30,8 @@ pub struct Calculation {
 enum Plan {
     /// For inputs that are never omitted and form complete bytes: the fields' words are hashed directly.
     Words(Vec<Word>),
-    /// For an Internet checksum: the fields are added up.
+    /// For an Internet checksum: the fields are added up. `tail` is a variable-length field after all groups, with the
+    /// slot of its header's validity.
     Sum { groups: Vec<Group>, tail: Option<(FieldRef, Option<Slot>)> },
     /// For any other calculation: the inputs are collected bit by bit into bytes, and the bytes are hashed.
     General,

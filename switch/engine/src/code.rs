@@ -99,7 +99,7 @@ pub enum Op {
     /// Parser: continues at the state that the entry `index` of [`Code::selects`] selects by the transition key.
     Select { index: u32 },
     Ext { index: u32 },
-    /// Trace: records the event `index` of [`Code::notes`].
+    /// Trace: records the event at position `index` of [`Code::notes`].
     Note { index: u32 },
 }
 
@@ -135,7 +135,7 @@ pub enum Target {
 pub enum Ext {
     /// Arithmetic on values of any width.
     Wide(Wide),
-    /// Compares the `n` slots from `a` on with the `n` slots from `b` on.
+    /// Compares the `n` slots that begin with slot `a` with the `n` slots that begin with slot `b`.
     RowEq {
         d: Slot,
         a: Slot,

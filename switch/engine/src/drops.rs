@@ -1,6 +1,7 @@
 //! Counts packets that the engine received, emitted and dropped; drops are counted by cause.
 
-/// The number of packets received, emitted, and dropped inside the engine by cause. The counts are never reset.
+/// The numbers of packets that the engine received, emitted and dropped; drops are counted by cause. The counts are
+/// never reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drops {
     /// Frames passed to [`Engine::receive`](crate::Engine::receive).
@@ -15,7 +16,7 @@ pub struct Drops {
     pub empty_multicast: u64,
     /// Clones that were requested for a clone session that does not exist.
     pub unknown_clone_session: u64,
-    /// Packets dropped because they needed more than `Options::max_passes` further passes.
+    /// Packets dropped because they were resubmitted, recirculated or cloned more than `Options::max_passes` times.
     pub too_many_passes: u64,
     /// Digest messages lost because the queue to the control plane was full. The packets themselves are not dropped.
     pub digests_lost: u64,

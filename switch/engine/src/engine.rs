@@ -70,7 +70,7 @@ impl Engine {
         pass.frame(frame, out);
     }
 
-    /// Whether packets are processed by machine code. Traced packets are interpreted in any case.
+    /// Returns `Ok` if machine code processes packets. Traced packets are interpreted in any case.
     ///
     /// # Errors
     /// The reason why all packets are interpreted.

@@ -5,10 +5,10 @@
 //! values are zero-extended. Signed values of up to 64 bits are sign-extended.
 //!
 //! The fields of a header are adjacent, and the header's validity (0 or 1) follows the fields. Therefore a header is
-//! copied by one copy of consecutive slots. After the headers, the array contains each stack's next index, and the
-//! words of headers as received ([`crate::native`]). Slots that are not kept between passes of a packet (temporaries,
-//! action parameters) and constants follow. A slot number has 16 bits and the array has 65,536 slots, so an access
-//! needs no bounds check. The last slot is [`NOWHERE`].
+//! copied by one copy of consecutive slots. After the headers, the array contains the index of each stack's first free
+//! element, and the words of headers as received ([`crate::native`]). Then follow the constants, and the slots whose
+//! values end with each pass of a packet through the pipeline (temporaries, action parameters). A slot number has 16
+//! bits and the array has 65,536 slots, so an access needs no bounds check. The last slot is [`NOWHERE`].
 
 use std::collections::HashMap;
 

@@ -21,7 +21,8 @@ struct Bucket {
     rate: u64,
     burst: u64,
     tokens: u64,
-    /// The number of tokens added since the origin.
+    /// The number of tokens that were due since [`Configured::origin`], including tokens that did not fit into the
+    /// bucket.
     added: u128,
 }
 
@@ -46,7 +47,7 @@ impl Bucket {
 #[derive(Debug, Clone, Copy)]
 struct Configured {
     config: MeterConfig,
-    /// The time in microseconds when the buckets were full.
+    /// The time in microseconds when the meter was configured. The buckets were full then.
     origin: u64,
     peak: Bucket,
     committed: Bucket,

@@ -1,7 +1,7 @@
 //! Processes a frame by parser, ingress, traffic manager, egress and deparser, in the order of BMv2's `simple_switch`.
 //!
-//! Each pass runs to its end without waiting. The engine has no queues: the queueing metadata describes the queues of
-//! the caller's ports.
+//! Each pass of a packet through these stages runs to its end without waiting. The engine has no queues: the queueing
+//! metadata describes the queues of the caller's ports.
 
 use crate::bits::to_bytes;
 use crate::code::Code;
@@ -26,7 +26,8 @@ mod instance {
     pub const RESUBMITTED: u64 = 6;
 }
 
-/// Runs all passes of one frame, and contains references to the engine's state that the passes use.
+/// Runs all passes of one frame through the pipeline: the first pass, and the passes after resubmission, recirculation
+/// or cloning. Contains references to the engine's state that the passes use.
 pub struct Pass<'a> {
     pub p: &'a Program,
     /// The machine code of `p`. If it is `None`, `code` is interpreted.
@@ -42,7 +43,8 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Processes the frame, its clones, and its further passes.
+    /// Processes the frame: runs its first pass, and then all passes that the queue contains for the packet and its
+    /// clones.
     pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
         // `max_passes` further passes are allowed, and one more buffer is needed for a pass that is refused.
         self.m.queue.begin((self.m.options.max_passes as usize).saturating_add(1));

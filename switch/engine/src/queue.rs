@@ -1,4 +1,5 @@
-//! A queue for the further passes of a packet through the pipeline. The next packet reuses the queue's buffers.
+//! A queue for the passes of a packet through the pipeline that follow its first pass. The next packet reuses the
+//! queue's buffers.
 
 /// The stage of the pipeline with which a pass begins.
 #[derive(Clone, Copy)]
@@ -21,14 +22,15 @@ pub struct Work {
 
 const EMPTY: Work = Work { start: Start::Ingress { kind: 0, fields: 0 }, words: Vec::new(), bytes: Vec::new() };
 
-/// The further passes of one packet, in order. The n-th pass of a packet reuses the buffers of the n-th pass of earlier
-/// packets. Therefore buffers do not grow any more once similar packets have been processed.
+/// The passes of one packet after its first pass, in order. The n-th pass of a packet reuses the buffers of the n-th
+/// pass of earlier packets. Therefore buffers do not grow any more once similar packets have been processed.
 #[derive(Default)]
 pub struct Queue {
     passes: Vec<Work>,
     /// The number of passes that were taken from the queue.
     taken: usize,
-    /// The number of passes that were added to the queue. Further elements of `passes` are buffers of earlier packets.
+    /// The number of passes that were added to the queue. The elements of `passes` from this index on are buffers of
+    /// earlier packets.
     added: usize,
 }
 
@@ -57,7 +59,8 @@ impl Queue {
         work
     }
 
-    /// Takes the next pass from the queue. After the pass, the caller must return its buffers by [`Queue::give_back`].
+    /// Takes the next pass from the queue; returns `None` if the queue is empty. After the pass, the caller must return
+    /// its buffers by [`Queue::give_back`].
     pub fn take(&mut self) -> Option<Work> {
         if self.taken == self.added {
             return None;

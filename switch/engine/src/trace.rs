@@ -11,7 +11,7 @@ pub enum TraceEvent {
         /// `standard_metadata.instance_type`: 0 normal, 1 ingress clone, 2 egress clone, 3 coalesced, 4 recirculated, 5
         /// replicated, 6 resubmitted.
         instance_type: u32,
-        /// Length in bytes.
+        /// The frame's length in bytes.
         length: usize,
     },
     /// The parser entered the state with this name.
@@ -56,7 +56,7 @@ pub enum TraceEvent {
     Emit {
         /// The port by which the frame is sent.
         port: u32,
-        /// Length in bytes.
+        /// The frame's length in bytes.
         length: usize,
     },
     /// The packet, a copy of the packet, or a digest message is lost. The text states the reason.

@@ -10,13 +10,14 @@ pub const ACK: u8 = 0x10;
 const IP_CHECKSUM: usize = 24;
 const SOURCE: usize = 26;
 const SOURCE_PORT: usize = 34;
-/// The offset of the TCP sequence number. The acknowledgement number follows the sequence number directly.
+/// The offset in bytes of the TCP sequence number in a frame. The acknowledgement number follows the sequence number
+/// directly.
 const NUMBERS: usize = 38;
 const FLAGS: usize = 47;
 const TCP_CHECKSUM: usize = 50;
 
-/// Connections are numbered. `PORTS` connections share a source address, from `FIRST_ADDRESS` on (in 10.128.0.0/9), and
-/// their source ports start at `FIRST_PORT`.
+/// Connections are numbered from 0. Each group of `PORTS` successive connections shares one source address, and their
+/// source ports start at `FIRST_PORT`. The first group has the address `FIRST_ADDRESS`, in 10.128.0.0/9.
 const PORTS: u32 = 50_000;
 const FIRST_PORT: u32 = 10_000;
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 128, 0, 1]);
@@ -25,7 +26,8 @@ const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 128, 0, 1]);
 #[derive(Clone)]
 pub struct Template {
     frame: Vec<u8>,
-    /// The checksum sums of the IPv4 header and of the TCP segment, over the bytes that are equal for all connections.
+    /// The sums from which the checksums of the IPv4 header and of the TCP segment are computed. They cover the bytes
+    /// that are equal for all connections.
     ip_sum: u32,
     tcp_sum: u32,
 }
@@ -62,7 +64,7 @@ impl Template {
     }
 }
 
-/// Returns the TCP flags if the frame has exactly the headers of [`HEADERS`]; returns `None` for any other frame.
+/// Returns the frame's TCP flags; `None` unless the frame has the headers that [`HEADERS`] counts.
 pub fn flags(frame: &[u8]) -> Option<u8> {
     (frame.len() >= HEADERS && frame[12..15] == [0x08, 0x00, 0x45] && frame[23] == 6).then(|| frame[FLAGS])
 }

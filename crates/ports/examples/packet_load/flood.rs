@@ -30,7 +30,8 @@ pub fn run(
         let count = match (rate == 0.0, over) {
             (true, true) => 0,
             (true, false) => BATCH,
-            // Frames that are due are sent in batches of `BATCH` frames, except the last frames of the run.
+            // With a rate, the program sends as soon as `BATCH` frames are due. The last batch of the run may be
+            // smaller.
             (false, _) => due - pushed,
         };
         if count == 0 && over {

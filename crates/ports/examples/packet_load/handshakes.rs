@@ -7,7 +7,8 @@ use sluice_ports::{Interface, RxBatch, TxBatch};
 
 use crate::connections::{ACK, HEADERS, SYN, Template, answer, flags};
 
-/// If no connection was opened for this time, the window's frames count as lost, and new connections are started.
+/// If no handshake was completed for this time, the pending connections count as given up, and new connections are
+/// started.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 pub fn run(

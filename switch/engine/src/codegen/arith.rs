@@ -8,7 +8,7 @@ use crate::expr::{BinOp, CmpOp, Expr, HeaderRef};
 use crate::layout::{FieldRef, Slot};
 
 const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
-/// Bounds whose absolute value is larger are treated as unknown bounds.
+/// Bounds whose absolute value is larger than this number are treated as unknown bounds.
 const LARGE: i128 = 1 << 120;
 
 pub fn bounded(low: Option<i128>, high: Option<i128>) -> Bounds {
@@ -414,7 +414,7 @@ impl Gen<'_, '_> {
     }
 }
 
-/// If `e` is `x & (2^n - 1)` with n up to 64, returns x and n.
+/// If `e` is `x & (2^n - 1)` with n up to 64, returns x and n; otherwise returns `None`.
 fn under_ones(e: &Expr) -> Option<(&Expr, u32)> {
     let ones = |e: &Expr| match e {
         Expr::Const(n) => u64::try_from(n).ok().filter(|n| *n > 0 && n & n.wrapping_add(1) == 0).map(u64::count_ones),

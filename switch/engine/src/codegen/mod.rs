@@ -68,8 +68,8 @@ pub struct Gen<'a, 'j> {
     /// Whether the code has more instructions than a jump's three-byte target can address.
     pub too_long: bool,
     temps: usize,
-    /// Values that the current statement has already computed (cut to a width, if given), and their slots. p4c repeats
-    /// a common subexpression in full, as in `x + (x >> 16)`.
+    /// Expressions that the current statement has already computed, each with the width to which its value was cut (if
+    /// it was cut). p4c repeats a common subexpression in full, as in `x + (x >> 16)`.
     known: HashMap<(Expr, Option<u32>), Val>,
     /// The keys of `known` in the order of insertion. Values that are computed only under a condition are removed
     /// again.

@@ -8,8 +8,9 @@ use crate::code::Op;
 use crate::expr::{BinOp, Expr};
 use crate::layout::{FieldRef, Slot};
 
-/// If `e`, cut to `width` bits, is an unsigned field shifted left, returns the field and the distance in bits. Such
-/// shifts occur in two forms in p4c's JSON: as a shift of a masked field, and as an OR of a shifted field with zeros.
+/// If `e`, cut to `width` bits, is an unsigned field shifted left, returns the field and the distance in bits;
+/// otherwise returns `None`. Such shifts occur in two forms in p4c's JSON: as a shift of a masked field, and as an OR
+/// of a shifted field with zeros.
 pub fn moved_left(e: &Expr, width: u32) -> Option<(FieldRef, u32)> {
     let ones = |n: &BigInt, width: u32| n.clone() & ((BigInt::from(1) << width) - 1) == (BigInt::from(1) << width) - 1;
     match e {

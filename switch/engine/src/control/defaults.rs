@@ -20,8 +20,8 @@ impl Engine {
         }
     }
 
-    /// Sets the default action (`Some`), or restores the program's default action (`None`). Both also clear the
-    /// metadata and the cookie of the default entry.
+    /// Sets the default action (`Some`), or restores the program's default action (`None`). In both cases the metadata
+    /// and the cookie of the default entry are cleared too.
     ///
     /// # Errors
     /// `PermissionDenied` if the default action is constant; otherwise the errors that `table_insert` returns for an

@@ -83,14 +83,15 @@ impl From<Vec<OneShotMember>> for OneShotGroup {
 /// The action that a table entry runs on packets that it matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
-    /// Runs an action; for tables without an action profile.
+    /// Runs an action. Only tables without an action profile accept this variant.
     Call(ActionCall),
-    /// Runs the action of the member with this id; for tables with an action profile.
+    /// Runs the action of the member with this id. Only tables with an action profile accept this variant.
     Member(u32),
-    /// Runs the action of a member selected from the group with this id; for tables with a selector.
+    /// Runs the action of a member selected from the group with this id. Only tables with a selector accept this
+    /// variant.
     Group(u32),
-    /// Runs the action of a member selected from the group in this entry; for tables with a selector. This group can
-    /// only be replaced as a unit.
+    /// Runs the action of a member selected from the group in this entry. Only tables with a selector accept this
+    /// variant. The group can only be replaced as a whole.
     OneShot(OneShotGroup),
 }
 
@@ -99,8 +100,8 @@ pub enum EntryAction {
 pub struct Entry {
     /// The key, which has one element for each key field of the table, in order.
     pub key: Vec<KeyField>,
-    /// The priority. Of several matching entries, the entry with the largest priority is selected. 0 in tables without
-    /// priorities.
+    /// The priority. Of several matching entries, the entry with the largest priority is selected. The priority is 0 in
+    /// tables without priorities.
     pub priority: i32,
     /// The action that the entry runs.
     pub action: EntryAction,

@@ -27,8 +27,8 @@ pub struct GroupMember {
 pub struct Group {
     /// The group's id.
     pub id: u32,
-    /// The members in the order in which the client wrote them. For the selection, members are ordered by their
-    /// creation.
+    /// The members in the order in which the client wrote them. When a packet's hash selects a member, the members are
+    /// ordered by their creation instead.
     pub members: Vec<GroupMember>,
     /// The group's declared maximum size. The engine only stores and returns this value and enforces no limit by it.
     pub max_size: u32,

@@ -75,8 +75,9 @@ impl Engine {
     /// Creates a group of an action profile.
     ///
     /// # Errors
-    /// `AlreadyExists` if the profile has a group with this id, `InvalidArgument` if the profile has no selector or the
-    /// weights are wrong, `NotFound` if a member does not exist, `ResourceExhausted` if the profile is full.
+    /// `AlreadyExists` if the profile has a group with this id, `InvalidArgument` if the profile has no selector, a
+    /// weight is 0, the sum of the weights exceeds `MAX_WEIGHT` or a member appears twice, `NotFound` if a member does
+    /// not exist, `ResourceExhausted` if the profile is full.
     pub fn group_insert(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
         self.check_group(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
@@ -96,7 +97,7 @@ impl Engine {
     /// Replaces a group's members atomically: every packet is handled either by the old members or by the new members.
     ///
     /// # Errors
-    /// `NotFound` if the group or a member does not exist, `InvalidArgument` if the weights are wrong,
+    /// `NotFound` if the group or a member does not exist, `InvalidArgument` for the same reasons as in `group_insert`,
     /// `ResourceExhausted` if the profile is full.
     pub fn group_modify(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
         self.check_group(profile, group)?;

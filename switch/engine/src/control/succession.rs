@@ -25,8 +25,8 @@ pub enum Array {
     Meter(MeterId, Option<MeterId>),
 }
 
-/// An entry of the old engine and the corresponding entry of the new engine. Valid until one of the two tables is
-/// changed.
+/// An entry of the old engine and the corresponding entry of the new engine. The pair is valid until one of the two
+/// tables is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryPair {
     /// The table in the old engine, and the entry's place in it; `None` for the default entry.
@@ -73,8 +73,9 @@ impl Engine {
         ps.rebuild_wheels(&self.machine.ports_down, |_| true);
     }
 
-    /// Transfers from `old` the arrays, the tokens and configurations of the meters of the `metered` entries, and the
-    /// state of `random()`. An array whose size differs is copied, which takes about a nanosecond for each cell.
+    /// Transfers from `old` the cells of `arrays` and the state of `random()`. For the `metered` entries, transfers
+    /// their direct meters (configuration, tokens and counts) too. An array whose size differs is copied, which takes
+    /// about a nanosecond for each cell.
     ///
     /// # Errors
     /// `OutOfRange` if a cell that is not in its initial state has no corresponding cell; no state is transferred then.
@@ -111,8 +112,8 @@ impl Engine {
 
     /// Adds the counts of `old` entries to the corresponding new entries, and transfers their idle times. The idle time
     /// of an entry that a packet has matched in the new engine is not changed. `succeeded` is the time in nanoseconds
-    /// when [`Engine::succeed`] was called. Call this method once for every entry. The meters of `metered` entries are
-    /// skipped, because `succeed` has transferred their counts already.
+    /// when [`Engine::succeed`] was called. Call this method once for every entry. The counts of meters that have a
+    /// configuration are skipped, because `succeed` has transferred these counts already.
     pub fn add_counts(&mut self, old: &Engine, pairs: &[EntryPair], succeeded: u64) {
         for pair in pairs {
             let Some((counter, meter)) = old.direct_at_ref(pair.old) else { continue };
@@ -178,13 +179,13 @@ impl Engine {
     }
 }
 
-/// Returns the index of the last used cell among the cells from index `size` on; `None` if they are all unused.
+/// Returns the largest index, from `size` on, of a cell for which `used` returns true; `None` if there is no such cell.
 fn last_used<T>(cells: &[T], size: u64, used: impl Fn(&T) -> bool) -> Option<u64> {
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(cells.len());
     cells[size..].iter().rposition(used).map(|at| (size + at) as u64)
 }
 
-/// Transfers the cells of `old` that have an index within both arrays.
+/// Transfers the cells of `old`, except those whose index the new array does not have.
 fn take<T: Copy>(cells: &mut Vec<T>, old: &mut Vec<T>) {
     if cells.len() == old.len() {
         std::mem::swap(cells, old);
@@ -203,7 +204,8 @@ impl Register {
         (size.min(self.size)..self.size).rev().find(|cell| !zero(*cell))
     }
 
-    /// Transfers the cells of a register with cells of the same width that have an index within both registers.
+    /// Transfers the cells of `old`, except those whose index this register does not have. The cells of both registers
+    /// have the same width.
     fn take(&mut self, old: &mut Register) {
         if self.size == old.size && self.width == old.width {
             std::mem::swap(self, old);

@@ -17,7 +17,8 @@ use crate::program::{KeyInfo, MatchKind, TableId};
 use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
 use crate::table::keys::EntryId;
 
-/// The maximum sum of a group's weights. This sum is also the maximum number of copies of the group's members.
+/// The maximum sum of the weights in a group. A group's selection list contains each member as often as its weight, so
+/// this number also limits the length of the list.
 pub const MAX_WEIGHT: u64 = 1 << 20;
 
 impl Engine {
@@ -207,7 +208,8 @@ impl Engine {
         ))
     }
 
-    /// Checks a key. Returns the identity of the entry, and the key in the canonical form that reads return.
+    /// Checks a key. Returns key and priority in the form in which the table stores them, and the key in the canonical
+    /// form that reads return.
     pub(super) fn identity(
         &self,
         table: TableId,

@@ -7,8 +7,8 @@ use crate::code::Op;
 use crate::codegen::Gen;
 use crate::layout::Layout;
 
-/// The primitives that a deparser may call. p4c generates these primitives for calls in a deparser, and they do not
-/// change the headers' lengths. BMv2 has already reserved the headers' bytes when the primitives run.
+/// The primitives that a deparser may call. p4c generates these primitives for calls in a deparser. A primitive that
+/// changes a header's length is not among them, because BMv2 reserves the headers' bytes before the primitives run.
 const PRIMITIVES: [&str; 6] =
     ["assert", "assume", "log_msg", "modify_field_rng_uniform", "modify_field_with_hash_based_offset", "truncate"];
 

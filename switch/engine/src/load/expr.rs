@@ -86,8 +86,7 @@ impl Scope<'_> {
         match j.str("type")? {
             "expression" if value.opt("op").is_some() => self.operation(&value),
             "expression" => self.expr(&value),
-            // For `hdr.stack[i].isValid()`, p4c writes an expression for the element where otherwise the header's name
-            // is.
+            // For `hdr.stack[i].isValid()`, p4c writes an expression for the element in the place of the header's name.
             "field" if value.at(0)?.value.is_object() => {
                 let op = value.at(0)?;
                 if op.str("op")? != "dereference_header_stack" {

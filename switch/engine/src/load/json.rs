@@ -14,8 +14,8 @@ const V1MODEL: &str = "this is not of v1model: write the program for v1model and
 
 pub type Result<T> = std::result::Result<T, LoadError>;
 
-/// The maximum nesting of arrays and objects, which is also BMv2's limit. Each operation of an expression is nested two
-/// levels deep.
+/// The maximum nesting of arrays and objects, which is also BMv2's limit. Each operation within an expression adds two
+/// levels.
 const MAX_NESTING: usize = 1000;
 
 /// Parses the program's JSON, which must contain a single value.
@@ -100,7 +100,8 @@ impl<'a> J<'a> {
         }
     }
 
-    /// Returns the P4 source text of the closest enclosing object for which the JSON contains the source text.
+    /// Returns the P4 source text of the closest enclosing object for which the JSON contains the source text; `None`
+    /// if there is no such object.
     pub fn source_fragment(&self) -> Option<String> {
         Some(self.source?.get("source_fragment")?.as_str()?.to_string())
     }
@@ -205,7 +206,8 @@ impl<'a> J<'a> {
     }
 }
 
-/// Returns the word by which error messages call the elements of a list in p4c's JSON.
+/// Returns the word by which error messages call the elements of a list in p4c's JSON; `None` for a list of another
+/// name.
 fn kind(list: &str) -> Option<&'static str> {
     Some(match list {
         "action_calls" => "action call",

@@ -40,7 +40,7 @@ impl Program {
     ///
     /// # Errors
     /// Returns an error for malformed JSON and for anything that the engine does not support. The error states the
-    /// place.
+    /// place in the JSON.
     pub fn load(json: &[u8]) -> Result<Program> {
         std::thread::scope(|scope| {
             let loader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compile(json));

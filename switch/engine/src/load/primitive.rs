@@ -219,7 +219,8 @@ impl Context<'_> {
     }
 
     /// Compiles an instruction that computes a result of `width` bits, and assigns the result to `target`. `op` builds
-    /// the instruction from its destination slot. If the instruction's index is out of range, it writes nothing.
+    /// the instruction from its destination slot. If the index of the array cell that the instruction accesses is out
+    /// of range, `target` keeps its value.
     fn result(&self, g: &mut Gen, target: &J, width: u32, op: impl Fn(u16) -> Op) -> Result<()> {
         let place = self.scope().place(target)?;
         if let Place::Field(f) = place

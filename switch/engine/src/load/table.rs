@@ -97,8 +97,9 @@ pub fn load(
     Ok(c)
 }
 
-/// p4c makes a copy of an action for each table. If several tables share an action profile, the profile's members may
-/// use any table's copy. Therefore every table gets a next node for all copies.
+/// p4c makes a copy of an action for each table. If several tables share an action profile, a member may run the copy
+/// of any of these tables. Therefore each of these tables gets a next node not only for its own copies, but also for
+/// those of the other tables.
 fn share_actions(c: &mut Control, actions: &[Action]) {
     for p in &c.profiles {
         let all: Vec<ActionId> = p.info.tables.iter().flat_map(|t| c.tables[t.index()].info.actions.clone()).collect();

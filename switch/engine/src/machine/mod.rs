@@ -98,7 +98,8 @@ pub struct Machine {
     pub values: Vec<u64>,
     /// A reused buffer for the field values with which an egress clone of a packet starts.
     pub leaving: Vec<u64>,
-    /// The passes of the packet that have not run yet.
+    /// The passes of the packet through the pipeline (after resubmission, recirculation or cloning) that have not run
+    /// yet.
     pub queue: Queue,
     /// A reused buffer for a parser's transition key.
     pub key: Vec<u64>,

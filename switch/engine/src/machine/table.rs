@@ -36,12 +36,12 @@ pub struct TableState {
     pub store: Store,
     /// The entries, indexed by entry id. Only the methods below add and remove entries.
     pub(super) entries: Vec<Option<EntryState>>,
-    /// The result of a miss, followed by the results of all entries by id. For a table that is exact and direct, the
-    /// vector contains only the result of a miss.
+    /// The result of a miss, followed by the results of all entries by id. If `direct` is `Direct::Exact`, the results
+    /// of the entries are in `answers`, and the vector contains only the result of a miss.
     by_entry: Vec<Answer>,
     /// The address of the first element of `by_entry`, for machine code.
     pub first: usize,
-    /// The results of an exact, direct table, by key.
+    /// The results of the entries by key, if `direct` is `Direct::Exact`.
     pub answers: Answers,
     direct: Option<Direct>,
     /// The default action, which [`super::Machine::set_default`] changes.

@@ -28,7 +28,8 @@ impl Machine {
         }
     }
 
-    /// Records that `egress_spec` is the drop port at the end of this pipeline, and the action that set it.
+    /// Records the event that `egress_spec` is the drop port at the end of this pipeline. The event names the action
+    /// that set `egress_spec` to the drop port.
     pub fn note_drop_port(&mut self, p: &Program, s: &Slots, pipeline: &str) {
         if self.trace.is_none() {
             return;

@@ -6,9 +6,9 @@
 //! - [`MachineCode::run`](crate::machine_code::MachineCode::run) creates a [`Frame`] from exclusive borrows that last
 //!   until machine code returns. Only the frame contains the pointers. The functions here convert the pointers to
 //!   references only while machine code waits for the called function.
-//! - Machine code accesses slots by 16-bit numbers (the array has 65,536 slots), and arrays below their size (which
-//!   never changes). It accesses the packet below its length, and the header buffer only up to the program's maximum
-//!   header length.
+//! - Machine code accesses slots by 16-bit numbers (the array has 65,536 slots), and other arrays only at indices
+//!   below their size (which never changes). It accesses the packet only at offsets below the packet's length, and the
+//!   header buffer only up to the program's maximum header length.
 //! - No function here unwinds into machine code, because a panic in an `extern "C"` function ends the process.
 
 use crate::code::Pc;

@@ -119,7 +119,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    /// Emits the code of all places, and after it the fuel checks of backward jumps.
+    /// Emits the code of all places, and then the fuel checks of backward jumps.
     pub fn places(&mut self, reach: &Reach) {
         for &place in &reach.order {
             self.b.switch_to_block(self.blocks[&place]);

@@ -1,5 +1,5 @@
-//! The fast path: one function that processes a packet, from its initial values to parser, checksums, ingress, egress
-//! and deparser.
+//! The fast path: one function that processes a packet completely. It sets the initial values of the slots, and runs
+//! parser, checksums, ingress, egress and deparser.
 //!
 //! The function continues from stage to stage as long as no special case occurs. In a special case it returns a status
 //! that contains the last stage, and Rust (`crate::pipeline`) continues from there.

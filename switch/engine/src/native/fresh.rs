@@ -10,8 +10,8 @@ use cranelift_module::{FuncId, Module};
 use super::emit::signature;
 use crate::layout::Slot;
 
-/// The maximum number of slots that such a function initializes. If there are more, all initial values are copied
-/// instead.
+/// The maximum number of slots that the function initializes. If more slots need an initial value, there is no such
+/// function, and all initial values are copied instead.
 pub const MAX_SLOTS: usize = 512;
 
 /// Compiles the function, whose parameter is the address of the slots. `needed` are the slots to initialize, and

@@ -91,7 +91,7 @@ impl Fun<'_, '_> {
     }
 
     /// Emits the descent from the node of `block` along a word of the key. If the selected chunk has no child, the code
-    /// jumps to `ends` with the node and the chunk. If the key differs from the node's path, it jumps to
+    /// jumps to `ends` with the node and the chunk. If the key differs from the node's path, the code jumps to
     /// `off_path_block`.
     fn down(&mut self, word: Value, block: Block, next_word: Option<Block>, off_path_block: Block, ends: Block) {
         self.b.switch_to_block(block);
@@ -135,7 +135,8 @@ impl Fun<'_, '_> {
         self.b.block_params(done).to_vec()
     }
 
-    /// Emits a lookup of the key in [`Answers`]. The code jumps to `done` with the result of the key, or to `missed`.
+    /// Emits a lookup of the key in [`Answers`]. The code jumps to `done` with the result of the key, or to `missed` if
+    /// the hash table does not contain the key.
     fn probe(&mut self, first: Value, mask: Value, key: &[Value], missed: Block, done: Block) {
         let home = self.hash_of_key(key);
         let home = self.b.ins().band(home, mask);

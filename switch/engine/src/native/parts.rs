@@ -16,7 +16,7 @@ use crate::machine::Machine;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Parser,
-    /// The verification of the parser's checksums. The function returns whether a checksum was wrong.
+    /// The verification of checksums, after the parser. The function returns whether a checksum was wrong.
     Verify,
     Ingress,
     Egress,

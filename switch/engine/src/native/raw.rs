@@ -1,5 +1,5 @@
 //! Stores words of headers as they were received. A word whose fields do not change can then be deparsed without
-//! combining its fields again. A field that only machine code reads is extracted from its word where it is read.
+//! combining its fields again. A field that only machine code reads is extracted from its word each time it is read.
 //!
 //! Each word of a header ([`crate::phv::Word`]) has its own slot after the headers' slots. Machine code writes this
 //! slot when it extracts the header, and clears the slot when an invalid header becomes valid.

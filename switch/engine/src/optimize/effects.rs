@@ -110,7 +110,7 @@ pub fn of(op: Op, code: &Code, world: &World) -> Effects {
             | Ext::CloneEgress { session: a, .. }
             | Ext::Truncate { length: a }
             | Ext::Assert { a } => effects(vec![*a], Vec::new()),
-            // The slots of field lists and digests are not private, so they need not be listed here.
+            // The slots of field lists and digests are not in `World::private`, so they need not be listed here.
             Ext::Resubmit { .. } | Ext::Recirculate { .. } | Ext::Digest { .. } => Effects::default(),
             Ext::Log { args, .. } => {
                 effects(args.iter().flat_map(|(f, _)| row(f.slot, f.slots() as u16)).collect(), Vec::new())

@@ -1,4 +1,4 @@
-//! Facts about the values of slots that are true at one place of the code.
+//! Facts about the values of slots. The facts are true at one place of the code.
 
 use std::collections::{HashMap, HashSet};
 
@@ -64,7 +64,7 @@ impl Facts {
         self.computed.get(&key(op)).copied()
     }
 
-    /// Records a computation. Its operands must already be replaced by the first slots with their values.
+    /// Records a computation. Each operand must already be replaced by the first slot that had the operand's value.
     pub fn record(&mut self, mut op: Op, world: &World) {
         let bits = self.result_bits(op, world);
         let Some((&mut d, &mut a, b)) = plain(&mut op) else { return };
@@ -125,7 +125,8 @@ impl Facts {
         }
     }
 
-    /// Records that a one-bit value that is not 0 is 1, and that a one-bit value that is not 1 is 0.
+    /// Records that a one-bit value that is not 0 is 1, and that a one-bit value that is not 1 is 0. `a` is the slot of
+    /// the value, and `not` is the slot of a constant from which the value differs.
     fn only_other_bit(&mut self, a: Slot, not: Slot, world: &World) {
         if self.bits(a, world) <= 1
             && let Some(&v @ (0 | 1)) = world.constants.get(&not)

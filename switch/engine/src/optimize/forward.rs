@@ -7,9 +7,10 @@ use crate::code::{Code, Op};
 use crate::dataflow::{TableEffects, World};
 use crate::layout::Slot;
 
-/// The maximum number of instructions of a block that is copied for a path on which the block's test is decided.
+/// The maximum number of instructions that are copied for one path. If a path decides the tests of some blocks, these
+/// blocks' other instructions are copied for this path, so that the path skips the tests.
 const MAX_COPIED_OPS: usize = 4;
-/// The maximum number of copies that one round makes for each existing block.
+/// The maximum number of copies that one round makes, as a multiple of the number of blocks.
 const GROWTH: usize = 1;
 
 /// The facts that are true at the beginning of a block.
@@ -192,7 +193,7 @@ impl Pass<'_> {
         graph.blocks.len() - 1
     }
 
-    /// Returns the facts after a jump that is taken, and the facts after a jump that is not taken.
+    /// Returns the facts that are true if the jump `op` is taken, and the facts that are true if it is not taken.
     fn split(&self, mut op: Op, facts: &Facts) -> (Facts, Facts) {
         let world = self.world;
         let (mut yes, mut no) = (facts.clone(), facts.clone());

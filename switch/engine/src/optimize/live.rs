@@ -1,4 +1,4 @@
-//! Analyzes liveness, which is the set of slots that are read later, and removes writes to private slots that are not
+//! Analyzes liveness: a slot is live if it is read later. Removes writes to slots of `World::private` that are not
 //! live.
 
 use super::effects;
@@ -61,7 +61,7 @@ fn at_end(graph: &Graph, world: &World, live: &[Slots], b: usize) -> Slots {
             t.reads.iter().for_each(|&r| live_slots.add(r));
             t.actions.iter().for_each(|&a| live_slots.add_all(&live[graph.actions[a]]));
         }
-        // The slot with a condition's result is not private, so it need not be added.
+        // The slot with a condition's result is not in `World::private`, so it need not be added.
         End::ConditionReturn => {}
         // The parser ends here, or may raise an error and end here.
         End::Select(_) | End::ParserReturn => live_slots.add_all(&world.private),

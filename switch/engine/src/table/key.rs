@@ -186,7 +186,7 @@ impl KeyLayout {
         values
     }
 
-    /// Returns the program's mask of a field, in words of the field's own.
+    /// Returns the mask that the program applies to a field, in words that contain only this field.
     fn static_mask(&self, p: &PackedField) -> Vec<u64> {
         match &self.mask[p.word..p.word + p.limbs] {
             [word] => vec![word >> p.shift & u64::MAX >> p.m],

@@ -1,7 +1,8 @@
 //! Stores short arrays of one type in one allocation, which a buddy allocator manages.
 //!
 //! An array occupies a block of 1, 2, 4 ... [`MAX_ITEMS`] items, at an index that is a multiple of the block's size.
-//! Two free halves of a block are merged, so that arrays that grow together cause no gaps.
+//! When both halves of a block are free, they are merged, so that small arrays that are freed make room for larger
+//! arrays.
 
 use std::collections::BTreeSet;
 

@@ -53,7 +53,7 @@ impl Store {
         self.keys.of(id)
     }
 
-    /// Returns the entry that has precedence among the entries that match a key.
+    /// Returns the entry that has precedence among the entries that match a key; `None` if no entry matches.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<EntryId> {
         match &self.index {
@@ -62,7 +62,8 @@ impl Store {
         }
     }
 
-    /// Returns the entry with exactly this identity (value, mask, ranges and priority).
+    /// Returns the entry with exactly this identity (value, mask, ranges and priority); `None` if there is no such
+    /// entry.
     pub fn find(&self, e: &RawEntry) -> Option<EntryId> {
         match &self.index {
             Index::Tuples(tuples) => tuples.find(&self.keys, e),

@@ -2,9 +2,9 @@
 //! tuple.
 //!
 //! An exact table has a single tuple; a ternary table has a tuple for each mask. Tuples are searched in the order of
-//! their highest priority, until no later tuple can contain an entry with a higher priority. Entries that differ only
-//! in ranges or priority form a chain, highest priority first. Of entries with equal priority the older entry has
-//! precedence, like in BMv2.
+//! their highest priority, until no later tuple can contain an entry with a higher priority than the best match so far.
+//! Entries that differ only in ranges or priority form a chain, highest priority first. Of entries with equal priority
+//! the older entry has precedence, like in BMv2.
 
 use hashbrown::HashTable;
 
@@ -55,7 +55,7 @@ impl Tuples {
         Tuples { exact, tuples: Vec::new(), records: Vec::new(), next_tuple: 0, tuple_ids: Vec::new() }
     }
 
-    /// Returns the matching entry with the highest priority for a key.
+    /// Returns the entry with the highest priority among the entries that match a key; `None` if no entry matches.
     #[inline]
     pub fn lookup(&self, keys: &Keys, key: &[u64]) -> Option<EntryId> {
         if self.exact {
@@ -92,7 +92,8 @@ impl Tuples {
         best.map(|b| b.2)
     }
 
-    /// Returns the entry with exactly this identity (value, mask, ranges and priority).
+    /// Returns the entry with exactly this identity (value, mask, ranges and priority); `None` if there is no such
+    /// entry.
     pub fn find(&self, keys: &Keys, e: &RawEntry) -> Option<EntryId> {
         let tuple = self.tuples.iter().find(|t| t.mask == e.mask)?;
         let mut id = tuple.heads.find(hash(&e.value), |&id| keys.of(id) == e.value).copied()?;

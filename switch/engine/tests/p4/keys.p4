@@ -1,8 +1,8 @@
-// Builds table keys from fields of invalid headers, and from fields under masks that the program applies.
+// Builds table keys from fields of invalid headers, and from fields to which the program applies a mask.
 #include <core.p4>
 #include <v1model.p4>
 
-/// Bit 0: the packet contains a key header. Bit 1: the program removes it. Bit 2: the program writes the key's fields.
+/// Bit 0: the packet contains a key header. Bit 1: the program removes that header. Bit 2: the program writes its fields.
 header ask_h { bit<8> what; }
 header key_h {
     bit<8>  small;

@@ -54,7 +54,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
             default       : accept;
         }
     }
-    /// Skips first a constant number of bytes, and then a number of bytes that the packet contains.
+    /// Skips two bytes, and then as many half bytes as the field `length` of the packet states.
     state skip {
         packet.extract(hdr.kind);
         packet.advance(16);

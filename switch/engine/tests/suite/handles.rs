@@ -160,7 +160,8 @@ impl Model {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Compares the order with that of the model after arbitrary changes. Some changes are made and rolled back.
+    /// After each of several arbitrary changes, groups must select their members in the order of the model. Some of the
+    /// changes are rolled back, which must restore the previous order.
     #[test]
     fn the_order_is_that_of_the_model(
         changes in proptest::collection::vec((1u32..8, 1u32..4, proptest::collection::btree_map(1u32..8, 1u32..5, 0..5), 0..5), 1..40)

@@ -1,5 +1,5 @@
-//! Tests table keys from invalid headers and keys under masks in the program. The results must be those of BMv2
-//! (`MatchKeyBuilder`).
+//! Tests table keys that contain fields of invalid headers, or fields to which the program applies a mask. The results
+//! must be those of BMv2 (`MatchKeyBuilder`).
 
 use crate::common::{Switch, exact, lpm, range, ternary};
 use sluice_engine::KeyField;

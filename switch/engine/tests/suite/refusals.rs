@@ -71,8 +71,8 @@ fn others() -> Vec<(&'static str, &'static str, Change)> {
 }
 
 /// Collects the paths of a tree's values, one path for each kind of value. Some members of an object determine how the
-/// loader reads it. Values in two elements of an array are of the same kind if the objects around them agree in these
-/// members.
+/// loader reads the object. Values in two elements of an array are of the same kind if the objects around them agree in
+/// these members.
 fn collect_paths(value: &Value, at: &str, kind: &str, seen_kinds: &mut HashSet<String>, paths: &mut Vec<String>) {
     if seen_kinds.insert(kind.to_owned()) {
         paths.push(at.to_owned());

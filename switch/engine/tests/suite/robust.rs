@@ -136,7 +136,8 @@ fn long_expressions_are_read() {
     }
 }
 
-/// The loader refuses a length in bytes if the number of bits does not fit into 32 bits.
+/// The loader refuses a header whose maximum length in bytes (`max_length`), converted to bits, does not fit into 32
+/// bits.
 #[test]
 fn an_overlong_variable_length_field_is_refused() {
     let program: Value = serde_json::from_slice(&json("statements")).unwrap();

@@ -3,7 +3,8 @@
 use crate::common::{MS, SECOND, Switch, exact, lpm, range, ternary};
 use sluice_engine::{ControlError, CounterData, EntryAction, KeyField, MatchKind, MeterConfig, Of};
 
-/// A request of `tables.p4`. The program's answer consists of (hit, colour).
+/// The fields of a request to `tables.p4`. The program's answer consists of a table's result (or [`MISS`]) and of the
+/// meter's colour.
 #[derive(Default, Clone, Copy)]
 struct Key {
     kind: u8,

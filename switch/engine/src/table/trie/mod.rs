@@ -79,7 +79,7 @@ impl Trie {
         self.nodes.items()[at]
     }
 
-    /// Returns the index of the node directly before a node's children.
+    /// Returns the index directly before that of a node's first child.
     fn before_children(&self, node: &Node) -> usize {
         (node.children - self.nodes.first()) / size_of::<Node>()
     }
@@ -104,7 +104,7 @@ impl Trie {
         self.answers.items()[self.first_answer(node) + (node.runs >> chunk).count_ones() as usize - 1]
     }
 
-    /// Returns the entry with the longest prefix that matches a key.
+    /// Returns the entry with the longest prefix that matches a key; `None` if no prefix matches.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<EntryId> {
         let (mut at, mut word) = (0, 0);
@@ -123,7 +123,7 @@ impl Trie {
         answer.checked_sub(1)
     }
 
-    /// Returns the entry with exactly this prefix.
+    /// Returns the entry with exactly this prefix; `None` if there is no such entry.
     pub fn find(&self, key: &[u64], length: usize) -> Option<EntryId> {
         if length == 0 {
             return self.all.checked_sub(1);

@@ -77,9 +77,8 @@ impl Place {
         Place { word, shift: bit / STRIDE * STRIDE, open_bits: bit % STRIDE }
     }
 
-    /// Returns, for the key's word with the index `word`, by how many bits the last node that examines this word on the
-    /// path to this place shifts the word right: 0 for a word before the place's own word, because the path examines
-    /// such a word to its last bit.
+    /// Returns the number of bits of the key's word `word` that are below the last chunk examined on the way to this
+    /// place. The number is 0 for a word before the place's own word, because such a word is examined to its last bit.
     pub fn shift_in(self, word: usize) -> u32 {
         if self.word > word { 0 } else { self.shift }
     }
