@@ -1,5 +1,5 @@
-//! Reads of entities. Packets wait while state is copied, large tables and arrays in pieces. Packets run while the
-//! messages are built from the copies.
+//! Reads of entities. Packets wait only while state is copied. Large tables and arrays are copied in pieces, between
+//! which packets run. Packets also run while the messages are built from the copies.
 
 use prost::Message;
 

@@ -45,7 +45,7 @@ statistics! {
     updates,
     /// Updates of Write requests that were refused, or reverted because another update of their batch failed.
     updates_refused,
-    /// Packets that arrived while there was no program; dropped.
+    /// Packets dropped because they arrived while there was no program.
     no_program,
 }
 

@@ -51,7 +51,7 @@ pub struct Outbox {
 
 /// The sending ends of a stream's queues, to which the server appends messages for the client.
 struct Inbox {
-    /// Its capacity is [`NOTICES`] and one more message, the error that ends the stream.
+    /// The queue of arbitration messages. It has room for [`NOTICES`] messages, and for the error that ends the stream.
     notices: mpsc::Sender<Response>,
     events: mpsc::Sender<Event>,
     /// The part of [`EVENT_BYTES`] that no queued event occupies.
