@@ -1,7 +1,7 @@
 //! Configures the CPU port of the device. On this port the program's parser must expect packet-out headers, and the
 //! traffic manager must send copies for the CPU to this port. The driver has a table for each of the two settings, so
-//! that compiled programs do not depend on the port numbers of a chip. One table requires insertions, the other
-//! modifications.
+//! that compiled programs do not depend on the port numbers of a chip. The table for the parser requires insertions,
+//! the table of the traffic manager modifications.
 
 use crate::bfrt;
 use crate::info::{Info, Table};

@@ -116,7 +116,7 @@ fn key(table: &Table) -> Option<TableKey> {
     Some(TableKey { fields: vec![bfrt::exact(table.key.first()?.id, SESSION.to_be_bytes())] })
 }
 
-/// Returns the ids of the action for coalescing sessions and of one of its fields.
+/// Returns the id of the action for coalescing sessions, and the id of the field `name` of this action.
 fn field(table: &Table, name: &str) -> Option<(u32, u32)> {
     let action = table.action_specs.iter().find(|action| action.name == COALESCING)?;
     Some((action.id, action.data.iter().find(|field| field.name == name)?.id))

@@ -21,7 +21,7 @@ use p4::entity::Entity;
 /// One update for the driver.
 #[derive(Debug)]
 pub struct Step {
-    /// Index of the client's update in the batch.
+    /// Index, in the batch, of the client's update for which the gateway makes this step.
     pub owner: usize,
     /// The update for the driver.
     pub update: Update,

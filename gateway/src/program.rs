@@ -301,8 +301,9 @@ impl Program {
         Ok(())
     }
 
-    /// Returns the objects to which the ids in the shadow (the gateway's copy of what clients wrote) refer, in order.
-    /// Each object has its kind and name, and the driver's id.
+    /// Returns the objects to which the ids in the shadow (the gateway's copy of what clients wrote) refer: the tables,
+    /// profiles, meters, digests and value sets, each kind in the order of these ids. Each object is a pair of its kind
+    /// and name, as one text, and its id in the driver.
     pub fn objects(&self) -> Vec<(String, u32)> {
         let tables = self.tables.iter().map(|table| ("table", &table.info.name, table.id));
         let profiles = self.profiles.iter().map(|profile| ("profile", &profile.info.name, profile.members));

@@ -91,8 +91,8 @@ pub enum Value {
     ValueSet(p4::ValueSetEntry, Vec<TableKey>),
     /// The value at [`Place::Multicast`].
     Multicast(p4::MulticastGroupEntry, Copies),
-    /// The value at [`Place::Clone`], with the session's data in the driver, and the objects for its copies if a
-    /// session needs a group.
+    /// The value at [`Place::Clone`], with the session's data in the driver, and the objects for the session's copies
+    /// if the session needs a group.
     Clone(p4::CloneSessionEntry, TableData, Option<Copies>),
 }
 

@@ -294,8 +294,8 @@ impl Planner<'_> {
         Ok(OwnGroup { id, members: places, data })
     }
 
-    /// Returns the driver's id of a shared member, and creates the member if it does not exist. Counts each group that
-    /// uses the member once.
+    /// Returns the driver's id of a shared member, and creates the member if it does not exist. Counts the groups that
+    /// use the member. `first_of_group` is false if the group that is planned was counted already.
     fn share(&mut self, profile: ProfileId, place: &Place, data: TableData, first_of_group: bool) -> u32 {
         if let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() {
             if first_of_group {

@@ -330,8 +330,8 @@ impl Store {
     }
 }
 
-/// Returns the data of an entry with all fields; missing fields are zero. A field of a register has one value, from one
-/// pipe, or a value for each pipe.
+/// Returns the data of an entry with all fields; missing fields are zero. If `pipe` is the number of a pipe, each field
+/// of a register has its value in this pipe; otherwise it has a value for each pipe.
 fn filled(table: &Table, data: TableData, pipe: usize) -> TableData {
     let mut fields = Vec::new();
     for field in table.data.iter().flat_map(|data| data.fields()) {
