@@ -93,7 +93,8 @@ fn normalised(mut field: proto::KeyField) -> proto::KeyField {
     field
 }
 
-/// Idle entries that the gateway has not yet reported. It collects entries, so that one message reports many of them.
+/// Idle entries that the gateway has not yet reported. The gateway collects entries, so that one message reports many
+/// of them.
 #[derive(Default)]
 pub struct Collected {
     entries: Vec<p4::TableEntry>,

@@ -1,9 +1,9 @@
 //! A mark in the driver that identifies the driver instance to which a gateway has written.
 //!
-//! The mark is a mirror session. The device has a table of mirror sessions with every program, and P4Runtime clients
-//! cannot write a session of this kind. The session remains when a gateway ends, and disappears when a driver starts or
-//! loads a program. A disabled coalescing session mirrors no packets. Its header contains 16 bytes, which the gateway
-//! chooses and the driver returns.
+//! The mark is a mirror session. The device has a table of mirror sessions whatever program it runs, and P4Runtime
+//! clients cannot write a session of this kind. The session remains when a gateway ends, and disappears when a driver
+//! starts or loads a program. A disabled coalescing session mirrors no packets. Its header contains 16 bytes, which the
+//! gateway chooses and the driver returns.
 
 use std::io::Read as _;
 

@@ -196,7 +196,7 @@ impl Program {
         for digest in &types.digests {
             let name = digest.preamble.as_ref().map_or("", |preamble| &preamble.name);
             let of = struct_name(digest.type_spec.as_ref());
-            // The driver gives a digest's filter the name of the digest's message type.
+            // In `bfrt.json` a digest is called a learn filter. It may have the name of the digest's message type.
             let filter = info.learn_filters.iter().find(|filter| {
                 let filter = p4_name(&filter.name);
                 filter == name || Some(filter) == of

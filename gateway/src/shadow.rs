@@ -176,7 +176,7 @@ impl Shadow {
         self.ids
     }
 
-    /// Continues after `ids` assigned ids, so that no id is assigned twice.
+    /// Continues the sequence of ids as if `ids` ids were already assigned, so that no id is assigned twice.
     pub fn resume_ids_after(&mut self, ids: u32) {
         self.ids = ids;
     }

@@ -85,7 +85,8 @@ pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p
 /// Decodes the action of an entry of `table`, or the default action of `table`.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the kind of action does not fit the table; otherwise the errors of [`decode_action`].
+/// `INVALID_ARGUMENT` when the message contains an action but the table needs a member, group or action set, or the
+/// reverse; otherwise the errors of [`decode_action`].
 pub fn decode_entry_action(
     binding: &Binding,
     ports: &Ports,

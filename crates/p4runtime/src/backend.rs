@@ -103,7 +103,7 @@ pub trait Backend: Send + Sync + 'static {
     fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Result<Option<T>, Status>;
 
     /// Saves the roles' highest election ids. The service calls this method after each bid. A backend whose switch
-    /// continues to run when this process ends overrides it.
+    /// continues to run when this process ends overrides this method.
     fn save_elections(&self) {}
 
     /// Passes a packet from a controller to the switch without waiting.

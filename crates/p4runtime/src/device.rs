@@ -341,7 +341,7 @@ impl Device {
     }
 }
 
-/// Appends to a trace that `what` was lost for the reason `why`, for example a packet. Does nothing if `why` or the
+/// Appends to a trace that `what` (for example a packet) was lost for the reason `why`. Does nothing if `why` or the
 /// trace is `None`.
 fn trace_loss(trace: Option<&mut Vec<TraceEvent>>, what: &str, why: Option<&str>) {
     if let (Some(trace), Some(why)) = (trace, why) {

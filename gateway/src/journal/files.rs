@@ -153,7 +153,7 @@ impl Journal {
         let mut file = File::create(next)?;
         file.write_all(contents)?;
         // Without `sync_data`, a failure of the machine could leave an empty file. With it, either the old or the new
-        // file remains, and the boot id in the file shows that it is outdated.
+        // file remains, and the boot id in the file shows that the file was written before the failure.
         file.sync_data()?;
         fs::rename(next, self.path())?;
         Ok(file)

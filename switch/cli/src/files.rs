@@ -116,8 +116,8 @@ impl Inputs {
         Ok(())
     }
 
-    /// Starts a thread that reads the inputs. The thread wakes the data plane with `waker` for each frame. It ends at
-    /// the end of the inputs, or when the receiver is dropped.
+    /// Starts a thread that reads the inputs. The thread wakes the data plane with `waker` for each frame. The thread
+    /// ends at the end of the inputs, or when the receiver is dropped.
     ///
     /// # Errors
     /// Fails if no thread can be started.
@@ -135,7 +135,7 @@ impl Inputs {
     }
 }
 
-/// Sends every frame to the data plane, in the order of their timestamps. Frames with equal timestamps are sent in the
+/// Sends all frames to the data plane, in the order of their timestamps. Frames with equal timestamps are sent in the
 /// order of the ports.
 fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker) -> Result<(), String> {
     for source in &mut sources {

@@ -70,8 +70,8 @@ impl StateReader for Source<'_> {
     }
 }
 
-/// Limit on the number of array cells that one inspection reads. It takes a fraction of a millisecond. An array with at
-/// most this number of cells is read at one point in time.
+/// Limit on the number of array cells that one inspection reads. Such an inspection takes a fraction of a millisecond.
+/// An array with at most this number of cells is read at one point in time.
 const CELLS_AT_ONCE: u64 = 1 << 16;
 
 /// Reads `cells` in ranges of at most [`CELLS_AT_ONCE`] cells, with one inspection for each range.
@@ -167,7 +167,8 @@ pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<
     Ok(Some(cell))
 }
 
-/// Returns the error for a missing id, or for an id that P4Info does not have.
+/// Returns the error for a missing id, or for an id that P4Info does not have. `what` is the kind of object that has
+/// the id.
 pub fn unknown(what: &str, id: u32) -> Fault {
     if id == 0 {
         return Fault::invalid(format!("the {what} id is missing; give one that P4Info has"));

@@ -122,7 +122,8 @@ async fn digests_come_in_lists_and_once() {
     };
     let FromSwitch::Digest(full) = controller.next().await else { panic!("no digest") };
     assert_eq!((full.digest_id, full.data), (digest_id, vec![learnt(1), learnt(2)]));
-    // A single message is sent after the timeout. A message that is not yet acknowledged is not repeated.
+    // A message that does not fill a list is sent after the timeout. A message that is not yet acknowledged is not
+    // repeated.
     switch.packet(9, &frame(1, 1, 0x800));
     switch.packet(9, &frame(1, 3, 0x800));
     let FromSwitch::Digest(late) = controller.next().await else { panic!("no digest") };
