@@ -1,7 +1,7 @@
 //! Configures the CPU port of the device. On this port the program's parser must expect packet-out headers, and the
 //! traffic manager must send copies for the CPU to this port. Both settings are entries in tables of the driver, not
-//! parts of the program. So compiled programs do not depend on the port numbers of a chip. The table for the parser
-//! requires insertions, the table of the traffic manager modifications.
+//! parts of the program. So compiled programs do not depend on the port numbers of a chip. In the table for the parser,
+//! the entry must be inserted. In the table of the traffic manager, the entry exists already and must be modified.
 
 use crate::bfrt;
 use crate::info::{Info, Table};

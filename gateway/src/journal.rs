@@ -104,7 +104,7 @@ pub fn election(role: &str, id: u128) -> Vec<u8> {
 }
 
 /// Returns the record that precedes a request to the driver. The record contains the updates that revert the request,
-/// and the number of ids that the gateway has assigned to groups and members of action sets.
+/// and the number of ids that the gateway has assigned to objects that it creates in the driver.
 pub fn intent(undo: Vec<Update>, ids: u32) -> Vec<u8> {
     framed(record::Kind::Intent(proto::Intent { way_back: undo, ids }))
 }

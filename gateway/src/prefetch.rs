@@ -31,7 +31,7 @@ struct Array {
     /// The id of the key's only field, the index.
     key: u32,
     size: u64,
-    /// [`REGISTERS_A_CELL`] or [`COUNTERS_A_CELL`].
+    /// The value of [`REGISTERS_A_CELL`] for a register, of [`COUNTERS_A_CELL`] for a counter.
     rows_a_cell: u64,
 }
 

@@ -110,11 +110,12 @@ pub struct Change {
 #[derive(Debug, Default)]
 pub struct Shadow {
     values: BTreeMap<Place, Value>,
-    /// Number of ids that the gateway has assigned to the groups and members of action sets.
+    /// Number of ids that the gateway has assigned: to the groups and members of action sets, and to multicast nodes.
     ids: u32,
 }
 
-/// The first driver id of groups and members that the gateway creates. The ids that clients choose are lower.
+/// The first driver id of the groups, members and multicast nodes that the gateway creates. The ids that clients choose
+/// for groups and members are lower.
 pub const FIRST_OWN_ID: u32 = 0x4000_0000;
 
 impl Shadow {
@@ -150,7 +151,7 @@ impl Shadow {
         self.put(change.place.clone(), change.new.clone());
     }
 
-    /// Returns a new driver id for a member or group that the gateway creates.
+    /// Returns a new driver id for a member, group or multicast node that the gateway creates.
     pub fn new_id(&mut self) -> u32 {
         self.ids = (self.ids + 1) % (u32::MAX - FIRST_OWN_ID);
         FIRST_OWN_ID + self.ids
@@ -171,7 +172,8 @@ impl Shadow {
         self.values.range((start, Bound::Unbounded))
     }
 
-    /// Returns the number of ids that the gateway has assigned to the groups and members of action sets.
+    /// Returns the number of ids that the gateway has assigned: to the groups and members of action sets, and to
+    /// multicast nodes.
     pub fn ids(&self) -> u32 {
         self.ids
     }

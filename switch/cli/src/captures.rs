@@ -71,7 +71,7 @@ impl Captures {
         self.write(frames, |files| &mut files.0);
     }
 
-    /// Writes frames to the capture of sent frames, just before they are sent.
+    /// Writes frames to the capture of sent frames. The caller sends the frames afterwards.
     pub fn sent<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) {
         self.write(frames, |files| &mut files.1);
     }
