@@ -188,8 +188,8 @@ impl Planner<'_> {
         &self.loaded.program.profiles[id.index()]
     }
 
-    /// Enables or disables the reports of a digest. The driver reports all digests, and the gateway discards disabled
-    /// ones.
+    /// Enables or disables the reports of a digest. The driver reports all digests, and the gateway discards the
+    /// messages of disabled digests.
     fn digest(&mut self, operation: Operation, entry: &p4::DigestEntry) -> Outcome {
         let id = entry.digest_id;
         let digest = self.loaded.binding.digests.get(id).ok_or_else(|| unknown("digest", id))?;

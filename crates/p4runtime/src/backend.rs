@@ -26,7 +26,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Returns the permit of a request that carries this role and election id. It is not checked yet.
+    /// Returns the permit of a request that carries this role and election id. This call does not check the permit.
     pub fn new(role: String, election_id: Option<p4::Uint128>) -> Self {
         Self { role, election_id }
     }

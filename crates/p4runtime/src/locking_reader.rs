@@ -20,7 +20,7 @@ pub struct LockingReader<'d> {
 }
 
 impl<'d> LockingReader<'d> {
-    /// Returns a reader of the program `pipeline` of the device.
+    /// Returns a reader of `pipeline`, the addressed program of `device`.
     pub fn new(device: &'d Device, pipeline: &'d Arc<Pipeline>, binding: &'d Binding) -> Self {
         Self { device, pipeline, binding }
     }

@@ -357,7 +357,7 @@ fn check_session(kind: Type, id: u32, exists: bool, coalesces: bool) -> Result<(
     let wrong = id == 0 || (kind == Type::Insert) == exists;
     match (wrong, id) {
         (true, _) => refuse(Code::InvalidArgument, "table:$mirror.cfg Invalid arguments"),
-        // Sessions with ids from 1016 must be coalescing sessions.
+        // Sessions with ids of 1016 and above must be coalescing sessions.
         (false, 1016..) if kind != Type::Delete && !coalesces => {
             refuse(Code::NotFound, "table:$mirror.cfg Object not found")
         }
