@@ -148,7 +148,7 @@ impl Iterator for Responses {
         let mut bytes = 0;
         while bytes < LARGE {
             let Some(entity) = self.next_entity() else { break };
-            // In the encoded message, a tag and a length precede each entity.
+            // In the encoded message, a tag and a length of together at most 6 bytes precede each entity.
             bytes += entity.encoded_len() + 6;
             response.entities.push(entity);
         }
