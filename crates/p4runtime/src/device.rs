@@ -54,7 +54,7 @@ impl Programs {
         self.saved.as_mut().or(self.running.as_mut())
     }
 
-    /// Returns the parts that a write changes, of the program that control requests address.
+    /// Returns the state that a write changes, which belongs to the program that control requests address.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` without a program, or without its P4Info.
