@@ -10,8 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .extern_path(".google.rpc", "::sluice_p4runtime::proto::google::rpc")
         .compile_fds(protox::compile(["bfruntime.proto"], folders)?)?;
-    // A separate folder, because the generator also writes a file for each package with an `extern_path`, which could
-    // replace a file that was generated above.
+    // The records need a separate folder: the generator also writes a file for each package with an `extern_path`, and
+    // such a file could replace one that was generated above.
     let folder = PathBuf::from(std::env::var("OUT_DIR")?).join("journal");
     std::fs::create_dir_all(&folder)?;
     tonic_prost_build::configure()

@@ -6,7 +6,7 @@
 //!
 //! The two addresses, such as `http://127.0.0.1:50052 http://127.0.0.1:9559`, are those of a driver that runs sluice
 //! and of the gateway in front of it. With them, the example measures only the read of the register, with this driver.
-//! It pushes the program again, which clears the register's cells.
+//! The example pushes the program again, which clears the register's cells.
 #![allow(clippy::cast_precision_loss, deprecated)]
 
 #[path = "../tests/stand_in/mod.rs"]
@@ -81,7 +81,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Starts a gateway in front of a driver stand-in. The gateway writes a journal in `folder`, or none for `None`.
+    /// Starts a gateway in front of a driver stand-in. The gateway writes a journal in `folder`, or no journal if
+    /// `folder` is `None`.
     async fn start(folder: Option<&Path>) -> Self {
         let driver = stand_in::Driver::new(stand_in::BFRT);
         let (uri, _served) = driver.serve("127.0.0.1:0").await;
@@ -203,7 +204,7 @@ async fn main() {
     read(bench).await;
 }
 
-/// Reads 60 cells of a register in one request several times, and prints the median time.
+/// Repeats a read request for 60 cells of a register, and prints the median time of one request.
 async fn read_cells(bench: &mut Bench) {
     const CELLS: i64 = 60;
     let cell = |index| {

@@ -74,8 +74,8 @@ pub struct Args {
     pub metrics_address: Option<String>,
     /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// Whether the commit of a program that the driver already runs makes the driver load it again, instead of clearing
-    /// the program's tables.
+    /// The effect of the commit of a program that the driver already runs: if true, the driver loads the program again;
+    /// otherwise the gateway clears the program's tables.
     pub reload: bool,
     /// Folder in which the gateway saves its state for a restart; `None` to save no state.
     pub state: Option<String>,

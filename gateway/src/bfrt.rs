@@ -79,7 +79,8 @@ pub fn key_only(table_id: u32, key: TableKey) -> TableEntry {
     TableEntry { table_id, key: Some(key), ..Default::default() }
 }
 
-/// Returns the entity for a read of one array cell, from the device or from the driver's copy of the array.
+/// Returns the entity for a read of one array cell: from the device if `from_hw` is set, otherwise from the driver's
+/// copy of the array.
 pub fn cell(table_id: u32, key_field: u32, index: u32, from_hw: bool) -> Entity {
     let table_flags = from_hw.then(|| TableFlags { from_hw, ..Default::default() });
     entry_entity(TableEntry { table_flags, ..key_only(table_id, number_key(key_field, index)) })

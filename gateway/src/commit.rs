@@ -41,8 +41,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Commits a program. With `keep_state`, the state of the driver remains. Otherwise the gateway clears the state;
-    /// if the driver must run another program, loading it does so.
+    /// Commits a program. With `keep_state`, the state of the driver remains. Otherwise the state is cleared: by the
+    /// load if the driver must load another program, else by the gateway.
     pub(crate) async fn commit(
         &self,
         config: p4::ForwardingPipelineConfig,
@@ -166,7 +166,8 @@ pub(crate) async fn enable_idle_timeouts(driver: &Driver, loaded: &Loaded) -> Re
     write_all(driver, "aging the entries of", idle::aging(loaded)).await
 }
 
-/// Makes updates, each with the name of its table for error messages. Fails if the driver refuses an update.
+/// Makes updates. Fails if the driver refuses one. The error message contains `what`, which describes the updates, and
+/// the name of the refused update's table.
 async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
     let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
     let outcomes = driver.write_within(CLEARING, updates).await?;

@@ -1,7 +1,7 @@
 //! Configures the CPU port of the device. On this port the program's parser must expect packet-out headers, and the
-//! traffic manager must send copies for the CPU to this port. The driver has a table for each of the two settings, so
-//! that compiled programs do not depend on the port numbers of a chip. One table requires insertions, the other
-//! modifications.
+//! traffic manager must send copies for the CPU to this port. Both settings are entries in tables of the driver, not
+//! parts of the program. So compiled programs do not depend on the port numbers of a chip. In the table for the parser,
+//! the entry must be inserted. In the table of the traffic manager, the entry exists already and must be modified.
 
 use crate::bfrt;
 use crate::info::{Info, Table};
@@ -37,7 +37,7 @@ fn last(bytes: &[u8], bits: u32) -> Option<&[u8]> {
     bytes.get(bytes.len().checked_sub(bits.div_ceil(8) as usize)?..)
 }
 
-/// Returns an update of one field of the entry with this key, with the name of the table.
+/// Returns an update that sets one field of the entry with this key. Also returns the name of the table.
 fn set(kind: Type, table: &Table, key: &[u8], field: DataField) -> Option<(String, Update)> {
     let key = crate::proto::TableKey { fields: vec![bfrt::exact(table.key.first()?.id, key)] };
     let data = TableData { fields: vec![field], ..Default::default() };

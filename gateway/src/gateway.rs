@@ -52,8 +52,8 @@ pub struct Settings {
     pub front_panel: FrontPanel,
     /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// Whether the commit of a program that the driver already runs makes the driver load it again, instead of clearing
-    /// the program's tables.
+    /// The effect of the commit of a program that the driver already runs: if true, the driver loads the program again;
+    /// otherwise the gateway clears the program's tables.
     pub reload: bool,
 }
 
@@ -92,14 +92,14 @@ pub struct Gateway {
     pub(crate) calls: Arc<DriverCalls>,
     /// The journal in which the gateway saves its state for a restart.
     pub(crate) journal_writer: Option<Arc<Mutex<JournalWriter>>>,
-    /// The channel on which a commit requests that the task which follows the driver changes its connection.
+    /// The channel on which a commit tells the task that receives the driver's notifications to change its connection.
     pub(crate) handover: mpsc::UnboundedSender<Handover>,
     pub(crate) handovers: tokio::sync::Mutex<mpsc::UnboundedReceiver<Handover>>,
 }
 
 impl Gateway {
-    /// Returns a gateway, which connects to its driver when it is served. Without a CPU interface, controllers receive
-    /// no packets.
+    /// Returns a gateway. It connects to its driver only when the P4Runtime server starts. Without a CPU interface,
+    /// controllers receive no packets.
     pub fn new(settings: Settings, cpu: Option<Arc<Port>>) -> Self {
         let (handover, handovers) = mpsc::unbounded_channel();
         Self {
@@ -197,8 +197,8 @@ impl Gateway {
         Ok(loaded)
     }
 
-    /// Plans a batch of updates and sends it to the driver. Then sends the updates that revert failed ones, or that
-    /// delete objects which are no longer used.
+    /// Plans a batch of updates and sends it to the driver. Then sends further updates: they revert the steps of failed
+    /// updates that the driver has made, and delete objects that are no longer used.
     async fn make_batch(&self, updates: &[p4::Update], all_or_none: bool) -> Result<Vec<Outcome>, Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let mut batch = Batch::plan(&loaded, &mut self.state.lock().shadow, updates, all_or_none);
@@ -293,8 +293,8 @@ impl Backend for Gateway {
 
     async fn write(self: Arc<Self>, permit: Permit, request: p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
         let gateway = Arc::clone(&self);
-        // A task of its own, so that a request that the driver has begun is recorded even if the client cancels the
-        // call.
+        // The write runs in a task of its own, which continues if the client cancels the call. So the gateway always
+        // records what the driver has done.
         let work = async move {
             let _write_guard = self.write_lock.lock().await;
             permit.check(&self.controllers.streams)?;

@@ -1,4 +1,4 @@
-//! Messages with which a commit changes the connection of the task that follows the driver.
+//! Messages from a commit to the task that receives the driver's notifications. They change the task's connection.
 
 use crate::client::Events;
 
@@ -6,7 +6,7 @@ use crate::client::Events;
 pub(crate) enum Handover {
     /// Drop the connection, and wait for a message that contains another connection.
     Hold,
-    /// Follow this connection.
+    /// Receive notifications on this connection.
     Take(Box<Events>),
     /// Drop the connection, and connect to the driver again.
     Lost,

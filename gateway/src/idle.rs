@@ -82,8 +82,8 @@ pub fn entry(loaded: &Loaded, shadow: &Shadow, notification: IdleTimeoutNotifica
     Some(p4::TableEntry { action: None, meter_config: None, ..entry.wire.clone() })
 }
 
-/// Returns a key field in the form in which the gateway writes it, where an optional field that matches any value is
-/// empty.
+/// Returns a key field in the form in which the gateway writes it. In this form, an optional field that matches any
+/// value is empty.
 fn normalised(mut field: proto::KeyField) -> proto::KeyField {
     if let Some(MatchType::Optional(optional)) = &mut field.match_type
         && !optional.is_valid
@@ -93,7 +93,8 @@ fn normalised(mut field: proto::KeyField) -> proto::KeyField {
     field
 }
 
-/// Idle entries that the gateway has not yet reported. It collects entries, so that one message reports many of them.
+/// Idle entries that the gateway has not yet reported. The gateway collects entries, so that one message reports many
+/// of them.
 #[derive(Default)]
 pub struct Collected {
     entries: Vec<p4::TableEntry>,

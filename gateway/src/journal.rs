@@ -2,8 +2,9 @@
 //!
 //! The file begins with the driver's mark and the program. Each batch of updates appends two records. The first record
 //! precedes the request to the driver, and contains the updates that revert the batch. The second record follows the
-//! driver's reply, and contains the changes of the shadow. So after a kill at any point, a restarted gateway restores
-//! each batch completely or not at all. It loses no batch whose result the client has received.
+//! driver's reply, and contains the changes of the shadow (the gateway's copy of what clients wrote). So after a kill
+//! at any point, a restarted gateway restores each batch completely or not at all. It loses no batch whose result the
+//! client has received.
 //!
 //! The gateway does not force records to the disk. If only the process ends, the kernel still writes them. If the
 //! machine fails, the last records may be lost, so a gateway ignores a file of an earlier boot.
@@ -69,7 +70,8 @@ pub enum JournalError {
     /// The file belongs to another device.
     #[error("it is of --device-id {0} and --driver-device {1}; give each device a folder of its own")]
     Device(u64, u32),
-    /// The file at this path is damaged, or has another format or device. The message also states a remedy.
+    /// The file at this path is damaged, has another format version, or belongs to another device. The message also
+    /// states a remedy.
     #[error(
         "{0}: {1}. The driver goes on as it is. Without this file the gateway starts empty: a controller then pushes its program \
          again, which ends all connections"
@@ -102,13 +104,13 @@ pub fn election(role: &str, id: u128) -> Vec<u8> {
 }
 
 /// Returns the record that precedes a request to the driver. The record contains the updates that revert the request,
-/// and the number of ids that the gateway has assigned.
+/// and the number of ids that the gateway has assigned to objects that it creates in the driver.
 pub fn intent(undo: Vec<Update>, ids: u32) -> Vec<u8> {
     framed(record::Kind::Intent(proto::Intent { way_back: undo, ids }))
 }
 
-/// Returns the record that follows a request to the driver. The record contains the changes of the batch, new names,
-/// and the updates that the driver must still receive.
+/// Returns the record that follows a request to the driver. The record contains the changes of the shadow, the new
+/// names of translated values, the number of assigned ids, and the updates that the driver must still receive.
 pub fn outcome<'c>(
     changes: impl Iterator<Item = &'c Change>,
     names: Vec<AssignedName>,
@@ -120,7 +122,7 @@ pub fn outcome<'c>(
 }
 
 /// Returns a record with the next part of the shadow (the gateway's copy of what clients wrote). The part begins after
-/// the place `behind`. Also returns the last place in the part; `None` at the end of the shadow.
+/// the place `behind`. Also returns the last place of the part, or `None` if the shadow has no place after `behind`.
 pub fn piece(shadow: &Shadow, behind: Option<&Place>, names: Vec<AssignedName>) -> (Vec<u8>, Option<Place>) {
     /// Limit on the number of values of one part. The state is locked while the part is copied.
     const VALUES: usize = 512;

@@ -11,7 +11,7 @@ use crate::journal::Journal;
 /// Time between a failure to write the journal and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// The journal, with the names and elections that its file contains so far.
+/// The journal, with the names of translated values and the election ids that its file contains so far.
 pub(crate) struct JournalWriter {
     pub journal: Journal,
     pub names_written: Checkpoint,
@@ -47,8 +47,8 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Returns whether the complete file must be written now: the file is large or missing, and the last failure is at
-    /// least `RETRY` ago.
+    /// Returns whether the complete file must be written now: the file is large, incomplete or missing, and no attempt
+    /// to write it has failed within the last `RETRY`.
     pub fn is_due(&self) -> bool {
         (self.journal.is_large() || !self.journal.is_usable()) && self.failed.is_none_or(|at| at.elapsed() > RETRY)
     }

@@ -74,7 +74,8 @@ impl Gateway {
         let _ = self.handover.send(Handover::Lost);
     }
 
-    /// Connects to the driver, and follows the connection until it ends; then connects again. Never returns.
+    /// Connects to the driver, and receives notifications until the connection ends; then connects again. Never
+    /// returns.
     pub(crate) async fn follow_driver(&self) {
         let mut handovers = self.handovers.lock().await;
         let mut reported = String::new();
@@ -179,8 +180,8 @@ impl Gateway {
         }
     }
 
-    /// Adds the driver's digest messages to the lists for controllers. The gateway does not acknowledge the messages to
-    /// the driver, because the driver would then end its stream.
+    /// Adds the driver's digest messages to the lists for controllers. The gateway sends the driver no acknowledgements
+    /// of the messages, because the driver would then end the stream of notifications.
     fn digest_list(&self, list: &DigestList) {
         let state = self.state.lock();
         let Some(loaded) = state.loaded.clone() else { return };

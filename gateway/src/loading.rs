@@ -123,8 +123,9 @@ fn names(info: &Info) -> BTreeSet<(u32, String)> {
     info.tables.iter().map(|table| (table.id, table.name.clone())).collect()
 }
 
-/// Causes the driver to load these programs in place of those that it runs, with their files in a folder on its
-/// machine. The load resets all state of the device. No other connection may be bound to a program of the driver.
+/// Causes the driver to load these programs in place of those that it runs. The driver writes the files of the programs
+/// to `folder` on its own machine. The load resets all state of the device. No other connection may be bound to a
+/// program of the driver.
 ///
 /// # Errors
 /// Fails with the error of the driver, after [`TRIES`] attempts.

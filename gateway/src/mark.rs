@@ -1,9 +1,9 @@
 //! A mark in the driver that identifies the driver instance to which a gateway has written.
 //!
-//! The mark is a mirror session. The device has a table of mirror sessions with every program, and P4Runtime clients
-//! cannot write a session of this kind. The session remains when a gateway ends, and disappears when a driver starts or
-//! loads a program. A disabled coalescing session mirrors no packets. Its header contains 16 bytes, which the gateway
-//! chooses and the driver returns.
+//! The mark is a mirror session. The device has a table of mirror sessions whatever program it runs, and P4Runtime
+//! clients cannot write a session of this kind. The session remains when a gateway ends, and disappears when a driver
+//! starts or loads a program. A disabled coalescing session mirrors no packets. Its header contains 16 bytes, which the
+//! gateway chooses and the driver returns.
 
 use std::io::Read as _;
 
@@ -116,7 +116,7 @@ fn key(table: &Table) -> Option<TableKey> {
     Some(TableKey { fields: vec![bfrt::exact(table.key.first()?.id, SESSION.to_be_bytes())] })
 }
 
-/// Returns the ids of the action for coalescing sessions and of one of its fields.
+/// Returns the id of the action for coalescing sessions, and the id of the field `name` of this action.
 fn field(table: &Table, name: &str) -> Option<(u32, u32)> {
     let action = table.action_specs.iter().find(|action| action.name == COALESCING)?;
     Some((action.id, action.data.iter().find(|field| field.name == name)?.id))

@@ -21,7 +21,7 @@ use p4::entity::Entity;
 /// One update for the driver.
 #[derive(Debug)]
 pub struct Step {
-    /// Index of the client's update in the batch.
+    /// Index, in the batch, of the client's update for which the gateway makes this step.
     pub owner: usize,
     /// The update for the driver.
     pub update: Update,
@@ -188,8 +188,8 @@ impl Planner<'_> {
         &self.loaded.program.profiles[id.index()]
     }
 
-    /// Enables or disables the reports of a digest. The driver reports all digests, and the gateway discards disabled
-    /// ones.
+    /// Enables or disables the reports of a digest. The driver reports all digests, and the gateway discards the
+    /// messages of disabled digests.
     fn digest(&mut self, operation: Operation, entry: &p4::DigestEntry) -> Outcome {
         let id = entry.digest_id;
         let digest = self.loaded.binding.digests.get(id).ok_or_else(|| unknown("digest", id))?;

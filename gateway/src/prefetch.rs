@@ -16,9 +16,10 @@ use crate::load::Loaded;
 use crate::proto::{self, TableData, entity as driver_entity, key_field};
 use p4::entity::Entity;
 
-/// Number of rows of a register, in one pipe, that the driver copies in the time of reading one cell.
+/// Number of cells of a register in one pipe that the driver can copy in the time that it needs to read a single cell.
 const REGISTERS_A_CELL: u64 = 150;
-/// Number of rows of a counter, in all pipes, that the driver copies in the time of reading one cell.
+/// Number of rows of a counter that the driver can copy in the time that it needs to read a single cell. A row consists
+/// of the cells with one index in all pipes.
 const COUNTERS_A_CELL: u64 = 16;
 /// The least number of cells that are prefetched. A single cell is read when its pattern is answered.
 const LEAST: usize = 2;
@@ -30,7 +31,7 @@ struct Array {
     /// The id of the key's only field, the index.
     key: u32,
     size: u64,
-    /// Number of rows that the driver copies in the time of reading one cell.
+    /// The value of [`REGISTERS_A_CELL`] for a register, of [`COUNTERS_A_CELL`] for a counter.
     rows_a_cell: u64,
 }
 
@@ -102,7 +103,7 @@ impl Prefetched {
     }
 }
 
-/// Returns the index of an array's cell from the entry's key.
+/// Returns the index of an array's cell, which is the key of its entry.
 pub fn index_of(entry: &proto::TableEntry) -> Option<u64> {
     match entry.key.as_ref()?.fields.first()?.match_type.as_ref()? {
         key_field::MatchType::Exact(index) => Some(bfrt::number(&index.value)),

@@ -196,7 +196,7 @@ impl Program {
         for digest in &types.digests {
             let name = digest.preamble.as_ref().map_or("", |preamble| &preamble.name);
             let of = struct_name(digest.type_spec.as_ref());
-            // The driver gives a digest's filter the name of the digest's message type.
+            // In `bfrt.json` a digest is called a learn filter. It may have the name of the digest's message type.
             let filter = info.learn_filters.iter().find(|filter| {
                 let filter = p4_name(&filter.name);
                 filter == name || Some(filter) == of
@@ -301,8 +301,9 @@ impl Program {
         Ok(())
     }
 
-    /// Returns the objects to which the ids in the shadow (the gateway's copy of what clients wrote) refer, in order.
-    /// Each object has its kind and name, and the driver's id.
+    /// Returns the objects to which the ids in the shadow (the gateway's copy of what clients wrote) refer: the tables,
+    /// profiles, meters, digests and value sets, each kind in the order of these ids. Each object is a pair of its kind
+    /// and name, as one text, and its id in the driver.
     pub fn objects(&self) -> Vec<(String, u32)> {
         let tables = self.tables.iter().map(|table| ("table", &table.info.name, table.id));
         let profiles = self.profiles.iter().map(|profile| ("profile", &profile.info.name, profile.members));

@@ -91,8 +91,8 @@ pub enum Value {
     ValueSet(p4::ValueSetEntry, Vec<TableKey>),
     /// The value at [`Place::Multicast`].
     Multicast(p4::MulticastGroupEntry, Copies),
-    /// The value at [`Place::Clone`], with the session's data in the driver, and the objects for its copies if a
-    /// session needs a group.
+    /// The value at [`Place::Clone`], with the session's data in the driver, and the objects for the session's copies
+    /// if the session needs a group.
     Clone(p4::CloneSessionEntry, TableData, Option<Copies>),
 }
 
@@ -110,11 +110,12 @@ pub struct Change {
 #[derive(Debug, Default)]
 pub struct Shadow {
     values: BTreeMap<Place, Value>,
-    /// Number of ids that the gateway has assigned to the groups and members of action sets.
+    /// Number of ids that the gateway has assigned: to the groups and members of action sets, and to multicast nodes.
     ids: u32,
 }
 
-/// The first driver id of groups and members that the gateway creates. The ids that clients choose are lower.
+/// The first driver id of the groups, members and multicast nodes that the gateway creates. The ids that clients choose
+/// for groups and members are lower.
 pub const FIRST_OWN_ID: u32 = 0x4000_0000;
 
 impl Shadow {
@@ -150,7 +151,7 @@ impl Shadow {
         self.put(change.place.clone(), change.new.clone());
     }
 
-    /// Returns a new driver id for a member or group that the gateway creates.
+    /// Returns a new driver id for a member, group or multicast node that the gateway creates.
     pub fn new_id(&mut self) -> u32 {
         self.ids = (self.ids + 1) % (u32::MAX - FIRST_OWN_ID);
         FIRST_OWN_ID + self.ids
@@ -171,12 +172,13 @@ impl Shadow {
         self.values.range((start, Bound::Unbounded))
     }
 
-    /// Returns the number of ids that the gateway has assigned to the groups and members of action sets.
+    /// Returns the number of ids that the gateway has assigned: to the groups and members of action sets, and to
+    /// multicast nodes.
     pub fn ids(&self) -> u32 {
         self.ids
     }
 
-    /// Continues after `ids` assigned ids, so that no id is assigned twice.
+    /// Continues the sequence of ids as if `ids` ids were already assigned, so that no id is assigned twice.
     pub fn resume_ids_after(&mut self, ids: u32) {
         self.ids = ids;
     }

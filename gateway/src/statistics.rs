@@ -76,7 +76,8 @@ pub struct Statistics {
     pub read: Requests,
     /// The requests of controllers that push programs.
     pub set_pipeline: Requests,
-    /// Number of connections to the driver. Each connection after the first follows a restart of the driver or a loss.
+    /// Number of connections to the driver. Each connection after the first follows a restart of the driver or a loss
+    /// of the previous connection.
     pub connections: Counter,
     /// Number of messages in the digests that the driver sent.
     pub digest_messages: Counter,

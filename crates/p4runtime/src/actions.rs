@@ -12,7 +12,7 @@ use p4::action_profile_action::WatchKind;
 use p4::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4::table_action::Type as TableActionType;
 
-/// The kind of use of an action, on which the program's annotations `@defaultonly` and `@tableonly` depend.
+/// The use of an action. The program's annotations `@defaultonly` and `@tableonly` restrict an action to one use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The action of a table entry or of a member of an action profile.
@@ -82,10 +82,11 @@ pub fn encode_action(binding: &Binding, set: &ActionSet, call: &ActionCall) -> p
     p4::Action { action_id, params: params.collect() }
 }
 
-/// Decodes the action of an entry of `table` or of its default entry.
+/// Decodes the action of an entry of `table`, or the default action of `table`.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the kind of action does not fit the table; otherwise the errors of [`decode_action`].
+/// `INVALID_ARGUMENT` when the message contains an action but the table needs a member, group or action set, or the
+/// reverse; otherwise the errors of [`decode_action`].
 pub fn decode_entry_action(
     binding: &Binding,
     ports: &Ports,
@@ -205,8 +206,8 @@ pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     Ok(weight)
 }
 
-/// Checks that a group is not larger than `limit`. The size is the number of members or the sum of their weights; a
-/// limit of 0 means unlimited.
+/// Checks that a group is not larger than `limit`. The size is the number of members if `counts_members` is set,
+/// otherwise the sum of their weights. A limit of 0 means unlimited.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a group above the limit.

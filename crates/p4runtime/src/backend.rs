@@ -16,8 +16,9 @@ use crate::read::Fragment;
 use crate::streams::Streams;
 use p4::set_forwarding_pipeline_config_request::Action;
 
-/// The role and election id of a request whose sender claims to be the primary controller. A backend checks the claim
-/// when it begins to process the request, because another controller may have become primary while the request waited.
+/// The role and election id of a request whose sender claims to be the primary controller. A backend calls
+/// [`Permit::check`] when it begins to process the request, because another controller may have become primary while
+/// the request waited.
 #[derive(Debug, Clone)]
 pub struct Permit {
     role: String,
@@ -25,7 +26,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Returns the claim of a request that carries this role and election id.
+    /// Returns the permit of a request that carries this role and election id. This call does not check the permit.
     pub fn new(role: String, election_id: Option<p4::Uint128>) -> Self {
         Self { role, election_id }
     }
@@ -93,8 +94,8 @@ pub trait Backend: Send + Sync + 'static {
         config: Option<p4::ForwardingPipelineConfig>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
 
-    /// Calls `view` with the forwarding pipeline config that control requests address, and returns its result; `None`
-    /// without a program.
+    /// Calls `view` with the forwarding pipeline config that control requests address, and returns the result of
+    /// `view`. Returns `None` if there is no program.
     ///
     /// # Errors
     /// `UNAVAILABLE` while the backend cannot determine which program runs. `None` would be wrong then, because a
@@ -102,7 +103,7 @@ pub trait Backend: Send + Sync + 'static {
     fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Result<Option<T>, Status>;
 
     /// Saves the roles' highest election ids. The service calls this method after each bid. A backend whose switch
-    /// continues to run when this process ends overrides it.
+    /// continues to run when this process ends overrides this method.
     fn save_elections(&self) {}
 
     /// Passes a packet from a controller to the switch without waiting.

@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Outcome};
 
-/// Returns the shortest byte string with the unsigned value of `value`. Zero is one zero byte.
+/// Returns the shortest byte string with the unsigned value of `value`. For the value zero it is one zero byte.
 pub fn canonical(value: &[u8]) -> Vec<u8> {
     let significant = trimmed(value);
     if significant.is_empty() { vec![0] } else { significant.to_vec() }
@@ -154,7 +154,7 @@ impl BitWriter {
 }
 
 /// Returns the `width` bits of `bytes` that start at bit `offset`, as a big-endian value in `ceil(width / 8)` bytes.
-/// Bits beyond the end are zero.
+/// Bits beyond the end of `bytes` are zero.
 pub fn extract(bytes: &[u8], offset: u32, width: u32) -> Vec<u8> {
     let mut value = vec![0; bytes_of(width)];
     let length = value.len();

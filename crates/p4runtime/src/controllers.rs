@@ -88,7 +88,7 @@ impl Controllers {
             while bytes < LARGE
                 && let Some(entry) = entries.next()
             {
-                // In the encoded message, a tag and a length precede each entry.
+                // In the encoded message, a tag and a length of together at most 6 bytes precede each entry.
                 bytes += entry.encoded_len() + 6;
                 table_entry.push(entry);
             }

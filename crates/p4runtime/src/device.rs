@@ -54,7 +54,7 @@ impl Programs {
         self.saved.as_mut().or(self.running.as_mut())
     }
 
-    /// Returns the parts of the addressed program that a write changes.
+    /// Returns the state that a write changes, which belongs to the program that control requests address.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` without a program, or without its P4Info.
@@ -72,8 +72,8 @@ pub struct Device {
     started: Instant,
     pub(crate) programs: Mutex<Programs>,
     pub(crate) controllers: Controllers,
-    /// Lets one control request run at a time. A request holds this lock even while it unlocks the engine in between;
-    /// the data plane never acquires it.
+    /// Lets one control request run at a time. A request holds this lock until it is finished, even while it unlocks
+    /// the engine for packets. The data plane never acquires this lock.
     pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
     /// Lets one pipeline request run at a time, so that one program is compiled at a time. A request acquires this lock
     /// before `gate`.
@@ -83,7 +83,7 @@ pub struct Device {
     trace: bool,
 }
 
-/// The number of entries of a table and its size.
+/// A table's number of entries and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupancy {
     /// The table's name in the program.
@@ -341,7 +341,8 @@ impl Device {
     }
 }
 
-/// Appends a loss with the reason `why` to a trace; does nothing without a reason.
+/// Appends to a trace that `what` (for example a packet) was lost for the reason `why`. Does nothing if `why` or the
+/// trace is `None`.
 fn trace_loss(trace: Option<&mut Vec<TraceEvent>>, what: &str, why: Option<&str>) {
     if let (Some(trace), Some(why)) = (trace, why) {
         trace.push(TraceEvent::Drop(format!("{what}: {why}")));

@@ -241,7 +241,7 @@ mod tests {
         Digest { digest: ID, time: 0, fields: vec![number.to_be_bytes().to_vec()] }
     }
 
-    /// Returns the first field of a message in P4Runtime's form.
+    /// Returns the first field of a message, encoded in P4Runtime's form.
     fn wire(fields: &[Vec<u8>]) -> P4Data {
         P4Data { data: Some(Data::Bitstring(fields[0].clone())) }
     }

@@ -160,8 +160,8 @@ impl Device {
         };
         let digest = |entity: &p4::Entity| matches!(entity.entity, Some(p4::entity::Entity::DigestEntry(_)));
         if request.updates.iter().any(|update| update.entity.as_ref().is_some_and(digest)) {
-            // The data plane uses the new configurations only from here on, because a rollback may have reverted some
-            // updates.
+            // The digest configurations are applied only after all updates, because a rollback may have reverted some
+            // of them.
             self.apply_digest_configs();
         }
         outcomes

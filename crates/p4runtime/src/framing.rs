@@ -40,7 +40,8 @@ pub fn json(config: &[u8]) -> Result<Cow<'_, [u8]>, PipelineError> {
     if text.is_empty() {
         return Err(PipelineError::Empty);
     }
-    // A P4DeviceConfig never begins with this byte, which would be the tag of a group that the message does not have.
+    // A P4DeviceConfig never begins with the byte `{`. In protobuf this byte begins a group with field number 15, which
+    // the message does not have.
     if text.starts_with(b"{") {
         return Ok(Cow::Borrowed(config));
     }

@@ -11,8 +11,8 @@ use crate::entity::{Source, StateReader};
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::Pipeline;
 
-/// Reads the addressed program under the lock of the device. The caller has locked `Device::gate`, so no other request
-/// changes the state.
+/// Reads the program that control requests address, under the lock of the device. The caller has locked `Device::gate`,
+/// so no other request changes the state.
 pub struct LockingReader<'d> {
     device: &'d Device,
     pipeline: &'d Arc<Pipeline>,
@@ -20,7 +20,7 @@ pub struct LockingReader<'d> {
 }
 
 impl<'d> LockingReader<'d> {
-    /// Returns a reader of the program `pipeline` of the device.
+    /// Returns a reader of `pipeline`, the program of `device` that control requests address.
     pub fn new(device: &'d Device, pipeline: &'d Arc<Pipeline>, binding: &'d Binding) -> Self {
         Self { device, pipeline, binding }
     }

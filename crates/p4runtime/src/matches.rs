@@ -138,7 +138,8 @@ fn wildcard(field: &KeyBinding) -> KeyField {
 }
 
 /// Returns the key field for an optional match. The field is optional or ternary, like the field in the compiled
-/// program, because p4c compiles some optional fields to ternary ones. `None` matches every value.
+/// program, because p4c compiles some optional fields to ternary ones. If `value` is `None`, the key field matches
+/// every value.
 fn optional(field: &KeyBinding, value: Option<Vec<u8>>) -> KeyField {
     match value {
         value if !field.as_ternary => KeyField::Optional(value),

@@ -1,5 +1,5 @@
-//! Reads of entities. Packets wait while state is copied, large tables and arrays in pieces. Packets run while the
-//! messages are built from the copies.
+//! Reads of entities. Packets wait only while state is copied. Large tables and arrays are copied in pieces, between
+//! which packets run. Packets also run while the messages are built from the copies.
 
 use prost::Message;
 
@@ -148,7 +148,7 @@ impl Iterator for Responses {
         let mut bytes = 0;
         while bytes < LARGE {
             let Some(entity) = self.next_entity() else { break };
-            // In the encoded message, a tag and a length precede each entity.
+            // In the encoded message, a tag and a length of together at most 6 bytes precede each entity.
             bytes += entity.encoded_len() + 6;
             response.entities.push(entity);
         }

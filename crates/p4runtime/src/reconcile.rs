@@ -1,8 +1,9 @@
-//! `RECONCILE_AND_COMMIT`: copies the entities that controllers wrote from one program to the next.
+//! `RECONCILE_AND_COMMIT`: copies entities from the old program to the new program, namely those that controllers
+//! wrote.
 //!
-//! The code that serves clients reads entities from the old program and writes them to the new program. So only state
-//! that a client could write to the new program is preserved. The old program forwards packets meanwhile, because its
-//! entities are read in pieces. State that packets change is transferred at the end ([`crate::succession`]).
+//! The functions that process clients' reads and writes also copy the entities. So only state that a client could write
+//! to the new program is preserved. The old program forwards packets meanwhile, because its entities are read in
+//! pieces. State that packets change is transferred at the end ([`crate::succession`]).
 
 use sluice_engine::{EntryPair, EntryPlace, EntryView};
 

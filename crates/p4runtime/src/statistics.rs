@@ -1,4 +1,5 @@
-//! Counters of messages to and from controllers, of updates and of lost packets, outside the engine.
+//! Counters that the P4Runtime server keeps in addition to those of the engine: of messages to and from controllers, of
+//! updates and of lost packets.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -45,7 +46,7 @@ statistics! {
     updates,
     /// Updates of Write requests that were refused, or reverted because another update of their batch failed.
     updates_refused,
-    /// Packets that arrived while there was no program; dropped.
+    /// Packets dropped because they arrived while there was no program.
     no_program,
 }
 
@@ -65,7 +66,7 @@ impl Counter {
     }
 }
 
-/// Returns the counts of the engine with the names that they have in output.
+/// Returns the counts of the engine, each with its name in the statistics and metrics.
 pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
     let Drops {
         received,

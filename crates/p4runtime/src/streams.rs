@@ -18,7 +18,8 @@ const STREAMS: usize = 256;
 /// A message that a stream's client receives, or the error with which the server ends the stream.
 pub type Response = Result<p4::StreamMessageResponse, Status>;
 
-/// Number of unread arbitration messages of a client above which the server ends its stream.
+/// Limit on the number of arbitration messages that a client has not yet read. The server ends the stream of a client
+/// above this limit.
 const NOTICES: usize = 64;
 /// Limit on the packets, digests and other events queued for one client. Further events are dropped.
 const EVENTS: usize = 1024;
@@ -51,7 +52,7 @@ pub struct Outbox {
 
 /// The sending ends of a stream's queues, to which the server appends messages for the client.
 struct Inbox {
-    /// Its capacity is [`NOTICES`] and one more message, the error that ends the stream.
+    /// The queue of arbitration messages. It has room for [`NOTICES`] messages, and for the error that ends the stream.
     notices: mpsc::Sender<Response>,
     events: mpsc::Sender<Event>,
     /// The part of [`EVENT_BYTES`] that no queued event occupies.

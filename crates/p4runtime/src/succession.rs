@@ -97,8 +97,8 @@ fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
 }
 
 impl Device {
-    /// Replaces the addressed program by `next`, and transfers the state to `next`. Packets run meanwhile, except
-    /// during the final transfer between two packets. The caller has locked `Device::gate`.
+    /// Replaces the program that control requests address by `next`, and transfers the state to `next`. Packets run
+    /// meanwhile, except during the final transfer between two packets. The caller has locked `Device::gate`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` with the name of the first state that cannot be transferred. The old program then continues
@@ -138,8 +138,8 @@ impl Device {
         self.succeed(next, &carried, &ports)
     }
 
-    /// Replaces the running program by `next`, and transfers the state in `carried`. The groups of `next` already
-    /// follow the link states in `applied`.
+    /// Replaces the running program by `next`, and transfers the state in `carried`. The link states in `applied` are
+    /// already applied to the groups of `next`.
     fn succeed(&self, mut next: Running, carried: &CarriedState, applied: &Ports) -> Outcome {
         let mut programs = self.programs.lock();
         let now = self.now();
@@ -153,7 +153,7 @@ impl Device {
         if let Some(replaced) = &replaced {
             *past = sum(past, &replaced.engine.drops());
         }
-        // The queued digest messages belong to the running program. If `next` succeeds the saved program instead,
+        // The queued digest messages belong to the running program. If `next` replaces the saved program instead,
         // `carried` has no pairs for the digests of the running program.
         self.controllers.digests.lock().rename(if saved.is_some() { &[] } else { &carried.digests });
         MutexGuard::unlock_fair(programs);

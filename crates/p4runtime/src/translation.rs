@@ -1,10 +1,10 @@
 //! Types whose values have another form for controllers than in the program (P4's annotation `@p4runtime_translation`).
 //!
-//! A type is translated to numbers or to strings. A translated number has the same value in the program if it fits into
-//! the program's width. A translated string is a name for a number in the program. A string of decimal digits is the
-//! name of this number. Any other string is assigned a number when an update first uses it: the highest free number,
-//! because ports use the low numbers. Types with the same URI share their names. P4Runtime lets the switch choose the
-//! numbers (section "PSA Metadata Translation").
+//! A type is translated to numbers or to strings. A translated number has the same value in the program; a number that
+//! does not fit into the program's width is refused. A translated string is a name for a number in the program. A
+//! string of decimal digits is the name of the number that it represents. Any other string is assigned a number when an
+//! update first uses it: the highest free number, because ports use the low numbers. Types with the same URI share
+//! their names. P4Runtime lets the switch choose the numbers (section "PSA Metadata Translation").
 //!
 //! Names are recorded in the order of their assignment. So the names that a refused update introduced are the last ones
 //! and can be removed.

@@ -4,8 +4,8 @@
 //! also restores the state that packets and time had changed: counts, meter tokens, idle times, and the insertion
 //! order, by which the engine chooses between entries of equal priority.
 //!
-//! An update of all cells of an array saves these cells once per batch. Later updates of the array need no undo,
-//! because the undo of the first update restores all cells.
+//! If updates of a batch change all cells of an array, the cells are saved only once, before the first of these
+//! updates. Later updates of the array need no undo, because the undo of the first update restores all cells.
 
 use std::collections::HashSet;
 

@@ -38,9 +38,9 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`. A socket file at this path without a listener is
-    /// replaced. The permissions of the socket's file (set by the umask) and of its folder determine which users may
-    /// connect.
+    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`. If the path has a socket file to which no process
+    /// listens, the new socket replaces the file. The permissions of the socket's file (set by the umask) and of its
+    /// folder determine which users may connect.
     ///
     /// # Errors
     /// Fails if the address is in use or not available.
@@ -71,8 +71,8 @@ impl Listener {
         }
     }
 
-    /// Returns the stream of connections. At most `limit` connections are open at the same time; further ones are
-    /// closed at once.
+    /// Returns the stream of connections. At most `limit` connections are open at the same time; the stream closes
+    /// further connections at once.
     pub fn connections(self, limit: usize) -> impl Stream<Item = io::Result<Connection>> {
         let (sockets, file): (Pin<Box<dyn Stream<Item = io::Result<Socket>> + Send>>, _) = match self {
             Self::Tcp(listener) => {
@@ -114,7 +114,7 @@ enum Socket {
     Unix(UnixStream),
 }
 
-/// A controller's connection. It counts towards the limit until it is dropped.
+/// A controller's connection. It counts towards the limit on open connections until it is dropped.
 pub struct Connection {
     socket: Socket,
     _place: OwnedSemaphorePermit,
@@ -158,7 +158,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Returns the text of a listener's error and a remedy. `example` is a valid address.
+/// Returns a text that states the error of a listener and a remedy. `example` is a valid address.
 pub fn unserved(error: &io::Error, example: &str) -> String {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => "end what listens there (`ss -lp` lists it), or give another address",

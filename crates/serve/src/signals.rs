@@ -1,5 +1,5 @@
-//! Handles SIGHUP, SIGUSR1 and SIGUSR2. These signals end a process by default, but must not end this one, because log
-//! rotations send them.
+//! Handles SIGHUP, SIGUSR1 and SIGUSR2. By default these signals end a process. They must not end this process, because
+//! log rotations send them.
 
 use std::convert::Infallible;
 use std::io;

@@ -8,9 +8,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The number of checks within the watchdog time, after which systemd considers the process dead. A notification is
-/// sent only if the threads have worked since the previous check. So threads may be stuck for two thirds of the
-/// watchdog time before systemd ends the process.
+/// The number of checks within the watchdog time. Systemd ends the process if it receives no notification for this
+/// time. A check sends a notification only if the threads have worked since the previous check. So systemd does not end
+/// the process because of threads that are stuck for less than two thirds of the watchdog time.
 const REPORTS: u32 = 6;
 
 /// The connection to systemd. If systemd did not start this process, no notifications are sent. A notification that

@@ -99,7 +99,8 @@ impl Journal {
         self.folder.join(FILE)
     }
 
-    /// Returns whether the gateway appends records to a file, even if its last attempt failed.
+    /// Returns whether there is a file to which the gateway appends records, even if the last record could not be
+    /// appended.
     pub fn has_file(&self) -> bool {
         self.file.is_some()
     }
@@ -152,7 +153,7 @@ impl Journal {
         let mut file = File::create(next)?;
         file.write_all(contents)?;
         // Without `sync_data`, a failure of the machine could leave an empty file. With it, either the old or the new
-        // file remains, and the boot id in the file shows that it is outdated.
+        // file remains, and the boot id in the file shows that the file was written before the failure.
         file.sync_data()?;
         fs::rename(next, self.path())?;
         Ok(file)
@@ -165,8 +166,8 @@ impl Journal {
     pub fn remove(&mut self) -> io::Result<()> {
         self.is_incomplete = self.file.is_some();
         match fs::remove_file(self.path()) {
-            // A file that this gateway does not use contains the mark of another driver. No gateway will restore it, so
-            // an error does no harm.
+            // A file that this gateway does not use contains the mark of another driver. No gateway will restore this
+            // file, so a failure to remove it does no harm.
             Err(error) if self.is_incomplete && error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Frames of records in a file. Each record follows its length and two checksums, by which a reader distinguishes an
-//! incomplete last record from a damaged one.
+//! Frames of records in a file. Each record is preceded by its length and two checksums. By them a reader distinguishes
+//! an incomplete last record from a damaged record.
 //!
 //! The length has a checksum of its own. Otherwise a damaged length that exceeds the file would look like an incomplete
 //! last record, and all following records would be ignored without an error.
@@ -8,7 +8,8 @@ use crc::{CRC_32_ISCSI, Crc, Table};
 
 /// The checksum of lengths and records: CRC-32C.
 static CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
-/// Number of bytes in front of a record: its length, its checksum, and the checksum of both, all little-endian.
+/// Number of bytes in front of a record: three little-endian numbers of four bytes. They are the record's length, the
+/// record's checksum, and a checksum of these two numbers.
 const HEADER: usize = 12;
 
 /// The content of a file at a position.

@@ -20,7 +20,8 @@ pub struct Restored {
     pub mark: Mark,
     /// The config of the program in the form in which the controller pushed it.
     pub config: p4::ForwardingPipelineConfig,
-    /// The names and driver ids of the objects to which the ids in the shadow refer, in order.
+    /// The names and driver ids of the objects to which the ids in the shadow refer, in the order of
+    /// [`Program::objects`](crate::program::Program::objects).
     pub objects: Vec<(String, u32)>,
     /// The shadow: the values that clients wrote.
     pub shadow: Shadow,

@@ -13,10 +13,11 @@ use crate::bfrt;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{Place, Value};
 
-/// Rates and bursts of a meter without configuration, because the driver cannot delete a meter. The rates, in packets/s
-/// or kbit/s, exceed the capacity of a pipe. The bursts are the largest that the chip's meters can store: a mantissa of
-/// 8 bits, shifted by 14. With larger values, such as the maximum of their types, the driver's arithmetic overflows,
-/// and the meter drops all packets.
+/// Committed rate, committed burst, peak rate and peak burst that the gateway writes to a meter without configuration,
+/// because the driver cannot delete a meter's configuration. The rates, in packets/s or kbit/s, exceed the capacity of
+/// a pipe. The bursts are the largest that the chip's meters can store: a mantissa of 8 bits, shifted by 14. With
+/// larger values, such as the maximum of their types, the driver's arithmetic overflows, and the meter drops all
+/// packets.
 const UNLIMITED: [u64; 4] = [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14];
 /// Number of bits in the driver's unit for byte meters: their rates are in kbit/s, their bursts in kbit.
 const KILOBIT: u64 = 1000;
@@ -116,7 +117,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Adds a step for each of these cells. These steps cannot be reverted.
+    /// Adds a step for each of these cells, which writes `data` to the cell. `index` is the id of the key field that
+    /// contains the cell's index. These steps cannot be reverted.
     fn cells(&mut self, table: u32, index: u32, cells: Range<u64>, data: &TableData) {
         for cell in cells {
             let key = bfrt::number_key(index, cell as u32);

@@ -12,7 +12,7 @@ use crate::program::Selector;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{FIRST_OWN_ID, Place, Value};
 
-/// Returns the data of a group. The list contains a member as many times as its weight.
+/// Returns the data of a group. `members` lists each member as many times as its weight.
 pub fn list(selector: &Selector, members: &[u32], max_size: u32) -> TableData {
     let fields = vec![
         bfrt::numbers(selector.members, members.to_vec()),

@@ -173,8 +173,8 @@ impl Planner<'_> {
     }
 }
 
-/// Decodes replicas, and refuses those that the traffic manager cannot make. The driver itself accepts ports that the
-/// device lacks, without making copies for them.
+/// Decodes replicas, and refuses those whose copies the traffic manager cannot make. The driver itself accepts ports
+/// that the device lacks, without making copies for them.
 fn replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Replica>> {
     let alternatives = decode_replicas(replicas)?;
     if alternatives.iter().any(|replica_and_backups| replica_and_backups.len() > 1) {

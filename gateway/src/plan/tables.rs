@@ -257,8 +257,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Creates a group for an action set, or returns the old group if its list is equal. All action sets of the profile
-    /// share their members, so that a change of weights creates no members.
+    /// Creates a group for an action set, or returns the old group if its list of members is the same. All action sets
+    /// of the profile share their members, so that a change of weights creates no members.
     fn own_group(&mut self, table: &TableBinding, set: &OneShotGroup, old: Option<&OwnGroup>) -> Outcome<OwnGroup> {
         let profile = self.loaded.program.profile_of(table.engine);
         let profile = profile.ok_or_else(|| Fault::invalid("it has no action profile; give an action"))?;
@@ -280,7 +280,8 @@ impl Planner<'_> {
         let (number, key, data) =
             (selector.id, selector.key, super::profiles::list(selector, &list, list.len() as u32));
         if let Some(old) = old.filter(|old| old.data == data) {
-            // The list is unchanged, so the entry keeps its old group. `unshare` reverts the counts of `share` above.
+            // The list is unchanged, so the entry keeps its old group. `unshare` reverts the increments of the members'
+            // counts by `share` above.
             let old = old.clone();
             self.unshare(profile, &places);
             return Ok(old);
@@ -294,8 +295,8 @@ impl Planner<'_> {
         Ok(OwnGroup { id, members: places, data })
     }
 
-    /// Returns the driver's id of a shared member, and creates the member if it does not exist. Counts each group that
-    /// uses the member once.
+    /// Returns the driver's id of a shared member, and creates the member if it does not exist. Counts the groups that
+    /// use the member. `first_of_group` is false if the group that is planned was counted already.
     fn share(&mut self, profile: ProfileId, place: &Place, data: TableData, first_of_group: bool) -> u32 {
         if let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() {
             if first_of_group {

@@ -175,7 +175,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 256;
     }
 
-    // Egress ports of all other frames, by destination address.
+    // Egress ports of frames that are not parsed as IPv4, by destination address.
     action flood(bit<16> group) { for_tm.mcast_grp_a = group; }
     action forward(port_t port) { for_tm.ucast_egress_port = port; }
     table stations {

@@ -52,8 +52,8 @@ pub struct Driver {
     pub store: Mutex<Store>,
     /// Number of entries that clients have inserted, modified or deleted.
     pub written: AtomicUsize,
-    /// Number of updates after which the driver stops replying, even within a request, and the receiver of a
-    /// notification when it stops.
+    /// Number of updates after which the driver stops replying, even within a request, and the object that the stand-in
+    /// notifies when it stops.
     pub stops: Mutex<Option<(usize, Arc<Notify>)>>,
     /// Number of updates in each write request so far.
     pub requests: Mutex<Vec<usize>>,

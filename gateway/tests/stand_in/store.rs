@@ -330,8 +330,8 @@ impl Store {
     }
 }
 
-/// Returns the data of an entry with all fields; missing fields are zero. A field of a register has one value, from one
-/// pipe, or a value for each pipe.
+/// Returns the data of an entry with all fields; missing fields are zero. If `pipe` is the number of a pipe, each field
+/// of a register has its value in this pipe; otherwise it has a value for each pipe.
 fn filled(table: &Table, data: TableData, pipe: usize) -> TableData {
     let mut fields = Vec::new();
     for field in table.data.iter().flat_map(|data| data.fields()) {
@@ -357,7 +357,7 @@ fn check_session(kind: Type, id: u32, exists: bool, coalesces: bool) -> Result<(
     let wrong = id == 0 || (kind == Type::Insert) == exists;
     match (wrong, id) {
         (true, _) => refuse(Code::InvalidArgument, "table:$mirror.cfg Invalid arguments"),
-        // Sessions with ids from 1016 must be coalescing sessions.
+        // Sessions with ids of 1016 and above must be coalescing sessions.
         (false, 1016..) if kind != Type::Delete && !coalesces => {
             refuse(Code::NotFound, "table:$mirror.cfg Object not found")
         }

@@ -1,5 +1,5 @@
-//! Tests batches of updates: the gateway sends one request for a batch, and reverts the batch as a whole if the client
-//! requests this atomicity.
+//! Tests batches of updates: the gateway sends one request for a batch. If an update fails, the gateway reverts the
+//! complete batch, provided that the client has requested this atomicity.
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;

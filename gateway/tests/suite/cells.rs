@@ -129,8 +129,8 @@ async fn a_meter_reads_as_it_was_written_and_is_unlimited_again_without_a_config
     };
     assert_eq!(limits(&bench), [2, 5, 3, 6]);
     controller.modify(meter(None)).await;
-    // The largest burst of the chip's meters, and a rate above the capacity of a pipe. With the maximum of the types,
-    // the driver's arithmetic would overflow.
+    // The meter must have a rate above the capacity of a pipe, and the largest burst that the chip's meters can store.
+    // With the maximum of the data types, the driver's arithmetic would overflow.
     assert_eq!(limits(&bench), [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14]);
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
 }
@@ -182,7 +182,7 @@ async fn readers_of_the_same_cells_wait_for_each_others_copies() {
     }
 }
 
-/// Starts concurrent reads by six further controllers.
+/// Starts six further controllers, which read the entities that match `patterns` at the same time.
 async fn concurrent_reads(
     bench: &Bench,
     patterns: Vec<Entity>,

@@ -55,7 +55,8 @@ impl Bench {
             .await
     }
 
-    /// Starts a gateway in front of this driver with changed settings. Waits until the gateway is connected.
+    /// Starts a gateway in front of this driver, with settings that `change` modifies. Waits until the gateway is
+    /// connected.
     pub async fn with_settings(driver: Arc<Driver>, p4info: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let (uri, served) = driver.serve("127.0.0.1:0").await;
         let bench = Self::serving(driver, p4info, uri, served, change).await;

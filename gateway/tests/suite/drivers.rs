@@ -23,7 +23,7 @@ async fn after_a_restart_of_the_driver_controllers_find_no_program() {
     let (bench, mut controller) = Bench::ready().await;
     controller.insert(server(1)).await;
     bench.served.abort();
-    // The stand-in's connections end when the stand-in ends the streams of notifications.
+    // `hang_up` ends the streams of notifications, which also ends the stand-in's connections.
     bench.driver.hang_up();
     let pattern = || Entity::TableEntry(p4::TableEntry::default());
     let status = loop {

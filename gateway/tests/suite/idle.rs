@@ -94,7 +94,7 @@ async fn timeouts_are_stored_changed_and_read_with_the_time_since_the_last_hit()
         other => panic!("{other:?}"),
     };
     assert_eq!(elapsed(&mut controller).await, (5 * SECOND / 2, Some(0)));
-    // In the driver, 900 of the 2,500 ms now remain.
+    // In the driver, 900 ms of the entry's timeout of 2,500 ms now remain.
     {
         let mut store = bench.driver.store.lock();
         let field_id = store.table("Ingress.hosts").data_id("$ENTRY_TTL").unwrap();

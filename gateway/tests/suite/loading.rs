@@ -11,7 +11,7 @@ use crate::stand_in::{BFRT, Driver, program};
 use crate::streams::FILTER;
 use p4::set_forwarding_pipeline_config_request::Action;
 
-/// Returns the config that contains this program for the driver.
+/// Returns the config with which a controller pushes the program `device` for the driver to load.
 fn with(bench: &Bench, device: &ForwardingPipelineConfig) -> Option<p4::ForwardingPipelineConfig> {
     Some(p4::ForwardingPipelineConfig { p4_device_config: device.encode_to_vec(), ..bench.config() })
 }

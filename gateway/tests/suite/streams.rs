@@ -55,7 +55,8 @@ async fn digests_are_collected_in_lists_and_not_acknowledged_to_the_driver() {
     assert_eq!(ports(&first), [[1], [2]]);
     let ack = p4::DigestListAck { digest_id: id(FILTER), list_id: first.list_id };
     controller.send(ToSwitch::DigestAck(ack)).await;
-    // After the acknowledgement, the gateway reports equal messages again. The stream from the driver has not ended.
+    // After the acknowledgement, the gateway must report equal messages again. The stream from the driver must not have
+    // ended.
     loop {
         bench.driver.report(FILTER, vec![message(1), message(2)]).await;
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(200), list(&mut controller)).await;

@@ -468,7 +468,7 @@ mod tests {
         }
     }
 
-    /// The parser of `simple_switch_grpc` returns the same results.
+    /// The parser of `simple_switch_grpc` returns the same results for these command lines.
     #[test]
     fn an_optional_value_is_the_next_word_unless_that_is_a_flag() {
         for (line, directory) in [

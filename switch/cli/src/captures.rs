@@ -22,8 +22,8 @@ struct Capture {
     path: PathBuf,
     writer: PcapWriter<BufWriter<File>>,
     id: FileId,
-    /// Whether the file's name leads to another file, and no new capture can be started under this name. The error has
-    /// been logged.
+    /// Whether the file's name leads to another file, and no new capture can be started under this name. If so, the
+    /// error has already been logged.
     is_cut_off: bool,
 }
 
@@ -66,12 +66,12 @@ impl Captures {
         Ok(Self { interface: interface.to_owned(), files, unflushed: true })
     }
 
-    /// Writes received frames to the capture.
+    /// Writes frames to the capture of received frames.
     pub fn received<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) {
         self.write(frames, |files| &mut files.0);
     }
 
-    /// Writes frames that are about to be sent to the capture.
+    /// Writes frames to the capture of sent frames. The caller sends the frames afterwards.
     pub fn sent<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) {
         self.write(frames, |files| &mut files.1);
     }

@@ -19,11 +19,11 @@ use crate::queues::Queues;
 use crate::statistics::PortStatistics;
 use crate::trace;
 
-/// Time between two rounds of the periodic tasks, while any of them is necessary: to search for vanished interfaces,
-/// flush captures, and read the kernel's drop counts.
+/// Time between two runs of the periodic tasks, while any of the tasks is necessary. The tasks search for vanished
+/// interfaces, flush captures, and read the kernel's drop counts.
 const CHORES: Duration = Duration::from_millis(250);
-/// With busy polling, the number of rounds over the rings, and of forwarded batches, after which the thread queries the
-/// kernel for other events.
+/// With busy polling, the thread queries the kernel for other events after this number of rounds over the rings of all
+/// ports, or after this number of forwarded batches.
 const SPINS: usize = 256;
 
 /// The state of one port.
@@ -43,8 +43,8 @@ impl Port {
         self.is_present.store(false, Relaxed);
     }
 
-    /// Tries to open the interface again. Logs each new reason for a failure once, except that the interface does not
-    /// exist.
+    /// Tries to open the interface again. Logs each new reason for a failure once. Does not log that the interface does
+    /// not exist.
     fn try_to_reopen(&mut self, poller: &Poller, place: usize) {
         let last_failure = match self.link.reopen(poller, place) {
             Ok(()) => {
@@ -241,7 +241,8 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards the frames in the rings for `SPINS` rounds. The caller then queries the kernel for other events.
+    /// Forwards the frames in the rings of all ports, for at most [`SPINS`] rounds and batches. The caller then queries
+    /// the kernel for other events.
     fn spin(&mut self, rx: &mut RxBatch) {
         let mut batches = 0;
         for _ in 0..SPINS {
@@ -284,8 +285,8 @@ impl DataPlane {
         }
     }
 
-    /// Forwards frames that were read from files, in batches, so that packet-outs are processed in between. Returns
-    /// true at the end of the files.
+    /// Forwards at most one batch of the frames that were read from files, so that packet-outs are processed between
+    /// two calls. Returns true at the end of the files.
     fn inject_files(&mut self, inputs: &Receiver<Input>) -> io::Result<bool> {
         for _ in 0..BATCH {
             let input = match inputs.try_recv() {

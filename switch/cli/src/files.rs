@@ -1,5 +1,5 @@
-//! The flag `--use-files`: the switch reads packets from `IFACE_in.pcap` instead of interfaces, and writes them to
-//! `IFACE_out.pcap`.
+//! The flag `--use-files`: files replace the interfaces. The switch reads received packets from `IFACE_in.pcap`, and
+//! writes sent packets to `IFACE_out.pcap`.
 //!
 //! Like BMv2, the switch reads the inputs in the order of the frames' timestamps, without waiting between frames. The
 //! inputs may be named pipes (opened in the order of the ports), and must not be truncated. The switch continues to run
@@ -50,8 +50,8 @@ impl Output {
         &self.counters
     }
 
-    /// Writes the frames of `batch`, removes them from it, and makes them visible to readers. After a failed write, the
-    /// file remains as it is: `lost` is called for each frame of this batch and of all later ones.
+    /// Writes the frames of `batch`, makes them visible to readers of the file, and empties `batch`. After a failed
+    /// write, the file remains as it is: `lost` is called for each frame of this batch and of all later ones.
     pub fn send(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         let now = SystemTime::now();
         let written = match &mut self.file {
@@ -116,8 +116,8 @@ impl Inputs {
         Ok(())
     }
 
-    /// Starts a thread that reads the inputs. The thread wakes the data plane with `waker` for each frame. It ends at
-    /// the end of the inputs, or when the receiver is dropped.
+    /// Starts a thread that reads the inputs. The thread wakes the data plane with `waker` for each frame. The thread
+    /// ends at the end of the inputs, or when the receiver is dropped.
     ///
     /// # Errors
     /// Fails if no thread can be started.
@@ -135,7 +135,7 @@ impl Inputs {
     }
 }
 
-/// Sends every frame to the data plane, in the order of their timestamps. Frames with equal timestamps are sent in the
+/// Sends all frames to the data plane, in the order of their timestamps. Frames with equal timestamps are sent in the
 /// order of the ports.
 fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker) -> Result<(), String> {
     for source in &mut sources {

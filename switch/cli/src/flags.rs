@@ -1,8 +1,8 @@
 //! The names of flags and their spellings, in the syntax of `boost::program_options`, which `simple_switch_grpc` uses.
 //!
 //! A long flag may be abbreviated if only one flag of its section begins with the abbreviation. The sections are the
-//! flags before `--`, and the target's flags after `--`. This switch accepts each flag in both sections; for an
-//! abbreviation, the flags of the section itself take precedence.
+//! flags before `--`, and the target's flags after `--`. This switch accepts each flag in both sections. If an
+//! abbreviation matches several flags, the flags of the section that contains the abbreviation take precedence.
 
 /// The section of the command line, before or after `--`, that contains a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

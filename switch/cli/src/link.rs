@@ -104,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Adds the number of frames that the kernel has dropped since the last call to the counters.
+    /// Adds to the counters the number of frames that the kernel has dropped since the last call of this method.
     pub fn update_kernel_drops(&mut self) {
         if let Self::Interface(interface) = self {
             interface.update_kernel_drops();

@@ -173,7 +173,8 @@ fn links(args: &Args, device: &Arc<Device>) -> Result<Option<Links>, String> {
     links.map(Some).map_err(|error| format!("cannot watch the ports' links: {error}"))
 }
 
-/// Reads a file and checks that it contains a PEM block of this kind.
+/// Reads a file and checks that it contains a PEM block of this kind. `what` names the content of the file in error
+/// messages.
 fn pem(path: &Path, what: &str, kind: &str) -> Result<Vec<u8>, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("cannot read {what} {}: {error}", path.display()))?;
     let has_block =

@@ -12,7 +12,7 @@ const FORWARD: u32 = 0x0100_0002;
 /// The source MAC address of the frames, as a number.
 pub const SOURCE: u32 = 7;
 
-/// Returns an entry that forwards frames from `source` to `port`.
+/// Returns an entry that forwards frames from the MAC address `source` to `port`.
 pub fn entry(source: u32, priority: i32, port: u8) -> p4::TableEntry {
     let value = [&[0, 0][..], &source.to_be_bytes()].concat();
     let ternary = p4::field_match::Ternary { value, mask: vec![0xff; 6] };

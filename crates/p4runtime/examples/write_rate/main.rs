@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release -p sluice-p4runtime --example write_rate`
 //!
-//! One thread runs packets without pause through a table entry that the controller keeps modifying between two ports.
-//! Every packet must leave by one of these two ports; a packet that leaves by another port, or by none, is an error of
-//! the switch. The other updates insert and delete further entries.
+//! One thread sends packets without pause, all of which match one table entry. The controller modifies this entry again
+//! and again, so that it forwards to either of two ports in turn. Every packet must leave by one of these two ports; a
+//! packet that leaves by another port, or by none, is an error of the switch. The other updates insert and delete
+//! further entries.
 //!
 //! At the end the example fills a table with 10^5 entries and reads all entries back while packets run. It prints the
 //! longest time that a batch of packets took, waiting for locks included.

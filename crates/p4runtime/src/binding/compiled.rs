@@ -12,9 +12,9 @@ pub trait Compiled {
     fn tables(&self) -> impl Iterator<Item = &TableInfo>;
     /// Returns the table with this name.
     fn table(&self, name: &str) -> Option<(TableId, &TableInfo)>;
-    /// Returns the action of the table with this name.
+    /// Returns the action that has this name in the table.
     fn action(&self, table: TableId, name: &str) -> Option<ActionId>;
-    /// Returns the action of the profile with this name.
+    /// Returns the action that has this name in the profile.
     fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId>;
     /// Returns the parameters of an action.
     fn action_info(&self, id: ActionId) -> &ActionInfo;

@@ -23,7 +23,7 @@ pub struct ProfileBinding {
     pub actions: ActionSet,
     /// Whether the profile is an action selector, which has groups.
     pub with_selector: bool,
-    /// Limit on the profile's content, counted in members or in weights; `None` if unlimited.
+    /// Limit on the size of the profile, in one of the units of [`ProfileLimit`]; `None` if unlimited.
     pub limit: Option<ProfileLimit>,
     /// Limit on the `max_size` of a group and on the size of one-shot groups; 0 if unlimited.
     pub max_group_size: u32,
@@ -299,8 +299,9 @@ pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &impl Compiled)
     )
 }
 
-/// Returns the fields of a value set with their widths in the program, which compiles the set to one key of `width`
-/// bits. At most one field may have a translated type; its width is `width` less the widths of the other fields.
+/// Returns the fields of a value set with their widths in the program. The compiled program has only one key of `width`
+/// bits, which contains all fields of the set. At most one field may have a translated type; its width is `width` less
+/// the widths of the other fields.
 fn fitted(
     fields: &[p4info::MatchField],
     types: &Types,

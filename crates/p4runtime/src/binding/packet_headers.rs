@@ -1,4 +1,5 @@
-//! The `packet_in` and `packet_out` headers, of packets to and from the controller.
+//! The controller headers: `packet_in`, with which packets to the controller begin, and `packet_out`, with which
+//! packets from the controller begin.
 
 use sluice_engine::HeaderInfo;
 
@@ -10,7 +11,7 @@ use crate::proto::p4::config::v1 as p4info;
 use crate::proto::p4::v1::{self as p4, PacketMetadata};
 use crate::translation::{self, NewName, Sdn, Types};
 
-/// Limit on the length of a header, in bytes. No frame is longer.
+/// Limit on the length of a header, in bytes. No frame is longer than this limit.
 const LONGEST: u64 = 65_535;
 
 /// A field of a packet_in or packet_out header.

@@ -65,7 +65,7 @@ pub enum Scope {
 /// An action of a table or of an action profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionChoice {
-    /// The id of the action in the compiled program, where each table or profile has its own id for the action.
+    /// The id of the action in the compiled program. An action has another id in each table or profile that uses it.
     pub engine: ActionId,
     /// The uses of the action that the table permits.
     pub scope: Scope,

@@ -39,7 +39,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterE
     Ok(())
 }
 
-/// Returns the range of the cell `index`, or of all cells for `None`.
+/// Returns the range of indexes with only the cell `index`, or with all `size` cells if `index` is `None`.
 pub fn cells(index: Option<u64>, size: u64) -> std::ops::Range<u64> {
     index.map_or(0..size, |index| index..index + 1)
 }

@@ -70,8 +70,8 @@ impl StateReader for Source<'_> {
     }
 }
 
-/// Limit on the number of array cells that one inspection reads, in a fraction of a millisecond. A smaller array is
-/// read at one point in time.
+/// Limit on the number of array cells that one inspection reads. Such an inspection takes a fraction of a millisecond.
+/// An array with at most this number of cells is read at one point in time.
 const CELLS_AT_ONCE: u64 = 1 << 16;
 
 /// Reads `cells` in ranges of at most [`CELLS_AT_ONCE`] cells, with one inspection for each range.
@@ -93,7 +93,8 @@ pub fn in_pieces(
 }
 
 /// Multicast groups and clone sessions, in the form in which clients wrote them. Clients must be able to read all that
-/// they wrote. The engine stores less: for example no metadata, and a port in only one of its two forms.
+/// they wrote. The engine stores less: for example no metadata, and every port as a number, whereas clients may also
+/// write it as a byte string.
 #[derive(Debug, Default)]
 pub struct ReplicationEntries {
     /// The multicast groups by id.
@@ -114,7 +115,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Refuses to insert or delete an entity that the program itself declares.
+    /// Refuses to insert or delete an entity that the program itself declares. `what` names the entity in the error
+    /// message.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an insertion or deletion.
@@ -165,7 +167,8 @@ pub fn cell_index(index: Option<&p4::Index>, size: u64, place: &str) -> Outcome<
     Ok(Some(cell))
 }
 
-/// Returns the error for a missing id, or for an id that P4Info does not have.
+/// Returns the error for a missing id, or for an id that P4Info does not have. `what` is the kind of object that has
+/// the id.
 pub fn unknown(what: &str, id: u32) -> Fault {
     if id == 0 {
         return Fault::invalid(format!("the {what} id is missing; give one that P4Info has"));
@@ -173,7 +176,8 @@ pub fn unknown(what: &str, id: u32) -> Fault {
     Fault::invalid(format!("there is no {what} with id {id:#x}; give one that P4Info has"))
 }
 
-/// Converts a value whose type in the message is signed, but which P4Runtime requires to be at least 0.
+/// Converts a value whose type in the message is signed, but which P4Runtime requires to be at least 0. `what` is the
+/// name of the message field.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a negative value.

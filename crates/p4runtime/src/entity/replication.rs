@@ -58,7 +58,7 @@ fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::Cl
 /// Refuses the id 0. Refuses to insert an entity that exists, and to modify or delete an entity that does not exist.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`, `ALREADY_EXISTS` or `NOT_FOUND`.
+/// `INVALID_ARGUMENT` for the id 0, `ALREADY_EXISTS` for an insertion, `NOT_FOUND` for a modification or deletion.
 pub fn check_presence(operation: Operation, exists: bool, id: u32) -> Outcome {
     if id == 0 {
         return Err(Fault::invalid("ids begin at 1; give 1 or more"));

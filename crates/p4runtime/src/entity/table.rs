@@ -13,7 +13,7 @@ use crate::matches;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// Limit on the number of entries that one inspection reads, in about half a millisecond.
+/// Limit on the number of entries that one inspection reads. Such an inspection takes about half a millisecond.
 pub const ENTRIES_AT_ONCE: usize = 256;
 
 /// Returns the table with this P4Info id.

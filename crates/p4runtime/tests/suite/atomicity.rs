@@ -160,7 +160,7 @@ fn changes() -> Vec<p4::Update> {
     ]
 }
 
-/// Reads all state except the large register array, including counts and meter configurations.
+/// Reads all state, including counts and meter configurations. Only the large register array is not read.
 async fn everything(controller: &mut Controller) -> Vec<Entity> {
     let tables = p4::TableEntry {
         counter_data: Some(p4::CounterData::default()),

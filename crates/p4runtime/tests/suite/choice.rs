@@ -42,7 +42,7 @@ async fn an_undone_batch_changes_no_selection() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
     // In the group's order, the second copy of member 1 follows member 3. The failed batches below delete this copy and
-    // use the free handle before it. The rollback must restore the order.
+    // use the free handle, which precedes the handle of member 3. The rollback must restore the order.
     controller.insert(member(2)).await;
     controller.modify(group(1, &[(1, 2), (3, 1)])).await;
     controller.delete(member(2)).await;
@@ -59,8 +59,8 @@ async fn an_undone_batch_changes_no_selection() {
             assert_eq!(selected(&switch), before);
         }
     }
-    // Later changes must select the same members as on a switch without the failed batches, because the same handle is
-    // free.
+    // The rollbacks must have freed the handle again. So, after further changes, packets must select the same members
+    // as on a switch without the failed batches.
     controller.insert(member(7)).await;
     controller.modify(group(1, &[(7, 1), (1, 2), (3, 1)])).await;
     let after = selected(&switch);

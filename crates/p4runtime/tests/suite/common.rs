@@ -115,8 +115,8 @@ impl Switch {
     }
 
     pub async fn channel(&self) -> Channel {
-        // A small window limits the bytes in transit to a client that does not read. With a large window, h2 would
-        // regard the thousands of small frames in transit as an attack.
+        // A small window limits the bytes in transit to a client that does not read. With a large window, the HTTP/2
+        // library would regard the thousands of small frames in transit as an attack.
         let endpoint = Endpoint::from_shared(self.address.clone()).unwrap().initial_stream_window_size(1 << 16);
         endpoint.connect().await.unwrap()
     }

@@ -106,7 +106,7 @@ fn requests_are_answered_during_a_long_write() {
     };
     let answered = clients.block_on(async {
         let write = tokio::spawn(async move { writer.write(request).await });
-        // The switch may answer up to 20 requests before the write begins, so the test requires more.
+        // The switch may answer up to 20 requests before the write begins, so the test requires more than 20 answers.
         let mut answered = 0;
         while !write.is_finished() {
             reader.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap();

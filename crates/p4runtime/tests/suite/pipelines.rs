@@ -238,7 +238,8 @@ async fn controller_headers_have_the_widths_of_the_program() {
         Some(config)
     };
     let different = "controller header packet_in, reason: P4Info has 15 bits, the program's JSON has 7 bits";
-    // No header of the program has these three fields. With 32 bits, the sum of their widths would overflow to 8.
+    // No header of the program has these three fields. In 32-bit arithmetic, the sum of their widths would overflow to
+    // 8.
     let wide = "controller header packet_in has 536870913 bytes, and no frame has more than 65535";
     for (widths, text) in [(&[9, 15][..], different), (&[i32::MAX, i32::MAX, 10], wide)] {
         assert_refused(controller.push(Action::Verify, header(widths)).await, Code::InvalidArgument, text);
@@ -365,7 +366,8 @@ async fn types_that_contain_themselves_are_refused() {
         let spec = p4info::P4NewTypeSpec { representation, ..Default::default() };
         types.new_types.insert("loop_t".to_owned(), spec);
     });
-    // None of these types contains itself. Together they have 40 levels that double the members, so 2^40 empty members.
+    // None of these types contains itself. Each of the 40 levels doubles the number of members, so the outermost type
+    // has 2^40 empty members.
     let doubled = learning(TypeSpec::Struct(named("t0")), |types| {
         for level in 0..40 {
             types.structs.insert(format!("t{level}"), members_of(&format!("t{}", level + 1), 2));

@@ -122,7 +122,8 @@ async fn digests_come_in_lists_and_once() {
     };
     let FromSwitch::Digest(full) = controller.next().await else { panic!("no digest") };
     assert_eq!((full.digest_id, full.data), (digest_id, vec![learnt(1), learnt(2)]));
-    // A single message is sent after the timeout. A message that is not yet acknowledged is not repeated.
+    // A message that does not fill a list is sent after the timeout. A message that is not yet acknowledged is not
+    // repeated.
     switch.packet(9, &frame(1, 1, 0x800));
     switch.packet(9, &frame(1, 3, 0x800));
     let FromSwitch::Digest(late) = controller.next().await else { panic!("no digest") };
@@ -210,7 +211,8 @@ async fn a_primary_that_leaves_its_notices_unread_loses_its_stream_and_its_role(
     let mut next = Controller::connect(&switch, 9).await;
     next.bid(Some(9)).await;
     assert_eq!(next.next_arbitration().await, (Code::AlreadyExists, 10));
-    // The packets fill the buffers of the connection and the queue in front of them.
+    // The packets fill the buffers of the connection, and then the stream's queue, from which the server fills these
+    // buffers.
     until("packets are dropped", || {
         (0..100).for_each(|_| drop(switch.packet(1, &frame(1, 2, 0x800))));
         switch.device.counters().packet_in_queue_full.get() > 0
@@ -314,7 +316,8 @@ async fn requests_get_their_turn_under_full_load() {
     load.join().unwrap();
 }
 
-/// Configures digests of [`LEARN`] in lists of one message. Equal messages are suppressed as duplicates for a minute.
+/// Applies the action [`LEARN`] to all packets, and configures its digest to be sent in lists of one message. Equal
+/// messages are suppressed as duplicates for a minute.
 async fn learn_one_by_one(controller: &mut Controller) {
     send_all_to(controller, action(LEARN, &[])).await;
     let config = p4::digest_entry::Config { max_timeout_ns: 0, max_list_size: 1, ack_timeout_ns: 60_000_000_000 };

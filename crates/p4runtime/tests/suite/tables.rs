@@ -252,7 +252,8 @@ async fn counters_and_meters_of_default_actions() {
     assert_eq!(controller.read(counter(None)).await, [counter(Some(counts(1, 60)))]);
     controller.modify(counter(Some(counts(5, 5)))).await;
 
-    // The meter of the default action marks misses. At the third packet both of its buckets are empty.
+    // The meter of the default action marks packets that match no entry. At the third such packet both buckets of the
+    // meter are empty.
     let config = p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 };
     let labelled = p4::TableEntry {
         metadata: b"miss".to_vec(),
@@ -285,7 +286,7 @@ async fn counters_and_meters_of_default_actions() {
     controller.modify(meter(Some(config), Some(p4::MeterCounterData::default()))).await;
     assert_eq!(controller.read(meter(None, cleared)).await, [meter(Some(config), cleared)]);
 
-    // A write without action resets the default action to the program's declaration, except its counter.
+    // A write without action resets the default action to the program's declaration. Only the counter keeps its values.
     controller.modify(TableEntry(default())).await;
     let TableEntry(read) = controller.read(TableEntry(pattern)).await.remove(0) else { panic!("no entry") };
     assert_eq!((read.metadata, read.meter_config, read.counter_data), (vec![], None, Some(counts(8, 185))));

@@ -34,7 +34,8 @@ impl Process {
         Self::run(command, address, driver, log)
     }
 
-    /// Starts a gateway with this command. `address`, `driver` and `log` describe the command's arguments and output.
+    /// Starts a gateway with this command. `address` and `driver` are the addresses in the command's arguments; `log`
+    /// is the file for the command's output.
     pub fn run(mut command: Command, address: &str, driver: &str, log: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(File::create(&log).unwrap()).stderr(Stdio::inherit());
         let child = command.spawn().unwrap();

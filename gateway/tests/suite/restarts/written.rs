@@ -1,4 +1,5 @@
-//! Batches with all kinds of state that the gateway saves, and the state in the driver and for clients after them.
+//! Batches that write every kind of state that the gateway saves. Other functions read the resulting state from the
+//! driver and through P4Runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -31,7 +31,7 @@ use writes::Writer;
 
 /// The rates, in packets per second, that the program tries in this order.
 const RATES: [u32; 9] = [400_000, 300_000, 200_000, 150_000, 100_000, 70_000, 50_000, 30_000, 15_000];
-/// The switch must forward a rate without loss for this number of periods.
+/// Number of periods without a lost frame after which the program accepts a rate.
 const PERIODS: usize = 12;
 const PERIOD: Duration = Duration::from_secs(5);
 const BATCHES: [usize; 5] = [1, 10, 100, 1_000, 10_000];

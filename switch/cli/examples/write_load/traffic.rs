@@ -10,10 +10,10 @@ use crate::veths::packets;
 
 /// Time between two transmissions of frames, here called a tick.
 const TICK: Duration = Duration::from_micros(500);
-/// Limit on the number of frames that are sent at once. After a late tick, further frames that are due are omitted.
-/// Otherwise the measurement would include the irregular scheduling of this thread.
+/// Limit on the number of frames that are sent at once. If more frames are due after a late tick, the frames above the
+/// limit are never sent. Otherwise the measurement would include the irregular scheduling of this thread.
 const BURST: u64 = 512;
-/// Time within which the switch returns all frames that were sent.
+/// Time within which all frames have returned after the last frame was sent.
 const SETTLED: Duration = Duration::from_millis(500);
 
 /// Traffic that one interface sends, and that may return through any of the interfaces in `to`.
