@@ -63,8 +63,8 @@ def without_comments(text: str) -> str:
 
 
 def end_of(text: str, start: int) -> int:
-    """Return the position of a block's closing brace, or the text's end. `start` is directly behind the opening
-    brace."""
+    """Return the position of a block's closing brace, or the text's end. `start` is the position after the
+    opening brace."""
     depth = 1
     for brace in re.finditer(r"[{}]", text[start:]):
         depth += 1 if brace[0] == "{" else -1
@@ -74,7 +74,7 @@ def end_of(text: str, start: int) -> int:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Yield the apply blocks and actions of a source, in order."""
+    """Yield the apply blocks and actions in the order in which they occur in a source."""
     text = without_comments(text)
     controls = [(match.start(), match[1]) for match in CONTROL.finditer(text)]
     for match in BLOCK.finditer(text):

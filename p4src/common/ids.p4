@@ -74,7 +74,7 @@
 #define COUNTER_OFFERED       0x01   // SYNs to each service
 #define COUNTER_REFUSED       0x02   // SYNs to each service that admission refused
 #define COUNTER_CLAIMED       0x03   // connections of each service that claimed a slot of the connection table
-#define COUNTER_UNPINNED_NEW  0x04   // SYNs to each service whose slots in both ways of the connection table were taken
+#define COUNTER_UNPINNED_NEW  0x04   // SYNs to each service for which the slots in both ways of the connection table were taken
 #define COUNTER_UNPINNED_MID  0x05   // packets to each service, other than SYNs, whose connection has no slot
 #define COUNTER_VERDICTS      0x06   // packets by their DropReason
 #define COUNTER_PUNTS         0x07   // packets punted to the controller, by their PuntReason
@@ -86,7 +86,7 @@
 #define METER_ADMISSION         0x01   // limits new connections to each service
 #define METER_PUNT_LIMIT        0x02   // limits packets to the controller, by their PuntReason
 #define METER_DESTINATION_LIMIT 0x03   // limits new connections to each destination
-#define METER_RETURNING_LIMIT   0x04   // limits further new connections, beyond METER_DESTINATION_LIMIT, of clients that the switch admitted to the destination before
+#define METER_RETURNING_LIMIT   0x04   // limits new connections that exceed METER_DESTINATION_LIMIT, and whose clients the switch has admitted to the destination before
 
 // Registers of the connection table, 0x01 to 0x0f. Next free: 0x09
 #define REGISTER_PIN_KEY_1     0x01   // way 1: fingerprint, state and time of a slot's connection
@@ -128,7 +128,7 @@
 #define REGISTER_LOAD_EVICTED 0x34   // connections of each server whose slot was claimed for another connection before their end
 #define REGISTER_REFUSING_OTHER 0x35 // 1: the server's last answer to a SYN was a RST; read when the server is the second one drawn
 
-// Registers of the draws, 0x38 to 0x3f. Next free: 0x39
+// Registers of the draws of servers, 0x38 to 0x3f. Next free: 0x39
 #define REGISTER_DRAW_POINT 0x38   // the last point of each service's Weyl sequence, by which servers are drawn evenly
 
 // Digests. Next free: 0x02
@@ -228,7 +228,7 @@ enum bit<8> DropReason {
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
     arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); its sender is reported
-    punt_limited         = 20, // an ARP reply to the router, above the limit of its punt reason; it has no use except to report a neighbour
+    punt_limited         = 20, // an ARP reply to the router that exceeds the limit of its PuntReason; the switch itself makes no use of ARP replies
     cpu_header           = 21, // a packet from the controller without a valid packet_out header
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST
     source_mac           = 23, // the frame's source is a group address, which is never the address of a station (IEEE 802.3, 3.2.3)
@@ -239,7 +239,7 @@ enum bit<8> DropReason {
     closed               = 28, // an ACK of the client on a connection that the switch has closed
     closed_reset         = 29, // the client's payload or a late packet of the server, on a closed connection; answered by a RST
     not_idle             = 30, // a tickle for a connection that is unknown, is not idle, or may not be closed
-    syn_payload          = 31, // a client's SYN with payload, on a content connection that has left its agent: no rule would read it
+    syn_payload          = 31, // a client's SYN with payload, on a content connection that has left its agent: no agent would read the payload
     closed_again         = 32  // an ACK on a closed connection, from a client that lacks the FIN or sends a keepalive; answered by FIN or ACK
 }
 

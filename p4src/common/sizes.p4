@@ -68,7 +68,7 @@ const bit<32> OTHERS_SIZE      = 65536;  // 2^16 members with their selector nee
 #elif defined(TOFINO)
 const bit<32> OTHERS_SIZE      = 131072; // 2^18 members with their selector do not fit in the 80 SRAM blocks of a stage
 #else
-const bit<32> OTHERS_SIZE      = 262144; // sum of the weights in one group of a small pool: 256
+const bit<32> OTHERS_SIZE      = 262144; // 1,024 groups of small pools, with weights whose sum is 256 in each group
 #endif
 
 // Places in each service's queue of idle servers, ordered by the time when they became idle, as a power of two.

@@ -20,7 +20,7 @@
     this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > NARROW, (int<32>)(number_ - cell_) < -WIDE, \
                    number_ == cell_)
 // Compares for a table whether a number equals a cell or precedes the cell by at most 1 GB, also across a wrap. A number that is
-// ahead by less than half of all numbers never counts as preceding, because this would lift a cap.
+// after the cell by less than half of all numbers never counts as preceding the cell, because this would lift a cap.
 #define COMPARE_KNOWN(number_, cell_) \
     this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > WIDE, (int<32>)(number_ - cell_) < -NARROW, \
                    number_ == cell_)

@@ -15,7 +15,7 @@
 // Continue`, so the client has more data to send.
 //
 // The switch cannot distinguish an idle connection from a connection whose server pauses within a response. So the switch counts
-// pauses by server and length, both pauses that the server ended and others. The controller derives from these counts the time
+// pauses by server and length, whichever end sends the packet after the pause. The controller derives from these counts the time
 // for which a connection must be idle before it is closed.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
@@ -127,8 +127,8 @@ control ServerNumbers(register<closing_number_t> closing_server_next, register<c
     }
 }
 
-// Handles a bare ACK of the server. If it has both stored numbers, it is the answer to a tickle, and closes the connection. If it
-// acknowledges new data, the server is still preparing an answer.
+// Handles a bare ACK of the server. While the status is `probing`, an ACK with both stored numbers is the answer to the tickle, and
+// closes the connection. After an ACK of new data, the connection is not idle, because the server is preparing an answer.
 control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool probing,
                   inout closing_state_t state, inout ClosingStep step) {
     apply {
@@ -204,7 +204,7 @@ control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t se
 }
 
 // Handles a client's ACK without payload. The first ACK that acknowledges all of the server's last payload begins the idle time,
-// and writes a hint for the controller. After an ACK that closes the window the connection is not idle, because the server may
+// and writes a hint for the controller. After an ACK that closes the client's window, the connection is not idle, because the server may
 // have more data to send.
 control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t> closing_hint, in headers_t hdr, in metadata_t meta,
                   in bit<32> index, in closing_number_t server_next, inout closing_state_t state, inout bool pauses) {

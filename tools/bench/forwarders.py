@@ -57,7 +57,7 @@ class KernelDnat(Switch):
             "net.ipv4.ip_forward": "1",
             "net.ipv4.conf.all.rp_filter": "0",
             "net.ipv4.conf.default.rp_filter": "0",
-            # The data segments of packet_load have arbitrary sequence numbers.
+            # Connection tracking accepts the data segments of packet_load, which have arbitrary sequence numbers.
             "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
         }
         for port in (1, 2):

@@ -8,7 +8,7 @@
 struct rate_left_t {
     compared_t owner;         // from rate_flow: whether the slot belongs to this response, and whether the slot is free
     compared_t steps;         // from rate_last: whether the last packet was in this step, and whether eight steps have passed
-                              // since
+                              // since that packet
 }
 
 // Computes a response's slot and fingerprint: one CRC-32 over an order of fields that no other hash uses (the protocol is always
