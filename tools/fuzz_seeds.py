@@ -97,7 +97,7 @@ indentation begins an entity."""
 
 
 def others(p4info: p4i.P4Info) -> list[bytes]:
-    """Return writes of all other entities, messages of the stream channel, and requests that concern the pipeline."""
+    """Return requests for the entities in OTHERS and for digests, stream messages, and requests to set the pipeline."""
     texts = re.split(r"\n(?=\w)", OTHERS.strip())
     entities = [text_format.Parse(text, p4r.Entity()) for text in texts]
     entities += [p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=digest.preamble.id)) for digest in p4info.digests]

@@ -55,17 +55,17 @@ enum bit<8> SpliceStatus {
 const bit<8> ORDER_SPLICE = 1; // the only operation of a splice order
 const bit<8> LARGEST_SCALE = 14; // largest window scale (RFC 7323, section 2.3)
 
-// Length of a tick, the unit of time in the connection table: ticks are a 48-bit microsecond clock without its low 16 bits.
+// Microseconds in a tick, the unit of time in the connection table. Times are a 48-bit microsecond clock without its low 16 bits.
 @noWarn("unused")                 // only the controller uses this constant
 const bit<32> TICK_US   = 65536;
-// Ticks (12.7 days) that are added to the clock, because BMv2's clock starts at 0: so a zeroed cell is older than any idle time.
+// Ticks (12.7 days) that are added to the clock, because BMv2's clock starts at 0: so a zeroed cell is older than any time-out.
 const bit<32> TICK_BASE = 0x01000000;
 
 // Ticks (0.98 s) after a tickle within which the switch uses the server's answer. A tickle is an ACK with impossible
 // sequence numbers, which the server answers by an ACK with its own numbers (closing.p4).
 const bit<32> PROBE_TIME = 15;
 
-// Unit of time in the response rates: a 48-bit microsecond clock without its low 10 bits, plus TICK_BASE; wraps after 50 days.
+// Microseconds in the unit of time of response rates. Times are a 48-bit microsecond clock without its low 10 bits + TICK_BASE.
 @noWarn("unused")                 // only the controller uses this constant
 const bit<32> RATE_TICK_US = 1024;
 

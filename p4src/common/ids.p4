@@ -95,7 +95,7 @@
 #define REGISTER_PIN_SERVER_2  0x04   // way 2: the server of a slot's connection
 #define REGISTER_PIN_STATE_1   0x05   // way 1: the PinState of a slot's connection, on a target whose key register lacks the state
 #define REGISTER_PIN_STATE_2   0x06   // way 2: the PinState of a slot's connection, on a target whose key register lacks the state
-#define REGISTER_CANDIDATE_KEY 0x07   // fingerprint of a connection whose handshake is under way with a candidate server, and the time-out of the entry
+#define REGISTER_CANDIDATE_KEY 0x07   // fingerprint of a connection whose handshake is under way with a candidate server, and the time at which the entry expires
 #define REGISTER_CANDIDATE_PIN 0x08   // the candidate server, and the sequence number whose acknowledgement ends the handshake
 
 // Registers of the ledger, 0x10 to 0x1f. Next free: 0x15
@@ -170,7 +170,7 @@
 
 // Registers of closing, 0x60 to 0x67. Next free: 0x68
 #define REGISTER_CLOSING_SERVER_NEXT 0x60 // next sequence number of the server of a slot's connection (v1model)
-#define REGISTER_CLOSING_CLIENT_NEXT 0x61 // next sequence number of the client of a slot's connection, as the server has acknowledged it (v1model)
+#define REGISTER_CLOSING_CLIENT_NEXT 0x61 // next sequence number of the client of a slot's connection, by the server's latest acknowledgement (v1model)
 #define REGISTER_CLOSING_STATE 0x62  // which end sent the last payload and when, whether the payload is acknowledged, and the ClosingStatus (Tofino 2: start of the connection's idle time)
 #define REGISTER_CLOSING_PEER 0x63   // client and server of a connection that became idle (Tofino 2: address of the client of any connection)
 #define REGISTER_CLOSING_HINT 0x64   // connections that became idle: flow index, server and time (v1model)
@@ -223,11 +223,11 @@ enum bit<8> DropReason {
     no_service           = 12, // sent to an address of the router or of a service, but neither to a service's port nor as an echo request
     direct_to_server     = 13, // sent to a server's own address and port instead of to its service
     admission_refused    = 14, // a SYN for a new connection, above the rate of its service or of its destination
-    no_server            = 15, // the service has no server to choose, or the cell for the connection's candidate server is taken
+    no_server            = 15, // the service has no server to choose, or another connection occupies the cell for this connection's candidate server
     server_unknown       = 16, // the connection is pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
-    arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); its sender is reported
+    arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); a digest reports its sender
     punt_limited         = 20, // an ARP reply to the router that exceeds the limit of its PuntReason; the switch itself makes no use of ARP replies
     cpu_header           = 21, // a packet from the controller without a valid packet_out header
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST

@@ -101,7 +101,7 @@ struct loads_t {
     bit<32>     other_stale;
 }
 
-// Time-outs of a connection table's slot, in ticks, for each state of the slot's connection; set by the table timers.
+// Time-outs of a slot of the connection table, in ticks, for each state of the slot's connection; set by the table timers.
 struct times_t {
     ticks_t idle;
     ticks_t pending;
@@ -205,8 +205,8 @@ struct metadata_t {
     bit<16>      payload;         // number of bytes after the TCP header; set by measure
 
     service_id_t service;         // the service that the packet goes to or comes from; set by classify
-    weight_t     shares;          // if not 0, servers are drawn evenly, and this is a multiple of the sum of the service's
-                                  // weights; 0: servers are drawn by hashes; set by classify
+    weight_t     shares;          // a multiple of the sum of the service's weights, if servers are drawn by a Weyl sequence; 0:
+                                  // servers are drawn by hashes; set by classify
     connection_t connection;      // the packet's connection; set by classify
     server_id_t  server;          // the server that sent the packet; set by classify. For a packet to a service: the server to
                                   // which the packet goes; set by connections

@@ -80,7 +80,7 @@ const bit<32> PORTS            = 512;    // all values of a 9-bit port number
 const bit<32> OWNED_ADDRESSES  = 2048;   // addresses of the router's interfaces, and one address for each service
 const bit<32> DESTINATIONS     = 1024;   // service addresses and protected hosts that have separate counts and limits
 
-// 2^16 cells. Of 6,000 clients (100 new clients a second, each stored for a minute), 1 in 11 is overwritten early.
+// 2^16 cells. Of 6,000 clients (100 new clients a second, each stored for a minute), 1 in 11 is overwritten within this minute.
 const int ADMITTED_CLIENT_BITS = 16;
 const bit<32> ADMITTED_CLIENTS = 1 << ADMITTED_CLIENT_BITS;
 

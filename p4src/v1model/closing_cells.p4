@@ -127,8 +127,8 @@ control ServerNumbers(register<closing_number_t> closing_server_next, register<c
     }
 }
 
-// Handles a bare ACK of the server. While the status is `probing`, an ACK with both stored numbers is the answer to the tickle, and
-// closes the connection. After an ACK of new data, the connection is not idle, because the server is preparing an answer.
+// Handles a bare ACK of the server. While the status is `probing`, an ACK with both stored numbers is the answer to the tickle
+// and closes the connection. After an ACK of new data, the connection is not idle, because the server is preparing an answer.
 control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool probing,
                   inout closing_state_t state, inout ClosingStep step) {
     apply {
@@ -204,8 +204,8 @@ control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t se
 }
 
 // Handles a client's ACK without payload. The first ACK that acknowledges all of the server's last payload begins the idle time,
-// and writes a hint for the controller. After an ACK that closes the client's window, the connection is not idle, because the server may
-// have more data to send.
+// and writes a hint for the controller. After an ACK that closes the client's window, the connection is not idle, because
+// the server may have more data to send.
 control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t> closing_hint, in headers_t hdr, in metadata_t meta,
                   in bit<32> index, in closing_number_t server_next, inout closing_state_t state, inout bool pauses) {
     apply {

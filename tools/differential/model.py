@@ -6,7 +6,8 @@ Only frames and entries that both can treat alike are used. What a Tofino cannot
 - Frames have at least 60 bytes; the twin's output is padded before the comparison. For counters, only the packets are
   compared: the model's byte counts include the frame checksums, and some of its counters count no bytes.
 - On Tofino a meter without a rate admits no packet, so limits admit either all packets or none.
-- Tofino's selector hashes the fields in another order than the twin's, so every group has a single member that never changes.
+- Tofino's selector hashes the fields in another order than the twin's. So every group has a single member that never
+  changes.
 - Tofino's tables have no state per entry, so pins (entries of the connection table) last for days, and no service has
   draining servers.
 - The timeout of a pending pin is fixed in the program at 10 s. A connection recurs only within a block of frames, which

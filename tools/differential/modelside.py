@@ -149,7 +149,8 @@ class ModelSide:
         return {**out, **to_controller(self.client)}
 
     def state(self, p4info: p4i.P4Info) -> State:
-        """Return the counters and those registers whose cells are single numbers; all else differs between the programs."""
+        """Return the counters, and the registers whose cells are single numbers. Other registers and the table entries
+        differ between the two programs."""
         assert self.client
         single = [register for register in p4info.registers if not register.type_spec.HasField("struct")]
         registers = {register.preamble.name: cells_of(self.client, register) for register in single}

@@ -71,8 +71,8 @@ def ecn(net: Mininet) -> None:
 
 
 def mri(net: Mininet) -> None:
-    """Check that packets list the switches on their path with their queue lengths, and a long queue at the
-    bottleneck."""
+    """Check that packets list the switches on their path with the switches' queue lengths, and that the queue at the
+    bottleneck becomes long."""
     probes = _probes_beside_a_flow(net)
     ways = {tuple(fields(packet, "swid")) for packet in probes}
     expect(ways == {("2", "1")}, f"the switches of the packets' ways are {ways}, not 2 and 1")
@@ -114,7 +114,8 @@ def flowcache(net: Mininet) -> str | None:
     expect(_counted(net, r"egressPktInCounter \d+"), "egressPktInCounter stays 0")
     if _counted(net, r"ingressPktOutCounter \d+"):
         return None
-    # The switch counts at index 0, which the controller does not read. BMv2 counts at the last packet's value instead.
+    # The counter's index is a field of an invalid header. The embedded switch then counts at index 0, which the
+    # controller does not read; BMv2 counts at the field's value in an earlier packet.
     return "but ingressPktOutCounter stays 0: its index is a field of a header that is not valid"
 
 

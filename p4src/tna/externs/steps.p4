@@ -27,8 +27,8 @@ struct step_t {
 }
 
 control Steps(in metadata_t meta, in decided_t decided, in times_t times, out step_t step) {
-    ticks_t pending;              // number of ticks by which the written time is before `now`: the idle time minus the time-out of
-                                  // the state (likewise `answered`, `linger` and `age`)
+    ticks_t pending;              // number of ticks by which the written time is before `now`: the idle time minus the time-out
+                                  // of the state (likewise `answered`, `linger` and `age`)
     ticks_t answered;
     ticks_t linger;
     ticks_t age;
