@@ -79,7 +79,7 @@ def blocks(text: str) -> Iterator[Block]:
     controls = [(match.start(), match[1]) for match in CONTROL.finditer(text)]
     for match in BLOCK.finditer(text):
         control = next((name for start, name in reversed(controls) if start < match.start()), "")
-        # The body's first line is that of the opening brace, since code may follow the brace on the same line.
+        # The body's first line is the line of the opening brace, since code may follow the brace on the same line.
         line = text.count("\n", 0, match.end()) + 1
         yield Block(control, match[1] or "", line, text[match.end() : end_of(text, match.end())])
 

@@ -20,8 +20,8 @@ from tools import p4, p4_sources
 from tools.p4_sources import P4SRC
 
 LOW = 0xFFFFFF
-"""Mask for an id without its kind's prefix. The prefixes differ: TNA's own externs have others than P4Runtime's
-objects."""
+"""Mask for an id without its kind's prefix. The prefixes differ: TNA's own externs have other prefixes than
+P4Runtime's objects."""
 
 
 class ObjectsError(Exception):

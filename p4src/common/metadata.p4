@@ -27,7 +27,7 @@ enum bit<8> Content {
     server = 3       // an answer from a server of a group
 }
 
-// What a packet does to its connection, as its TCP flags and payload show.
+// The kind of a packet by its TCP flags and payload, which determines how the packet changes its connection's state.
 enum bit<8> Event {
     none    = 0,     // UDP, or an ICMP error: the packet changes no connection
     syn     = 1,

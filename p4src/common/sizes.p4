@@ -38,15 +38,15 @@ const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
 const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // one cell for each slot of both ways
 const bit<32> CLOSING_HINTS    = 4096;   // several times the number of connections that become idle between two polls by the
                                          // controller
-const int PAUSE_LENGTH_BITS    = 4;      // classes of pauses within responses, by powers of two of the pause's length, up to 18
-                                         // minutes
+const int PAUSE_LENGTH_BITS    = 4;      // 16 classes of pauses within responses, by powers of two of the pause's length, up to
+                                         // 18 minutes
 const bit<32> CLOSING_PAUSES   = 1024 << PAUSE_LENGTH_BITS; // one cell for each server and class of pauses
 
 // 2^16 cells, as many as ADMITTED_CLIENTS below.
 const int REMEMBERED_CLIENT_BITS = 16;
 const bit<32> REMEMBERED_CLIENTS = 1 << REMEMBERED_CLIENT_BITS;
 
-// Transfers that can be sampled at the same time, few enough for a controller to read their cells every second.
+// Number of transfers that can be sampled at the same time, few enough for a controller to read their cells every second.
 const int TRANSFER_BITS = 12;
 const bit<32> TRANSFERS        = 1 << TRANSFER_BITS;
 
@@ -71,7 +71,7 @@ const bit<32> OTHERS_SIZE      = 131072; // 2^18 members with their selector do 
 const bit<32> OTHERS_SIZE      = 262144; // 1,024 groups of small pools, with weights whose sum is 256 in each group
 #endif
 
-// Places in each service's queue of idle servers, ordered by the time when they became idle, as a power of two.
+// Number of places in each service's queue of idle servers, as a power of two. Servers are queued in the order of becoming idle.
 const int IDLE_PLACE_BITS = 5;
 const bit<32> IDLE_PLACES      = 1024 << IDLE_PLACE_BITS;
 
@@ -84,11 +84,11 @@ const bit<32> DESTINATIONS     = 1024;   // service addresses and protected host
 const int ADMITTED_CLIENT_BITS = 16;
 const bit<32> ADMITTED_CLIENTS = 1 << ADMITTED_CLIENT_BITS;
 
-// Responses whose rates can be measured at the same time: the fastest tenth of 4,096 responses are enough for a mean.
+// Number of responses whose rates can be measured at the same time: the fastest tenth of 4,096 responses is enough for a mean.
 const int RATE_FLOW_BITS = 12;
 const bit<32> RATE_FLOWS       = 1 << RATE_FLOW_BITS;
 
-// Sampled destinations that the ring stores between two polls by the controller.
+// Number of sampled destinations that the ring stores between two polls by the controller.
 const int SAMPLE_BITS = 10;
 const bit<32> SAMPLES          = 1 << SAMPLE_BITS;
 

@@ -22,8 +22,8 @@
 
 #include "flow_index.p4"
 
-// The next sequence number of one side of a connection, and whether the number is known. It is known from the server's first
-// segment on.
+// The next sequence number of one side of a connection, and whether the number is known. The server's first segment
+// makes both numbers known.
 typedef bit<33> closing_number_t;
 #define CLOSING_KNOWN 32:32
 #define CLOSING_NUMBER 31:0
@@ -53,8 +53,8 @@ typedef bit<4> pause_length_t;
 // LF twice.
 const bit<16> CONTINUE_BYTES = 25;
 
-// Bytes of the shortest payload that counts as a response. The closing alert of TLS, which a server sends before its FIN (RFC
-// 8446, section 6.1), is shorter.
+// Length in bytes of the shortest payload that counts as a response. The closing alert of TLS, which a server sends before a
+// FIN (RFC 8446, section 6.1), is shorter.
 const bit<16> LEAST_RESPONSE = 64;
 
 typedef bit<2> closing_status_t;       // a ClosingStatus with the width that it has in a cell

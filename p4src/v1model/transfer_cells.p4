@@ -51,8 +51,8 @@ const bit<16> TRANSFER_OWNED = 458;
 const bit<16> TRANSFER_UNANSWERED = TRANSFER_OWNED - 61;
 const bit<16> TRANSFER_ENDED = TRANSFER_OWNED - 31;
 
-// The connection to which a slot belongs: the bits of its index above the slot, its fingerprint and server, and the time of its
-// last packet in ticks.
+// The connection to which a slot belongs: those bits of the connection's index that are above the slot's index, the connection's
+// fingerprint and server, and the time of its last packet in ticks.
 typedef bit<(FINGERPRINT_BITS + 10)> transfer_key_t;
 typedef bit<(FINGERPRINT_BITS + 36)> transfer_owner_t;
 #define TRANSFER_KEY FINGERPRINT_BITS + 35:26
@@ -126,8 +126,8 @@ control TransferEdge(in headers_t hdr, in metadata_t meta, inout transfer_t tran
     }
 }
 
-// The client's highest acknowledgement, and whether it closed the client's window. An ACK of data that is not in flight changes
-// nothing.
+// The client's highest acknowledgement, and whether this ACK closed the client's window. An ACK of data that is not in flight
+// changes nothing.
 typedef bit<33> transfer_acked_t;
 #define TRANSFER_CLOSED 32:32
 #define TRANSFER_NUMBER 31:0

@@ -94,7 +94,7 @@ def _probes_beside_a_flow(net: Mininet) -> list[str]:
 
 
 def firewall(net: Mininet) -> None:
-    """Check that TCP connections succeed within the internal network and out of it, but not into it."""
+    """Check that TCP connections succeed within the internal network and from it to outside, but not from outside."""
     for client, server in (("h1", "h2"), ("h1", "h3")):
         expect(_iperf(net, client, server) > 0, f"iperf from {client} to {server} does not come about")
     expect(_iperf(net, "h3", "h1") == 0, "iperf from h3 to h1 is not blocked")
@@ -281,7 +281,7 @@ def _play(place: Place, folder: Path, exercise: Exercise) -> Result:
 
 
 def lay(folder: Path, pattern: str) -> None:
-    """Copy files of an exercise's solution over the files with the same names or, if there are none, to the exercise's
+    """Copy files of an exercise's solution over the files with the same names or, without such files, to the exercise's
     folder."""
     for solved in (folder / "solution").glob(pattern):
         others = (path for path in folder.rglob(solved.name) if path != solved)

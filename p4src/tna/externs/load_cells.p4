@@ -204,7 +204,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         const default_action = neither();
     }
 
-    // A table uses one index in all its actions, so the index is selected first: only packets without a slot read the other load.
+    // All actions of a table use one index, so the index is selected first: only packets without a slot read the load of `other`.
     apply {
         if (meta.held == 0) {
             at = meta.loads.other;

@@ -1,6 +1,6 @@
 // Registers of the response rates. A stateful unit has one output, so two registers store the fingerprint and time of a slot's
 // response and the step of the last packet. A stateful unit cannot shift; its math unit multiplies a cell by one constant
-// fraction. So the window's bytes are multiplied by 3/4 after one to seven steps; after more steps only the packet itself counts.
+// fraction. So the window's bytes are multiplied by 3/4 after one to seven steps; later only the packet's own bytes count.
 #ifndef SLUICE_TNA_RATE_CELLS_P4
 #define SLUICE_TNA_RATE_CELLS_P4
 

@@ -1,7 +1,7 @@
 // The registers of the second look, with one cell for each server. Each number of open connections (32 bits) is stored in four
 // registers, because one pass reads the loads of up to four servers, and can access a register only once. Each number of
 // connections whose end the switch did not see is also stored in several registers. Whether a server refuses connections (8 bits)
-// is stored in three registers, because it is irrelevant for the first server drawn.
+// is stored in only three registers, because no pass reads this value for the first server drawn.
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
