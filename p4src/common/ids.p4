@@ -223,12 +223,12 @@ enum bit<8> DropReason {
     no_service           = 12, // sent to an address of the router or of a service, but neither to a service's port nor as an echo request
     direct_to_server     = 13, // sent to a server's own address and port instead of to its service
     admission_refused    = 14, // a SYN for a new connection, above the rate of its service or of its destination
-    no_server            = 15, // the service has no server to choose, or another connection occupies the cell for this connection's candidate server
+    no_server            = 15, // the service has no server to choose, or the cell for a candidate server belongs to another connection
     server_unknown       = 16, // the connection is pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
-    arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); a digest reports its sender
-    punt_limited         = 20, // an ARP reply to the router that exceeds the limit of its PuntReason; the switch itself makes no use of ARP replies
+    arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); its sender is reported
+    punt_limited         = 20, // an ARP reply to the router above the limit of its PuntReason; the switch has no other use for the reply
     cpu_header           = 21, // a packet from the controller without a valid packet_out header
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST
     source_mac           = 23, // the frame's source is a group address, which is never the address of a station (IEEE 802.3, 3.2.3)
