@@ -29,7 +29,7 @@ FLOWS = 256
 
 
 def mastership(onos: Onos) -> None:
-    """Check that one instance of a cluster is the master, and that another replaces the master when its session ends."""
+    """Check that one instance of a cluster is the master, and that another one takes over when its session ends."""
     expect(onos.client.is_primary, "the first instance is not the master")
     update = p4r.Update(type=INSERT, entity=multicast_group(9, (2,)))
     standby = Client(onos.switch.address, election_id=ELECTION_ID - 1)
