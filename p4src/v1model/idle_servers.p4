@@ -72,7 +72,7 @@ control IdleServers(inout metadata_t meta, in bit<32> change) {
         idle_ends.read(ends, service);
         idle_ticket_first.read(ticket, server);
         stale_idle.read(stale, server);
-        bit<32> open = meta.loads.load - stale;              // may wrap below 0 while counts lag
+        bit<32> open = meta.loads.load - stale;              // below 0 while `stale` is outdated
         bool idle = open == 0 || open[31:31] == 1;
         bool empty = ends[IDLE_HEAD] == ends[IDLE_TAIL];
         if (change == 0) {

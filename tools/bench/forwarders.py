@@ -43,7 +43,7 @@ class CopyForward(ProcessSwitch):
 
 
 class KernelDnat(Switch):
-    """The kernel as forwarder: one iptables rule per server, which matches with probability 1/(servers left)."""
+    """The kernel as forwarder: one iptables rule per server; if n servers remain, it matches with probability 1/n."""
 
     def __init__(self, name: str, *, directory: Path, **params: object) -> None:
         super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})

@@ -162,8 +162,8 @@ class Slot:
             self.turn = fields["turn"] if self.turn == agent else self.turn
 
     def touch_value(self, action: str, packet: Packet, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of the registers splice_value_*, which contain the value of a connection's
-        translation."""
+        """Execute the stateful unit of the registers splice_value_*, which contain a connection's delta
+        or its agent's address."""
         if action == "do_read":
             packet.translated = self.value
         elif action == "do_detour":
