@@ -125,7 +125,7 @@
 #define REGISTER_LOAD_OTHER   0x31   // open connections of each server, read when the server is the second one drawn
 #define REGISTER_STALE_FIRST  0x32   // connections counted in load_first whose end the switch did not see; written by the controller
 #define REGISTER_STALE_OTHER  0x33   // connections counted in load_other whose end the switch did not see; written by the controller
-#define REGISTER_LOAD_EVICTED 0x34   // connections of each server whose slot was claimed for another connection before their end
+#define REGISTER_LOAD_EVICTED 0x34   // connections of each server that lost their slot to another connection before they ended
 #define REGISTER_REFUSING_OTHER 0x35 // 1: the server's last answer to a SYN was a RST; read when the server is the second one drawn
 
 // Registers of the draws of servers, 0x38 to 0x3f. Next free: 0x39

@@ -21,7 +21,7 @@ const bit<32> SERVERS          = 1024;   // servers of all services; also the nu
                                          // `ledger`
 const bit<32> SERVICE_ENDPOINTS = 2048;  // addresses and ports of services, and one entry of action deny_direct for each server
 
-// Slots in each of the two ways (hash arrays) of the connection table, as a power of two.
+// Number of slots in each of the two ways (hash arrays) of the connection table, as a power of two.
 #if defined(LARGE)
 const int CONNECTION_SLOT_BITS = 21;     // for 2^20 live connections; at most 1.2 % of them find no slot
 #elif defined(TOFINO2)

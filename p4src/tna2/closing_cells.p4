@@ -119,7 +119,7 @@ control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
 //     ACK from the client that acknowledges all                         idle from now on, if the cell is SERVER_SPOKE
 //     ACK from the server that acknowledges new data                    NOT_IDLE: an answer will follow
 //     segment of 25 bytes from the server                               NOT_IDLE: the segment is treated as `100 Continue`
-//     payload or FIN from the server, or ACK beyond its right edge      SERVER_SPOKE; not one byte within the edge (a keepalive)
+//     payload or FIN from the server, or ACK beyond its right edge      SERVER_SPOKE, except a keepalive (a byte below the edge)
 //     bare ACK from the server without new data                         CLOSED, if cell and order are equal and the state is established
 control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in compared_t known, in compared_t grows,
                       in compared_t acknowledged, in idle_since_t now, in idle_since_t ordered, out ClosingOp closing_op,

@@ -1,5 +1,5 @@
-// Action selectors: draw a server from a service's weighted members, by a hash of the connection or a Weyl sequence. If a group has no
-// members, the result stays 0.
+// Action selectors: draw a server from a service's weighted members, by a hash of the connection or a Weyl sequence. If a group
+// has no members, the result stays 0.
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
