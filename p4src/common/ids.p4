@@ -189,13 +189,13 @@
 // Registers of idle servers, 0x70 to 0x77. Next free: 0x75
 #define REGISTER_IDLE_ENDS         0x70 // head and tail of each service's queue of idle servers (v1model)
 #define REGISTER_IDLE_QUEUE        0x71 // the servers in each service's queue of idle servers (v1model)
-#define REGISTER_IDLE_TICKET_FIRST 0x72 // each server's ticket in a queue of idle servers, read for the first server drawn (v1model)
-#define REGISTER_IDLE_TICKET_HEAD  0x73 // each server's ticket in a queue of idle servers, read for the server at the queue's head (v1model)
+#define REGISTER_IDLE_TICKET_FIRST 0x72 // each server's ticket (number of its entry) in a queue of idle servers, read for the first server drawn (v1model)
+#define REGISTER_IDLE_TICKET_HEAD  0x73 // each server's ticket (number of its entry) in a queue of idle servers, read for the server at the queue's head (v1model)
 #define REGISTER_STALE_IDLE        0x74 // connections counted in each server's load whose end the switch did not see; written by the controller (v1model)
 
 // Further registers of closing, 0x78 to 0x7f. Next free: 0x7a
 #define REGISTER_CLOSING_PAUSES 0x78 // number of pauses in each server's responses, by the pause's length (v1model)
-#define REGISTER_CLOSING_ORDER 0x79  // client port of a slot's connection, and start of the idle time for which the controller orders that the connection be closed (Tofino 2)
+#define REGISTER_CLOSING_ORDER 0x79  // client port of a slot's connection, and start of the idle period in which the controller orders the switch to close the connection (Tofino 2)
 
 // Registers of caps that only Tofino 2 has, 0x80 to 0x87. Next free: 0x85
 #define REGISTER_CAP_ASKED 0x80        // window scale and segment size that the SYN of a slot's connection announces (Tofino 2)

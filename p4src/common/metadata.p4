@@ -201,7 +201,7 @@ struct metadata_t {
     bit<1>       inward;          // the packet goes to a service, or is routed from outside to inside; set by the target's limits
                                   // or judge
     Event        event;           // what the packet does to its connection; set by events
-    lengths_t    lengths;         // numbers of bytes that the packet lacks; set by measure
+    lengths_t    lengths;         // length after the IPv4 header, and missing bytes; set by measure
     bit<16>      payload;         // number of bytes after the TCP header; set by measure
 
     service_id_t service;         // the service that the packet goes to or comes from; set by classify

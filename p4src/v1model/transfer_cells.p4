@@ -282,7 +282,7 @@ control TransferHole(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The recovery point: retransmissions below it belong to a loss event that was already counted. Acknowledged numbers are always
+// The recovery point, a sequence number: retransmissions below this number belong to a loss event already counted. Acknowledged numbers are always
 // below the recovery point.
 //
 // As in Linux, a later ACK above a tail-loss probe (a repetition of the last segment) decides whether the probe has repaired a
