@@ -282,8 +282,8 @@ control TransferHole(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The recovery point, a sequence number: retransmissions below this number belong to a loss event already counted. Acknowledged numbers are always
-// below the recovery point.
+// The recovery point, a sequence number: retransmissions below this number belong to a loss event already counted.
+// Acknowledged numbers are always below the recovery point.
 //
 // As in Linux, a later ACK above a tail-loss probe (a repetition of the last segment) decides whether the probe has repaired a
 // loss. The probe was unnecessary if an ACK whose header is longer than the probe's header arrives earlier: this ACK reports a
