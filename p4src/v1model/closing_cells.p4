@@ -38,7 +38,7 @@ typedef bit<62> closing_state_t;
 #define CLOSING_SHORT 21:21            // the payload after the pause was shorter than any response
 #define CLOSING_PROBED 20:0            // time of the last tickle, in ticks
 
-// A slot's connection when it became idle: 63 bits, because Thrift transmits signed 64-bit values.
+// The two ends of a connection that became idle, in 63 bits, because Thrift transmits signed 64-bit values.
 typedef bit<63> closing_peer_t;        // the client's address and port, and the server
 
 // A hint that a connection is idle: flow index, server (below SERVERS), and the low 31 bits of the time when the connection

@@ -20,7 +20,7 @@ enum bit<8> KeyOp {
 
 struct step_t {
     KeyOp    op;
-    ticks_t  time;                // the time that a key's time is compared with (a stateful unit has no input for a second time)
+    ticks_t  time;                // the time with which a key's time is compared (a stateful unit has no input for a second time)
     PinState expected;            // the state becomes `next` if it equals `expected`
     PinState next;
     bit<1>   or_later;            // 1: the state also becomes `next` if it is above `expected`
