@@ -63,8 +63,8 @@ def without_comments(text: str) -> str:
 
 
 def end_of(text: str, start: int) -> int:
-    """Return the position of a block's closing brace, or the text's end. `start` is directly behind the opening
-    brace."""
+    """Return the position of a block's closing brace, or the text's end. `start` is the position after the
+    opening brace."""
     depth = 1
     for brace in re.finditer(r"[{}]", text[start:]):
         depth += 1 if brace[0] == "{" else -1
@@ -74,12 +74,12 @@ def end_of(text: str, start: int) -> int:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Yield the apply blocks and actions of a source, in order."""
+    """Yield the apply blocks and actions in the order in which they occur in a source."""
     text = without_comments(text)
     controls = [(match.start(), match[1]) for match in CONTROL.finditer(text)]
     for match in BLOCK.finditer(text):
         control = next((name for start, name in reversed(controls) if start < match.start()), "")
-        # The body's first line is that of the opening brace, since code may follow the brace on the same line.
+        # The body's first line is the line of the opening brace, since code may follow the brace on the same line.
         line = text.count("\n", 0, match.end()) + 1
         yield Block(control, match[1] or "", line, text[match.end() : end_of(text, match.end())])
 

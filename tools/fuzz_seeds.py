@@ -15,7 +15,7 @@ from topo.testbed import REPOSITORY as ROOT
 
 CORPUS = ROOT / "fuzz/corpus"
 KEPT = ROOT / "fuzz/seeds"
-"""Folder of the seeds in git: those of the fuzz targets for rules and agent, which tests run as well."""
+"""Folder of the seeds in git, for the fuzz targets of rules and agent. Tests run these seeds as well."""
 P4_FOLDERS = ("switch/engine/tests/p4", "crates/p4runtime/tests/p4")
 EVERYTHING = ROOT / "crates/p4runtime/tests/p4/everything.p4info.txtpb"
 SEEDS = 200
@@ -97,7 +97,7 @@ indentation begins an entity."""
 
 
 def others(p4info: p4i.P4Info) -> list[bytes]:
-    """Return writes of all other entities, messages of the stream channel, and requests that concern the pipeline."""
+    """Return requests for the entities in OTHERS and for digests, stream messages, and requests to set the pipeline."""
     texts = re.split(r"\n(?=\w)", OTHERS.strip())
     entities = [text_format.Parse(text, p4r.Entity()) for text in texts]
     entities += [p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=digest.preamble.id)) for digest in p4info.digests]

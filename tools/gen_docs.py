@@ -2,7 +2,7 @@
 alerts.md from the rules, and what `gen_adr`, `gen_commands`, `gen_exclusions` and `gen_messages` describe.
 
 The values and the default of a key come from the configuration's JSON schema; the meaning comes from the docstring
-behind the field. `--check` compares instead of writing, and exits with status 1 if a page differs.
+after the field. `--check` compares instead of writing, and exits with status 1 if a page differs.
 """
 
 import argparse
@@ -163,7 +163,7 @@ STATUS: dict[str, Any] = {
 
 
 def meanings(model: type) -> dict[str, str]:
-    """Return the docstrings behind a class's fields, by field name; inherited fields are included."""
+    """Return the docstrings that follow a class's fields, by field name; inherited fields are included."""
     meanings_by_field: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not base.__module__.startswith("sluice."):

@@ -8,7 +8,7 @@ So the numbers only fall, and at 0 a word is refused.
 - Words are counted in comments and docstrings of Python, Rust and P4, and in the text of documents (Markdown, without
   code). Results, decision records and the changelog are not counted.
 - Names are counted where Python binds a local, a parameter or a field, and where Rust's or P4's code uses an identifier
-  that is neither called nor behind a dot.
+  that is neither called nor preceded by a dot.
 
 `--list WORD` prints the locations of a word or name. `--sample NUMBER --seed TEXT` prints random comments and
 docstrings with the code around them, which readers can then judge; equal seeds give equal samples of equal sources.

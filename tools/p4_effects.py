@@ -196,7 +196,7 @@ class Program:
             position = self.declaration(tokens, position, files[position])
 
     def declaration(self, tokens: Tokens, position: int, file: str) -> int:
-        """Parse the declaration at a position; return the position behind it."""
+        """Parse the declaration at a position; return the position after the declaration."""
         if tokens[position] == "@":
             return end(tokens, position + 2) + 1 if tokens[position + 2] == "(" else position + 2
         if tokens[position] in ("parser", "enum", "extern", "header_union"):
@@ -309,7 +309,7 @@ class Walk:
             position = self.statement(tokens, position)
 
     def statement(self, tokens: Tokens, position: int) -> int:
-        """Walk through the statement at a position; return the position behind it."""
+        """Walk through the statement at a position; return the position after the statement."""
         first = tokens[position]
         if first in ("switch", "for"):
             raise P4Error(f"{self.around.file}: tools/p4_effects.py knows no `{first}`")

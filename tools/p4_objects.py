@@ -20,8 +20,8 @@ from tools import p4, p4_sources
 from tools.p4_sources import P4SRC
 
 LOW = 0xFFFFFF
-"""Mask for an id without its kind's prefix. The prefixes differ: TNA's own externs have others than P4Runtime's
-objects."""
+"""Mask for an id without its kind's prefix. The prefixes differ: TNA's own externs have other prefixes than
+P4Runtime's objects."""
 
 
 class ObjectsError(Exception):
@@ -82,14 +82,14 @@ def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
 
 
 def numbered(word: str, name: str) -> int:
-    """Return the number of an id, by the id's name in ids.p4. Raises ObjectsError."""
+    """Return the number of an id, by the id's name in ids.p4. Raises ObjectsError for an unknown name."""
     if number := p4_sources.ids().get(word):
         return number.value
     raise ObjectsError(f"{name} has the id {word!r}: write a name of p4src/common/ids.p4")
 
 
 def sized(word: str, name: str, sizes: dict[str, int]) -> int:
-    """Return a size as a number: from its name in sizes.p4, or from its digits. Raises ObjectsError."""
+    """Return a size as a number: from its name in `sizes` or its digits. Raises ObjectsError for an unknown name."""
     if word.isdigit():
         return int(word)
     if word in sizes:

@@ -39,7 +39,7 @@ RESOURCES = {
     "gateways": ("gateways", "gateways", 16),
     "action instructions": ("vliw", "instructions", 32),
 }
-"""For each resource: the two keys in resources.json under which a stage lists its uses, and the amount per stage."""
+"""For each resource: the two keys in resources.json under which a stage lists its uses, and the units per stage."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class File:
 
 
 def item_end(text: str, start: int) -> int:
-    """Return the position behind the item that begins at `start`, that is, behind its semicolon or closing brace."""
+    """Return the position after the item that begins at `start`, that is, after its semicolon or closing brace."""
     depth = 0
     for at in range(start, len(text)):
         depth += (text[at] == "{") - (text[at] == "}")

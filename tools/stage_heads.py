@@ -2,8 +2,8 @@
 
 A head has up to five lists: `reads`, `writes`, `reads, writes` (both), `drops` and `punts`; `keys` is free text. A list
 consists of rows of names, separated by commas. A `;` or a new line begins another row, unless the previous line ends in
-a comma. Text after a `:` or in parentheses explains a row and is not checked. A name is that of a parameter or of a
-field, and also stands for every field below it. The name may omit the parameter, and `sluice`, the field of a target's
+a comma. Text after a `:` or in parentheses explains a row and is not checked. A name denotes a parameter or a field,
+and also every field below it. The name may omit the parameter, and `sluice`, the field of a target's
 metadata that contains the stages' metadata. The row `what X and Y read` stands for each field that the controls of
 files X and Y read (write, drop, punt) when this stage applies them. A name that begins with `the`, such as `the cells
 of load_*`, is not checked: registers are not parameters.

@@ -32,7 +32,7 @@ SEED = 1
 
 
 def errors(packets: Packets, settled_s: float) -> list[float]:
-    """Return the relative error after each packet later than ``settled_s`` seconds, and after the last packet."""
+    """Return the estimate's relative error after each packet later than ``settled_s`` seconds, and after the last."""
     cell = last = 0
     content, front = 0.0, packets[0][0]
     relative_errors: list[float] = []

@@ -389,7 +389,7 @@ class DropReason(IntEnum):
     ADMISSION_REFUSED = 14
     """A SYN for a new connection, above the rate of its service or of its destination."""
     NO_SERVER = 15
-    """The service has no server to choose, or the cell for the connection's candidate server is taken."""
+    """The service has no server to choose, or the cell for a candidate server belongs to another connection."""
     SERVER_UNKNOWN = 16
     """The connection is pinned to a server that is no longer configured."""
     NO_ROUTE = 17
@@ -399,7 +399,7 @@ class DropReason(IntEnum):
     ARP_IGNORED = 19
     """An ARP packet other than a request for or a reply to a local address (router, service); its sender is reported."""
     PUNT_LIMITED = 20
-    """An ARP reply to the router, above the limit of its punt reason; it has no use except to report a neighbour."""
+    """An ARP reply to the router above the limit of its PuntReason; the switch has no other use for the reply."""
     CPU_HEADER = 21
     """A packet from the controller without a valid packet_out header."""
     ADMISSION_RESET = 22
@@ -421,7 +421,7 @@ class DropReason(IntEnum):
     NOT_IDLE = 30
     """A tickle for a connection that is unknown, is not idle, or may not be closed."""
     SYN_PAYLOAD = 31
-    """A client's SYN with payload, on a content connection that has left its agent: no rule would read it."""
+    """A client's SYN with payload, on a content connection that has left its agent: no agent would read the payload."""
     CLOSED_AGAIN = 32
     """An ACK on a closed connection, from a client that lacks the FIN or sends a keepalive; answered by FIN or ACK."""
 
@@ -479,7 +479,7 @@ class Remember(IntEnum):
 
     NOTHING = 0
     GUESS = 1
-    """The client's last server: gets the client's next connection; an agent checks the first."""
+    """The client's last server, which gets the client's next connection; an agent checks the first request of."""
     CLIENT = 2
     """The client's server: all connections of the client go to this server without an agent."""
 

@@ -4,8 +4,8 @@
 #define SLUICE_COMMON_CONSTANTS_P4
 
 // State of a pinned connection (a connection that has a slot in the connection table). docs/reference/pipeline.md states the
-// time-out of each state. Below server_closing a connection counts for its server's load. Tofino uses only four of the states:
-// pending, answered, established and closed.
+// time-out of each state. A connection in a state whose number is below server_closing counts in its server's load. Tofino uses
+// only four of the states: pending, answered, established and closed.
 enum bit<8> PinState {
     pending        = 0,        // the client's SYN has passed
     answered       = 1,        // the server's SYN-ACK has passed
@@ -28,8 +28,8 @@ enum bit<8> Turn {
 // What a content service stores about a client for the client's next connections.
 enum bit<8> Remember {
     nothing = 0,
-    guess   = 1,     // the client's last server: gets the client's next connection; an agent checks the first
-                     // request
+    guess   = 1,     // the client's last server, which gets the client's next connection; an agent checks the first request of
+                     // that connection
     client  = 2      // the client's server: all connections of the client go to this server without an agent
 }
 
@@ -55,17 +55,17 @@ enum bit<8> SpliceStatus {
 const bit<8> ORDER_SPLICE = 1; // the only operation of a splice order
 const bit<8> LARGEST_SCALE = 14; // largest window scale (RFC 7323, section 2.3)
 
-// Length of a tick, the unit of time in the connection table: ticks are a 48-bit microsecond clock without its low 16 bits.
+// Microseconds in a tick, the unit of time in the connection table. Times are a 48-bit microsecond clock without its low 16 bits.
 @noWarn("unused")                 // only the controller uses this constant
 const bit<32> TICK_US   = 65536;
-// Ticks (12.7 days) that are added to the clock, because BMv2's clock starts at 0: so a zeroed cell is older than any idle time.
+// Ticks (12.7 days) that are added to the clock, because BMv2's clock starts at 0: so a zeroed cell is older than any time-out.
 const bit<32> TICK_BASE = 0x01000000;
 
-// Ticks (0.98 s) after a tickle within which the switch uses the server's answer. A tickle is an ACK with impossible numbers
-// that makes the server acknowledge (closing.p4).
+// Ticks (0.98 s) after a tickle within which the switch uses the server's answer. A tickle is an ACK with impossible
+// sequence numbers, which the server answers by an ACK with its own numbers (closing.p4).
 const bit<32> PROBE_TIME = 15;
 
-// Unit of time in the response rates: a 48-bit microsecond clock without its low 10 bits, plus TICK_BASE; wraps after 50 days.
+// Microseconds in the unit of time of response rates. Times are a 48-bit microsecond clock without its low 10 bits + TICK_BASE.
 @noWarn("unused")                 // only the controller uses this constant
 const bit<32> RATE_TICK_US = 1024;
 

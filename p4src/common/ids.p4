@@ -74,7 +74,7 @@
 #define COUNTER_OFFERED       0x01   // SYNs to each service
 #define COUNTER_REFUSED       0x02   // SYNs to each service that admission refused
 #define COUNTER_CLAIMED       0x03   // connections of each service that claimed a slot of the connection table
-#define COUNTER_UNPINNED_NEW  0x04   // SYNs to each service whose slots in both ways of the connection table were taken
+#define COUNTER_UNPINNED_NEW  0x04   // SYNs to each service for which the slots in both ways of the connection table were taken
 #define COUNTER_UNPINNED_MID  0x05   // packets to each service, other than SYNs, whose connection has no slot
 #define COUNTER_VERDICTS      0x06   // packets by their DropReason
 #define COUNTER_PUNTS         0x07   // packets punted to the controller, by their PuntReason
@@ -86,7 +86,7 @@
 #define METER_ADMISSION         0x01   // limits new connections to each service
 #define METER_PUNT_LIMIT        0x02   // limits packets to the controller, by their PuntReason
 #define METER_DESTINATION_LIMIT 0x03   // limits new connections to each destination
-#define METER_RETURNING_LIMIT   0x04   // limits further new connections, beyond METER_DESTINATION_LIMIT, of clients that the switch admitted to the destination before
+#define METER_RETURNING_LIMIT   0x04   // limits new connections that exceed METER_DESTINATION_LIMIT, and whose clients the switch has admitted to the destination before
 
 // Registers of the connection table, 0x01 to 0x0f. Next free: 0x09
 #define REGISTER_PIN_KEY_1     0x01   // way 1: fingerprint, state and time of a slot's connection
@@ -95,7 +95,7 @@
 #define REGISTER_PIN_SERVER_2  0x04   // way 2: the server of a slot's connection
 #define REGISTER_PIN_STATE_1   0x05   // way 1: the PinState of a slot's connection, on a target whose key register lacks the state
 #define REGISTER_PIN_STATE_2   0x06   // way 2: the PinState of a slot's connection, on a target whose key register lacks the state
-#define REGISTER_CANDIDATE_KEY 0x07   // fingerprint of a connection whose handshake is under way with a candidate server, and the time-out of the entry
+#define REGISTER_CANDIDATE_KEY 0x07   // fingerprint of a connection whose handshake is under way with a candidate server, and the time at which the entry expires
 #define REGISTER_CANDIDATE_PIN 0x08   // the candidate server, and the sequence number whose acknowledgement ends the handshake
 
 // Registers of the ledger, 0x10 to 0x1f. Next free: 0x15
@@ -125,10 +125,10 @@
 #define REGISTER_LOAD_OTHER   0x31   // open connections of each server, read when the server is the second one drawn
 #define REGISTER_STALE_FIRST  0x32   // connections counted in load_first whose end the switch did not see; written by the controller
 #define REGISTER_STALE_OTHER  0x33   // connections counted in load_other whose end the switch did not see; written by the controller
-#define REGISTER_LOAD_EVICTED 0x34   // connections of each server whose slot was claimed for another connection before their end
+#define REGISTER_LOAD_EVICTED 0x34   // connections of each server that lost their slot to another connection before they ended
 #define REGISTER_REFUSING_OTHER 0x35 // 1: the server's last answer to a SYN was a RST; read when the server is the second one drawn
 
-// Registers of the draws, 0x38 to 0x3f. Next free: 0x39
+// Registers of the draws of servers, 0x38 to 0x3f. Next free: 0x39
 #define REGISTER_DRAW_POINT 0x38   // the last point of each service's Weyl sequence, by which servers are drawn evenly
 
 // Digests. Next free: 0x02
@@ -170,7 +170,7 @@
 
 // Registers of closing, 0x60 to 0x67. Next free: 0x68
 #define REGISTER_CLOSING_SERVER_NEXT 0x60 // next sequence number of the server of a slot's connection (v1model)
-#define REGISTER_CLOSING_CLIENT_NEXT 0x61 // next sequence number of the client of a slot's connection, as the server has acknowledged it (v1model)
+#define REGISTER_CLOSING_CLIENT_NEXT 0x61 // next sequence number of the client of a slot's connection, by the server's latest acknowledgement (v1model)
 #define REGISTER_CLOSING_STATE 0x62  // which end sent the last payload and when, whether the payload is acknowledged, and the ClosingStatus (Tofino 2: start of the connection's idle time)
 #define REGISTER_CLOSING_PEER 0x63   // client and server of a connection that became idle (Tofino 2: address of the client of any connection)
 #define REGISTER_CLOSING_HINT 0x64   // connections that became idle: flow index, server and time (v1model)
@@ -189,13 +189,13 @@
 // Registers of idle servers, 0x70 to 0x77. Next free: 0x75
 #define REGISTER_IDLE_ENDS         0x70 // head and tail of each service's queue of idle servers (v1model)
 #define REGISTER_IDLE_QUEUE        0x71 // the servers in each service's queue of idle servers (v1model)
-#define REGISTER_IDLE_TICKET_FIRST 0x72 // each server's ticket in a queue of idle servers, read for the first server drawn (v1model)
-#define REGISTER_IDLE_TICKET_HEAD  0x73 // each server's ticket in a queue of idle servers, read for the server at the queue's head (v1model)
+#define REGISTER_IDLE_TICKET_FIRST 0x72 // each server's ticket (number of its entry) in a queue of idle servers, read for the first server drawn (v1model)
+#define REGISTER_IDLE_TICKET_HEAD  0x73 // each server's ticket (number of its entry) in a queue of idle servers, read for the server at the queue's head (v1model)
 #define REGISTER_STALE_IDLE        0x74 // connections counted in each server's load whose end the switch did not see; written by the controller (v1model)
 
 // Further registers of closing, 0x78 to 0x7f. Next free: 0x7a
 #define REGISTER_CLOSING_PAUSES 0x78 // number of pauses in each server's responses, by the pause's length (v1model)
-#define REGISTER_CLOSING_ORDER 0x79  // client port of a slot's connection, and start of the idle time for which the controller orders that the connection be closed (Tofino 2)
+#define REGISTER_CLOSING_ORDER 0x79  // client port of a slot's connection, and start of the idle period in which the controller orders the switch to close the connection (Tofino 2)
 
 // Registers of caps that only Tofino 2 has, 0x80 to 0x87. Next free: 0x85
 #define REGISTER_CAP_ASKED 0x80        // window scale and segment size that the SYN of a slot's connection announces (Tofino 2)
@@ -223,12 +223,12 @@ enum bit<8> DropReason {
     no_service           = 12, // sent to an address of the router or of a service, but neither to a service's port nor as an echo request
     direct_to_server     = 13, // sent to a server's own address and port instead of to its service
     admission_refused    = 14, // a SYN for a new connection, above the rate of its service or of its destination
-    no_server            = 15, // the service has no server to choose, or the cell for the connection's candidate server is taken
+    no_server            = 15, // the service has no server to choose, or the cell for a candidate server belongs to another connection
     server_unknown       = 16, // the connection is pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
     arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); its sender is reported
-    punt_limited         = 20, // an ARP reply to the router, above the limit of its punt reason; it has no use except to report a neighbour
+    punt_limited         = 20, // an ARP reply to the router above the limit of its PuntReason; the switch has no other use for the reply
     cpu_header           = 21, // a packet from the controller without a valid packet_out header
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST
     source_mac           = 23, // the frame's source is a group address, which is never the address of a station (IEEE 802.3, 3.2.3)
@@ -239,7 +239,7 @@ enum bit<8> DropReason {
     closed               = 28, // an ACK of the client on a connection that the switch has closed
     closed_reset         = 29, // the client's payload or a late packet of the server, on a closed connection; answered by a RST
     not_idle             = 30, // a tickle for a connection that is unknown, is not idle, or may not be closed
-    syn_payload          = 31, // a client's SYN with payload, on a content connection that has left its agent: no rule would read it
+    syn_payload          = 31, // a client's SYN with payload, on a content connection that has left its agent: no agent would read the payload
     closed_again         = 32  // an ACK on a closed connection, from a client that lacks the FIN or sends a keepalive; answered by FIN or ACK
 }
 

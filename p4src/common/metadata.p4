@@ -27,7 +27,7 @@ enum bit<8> Content {
     server = 3       // an answer from a server of a group
 }
 
-// What a packet does to its connection, as its TCP flags and payload show.
+// The kind of a packet by its TCP flags and payload, which determines how the packet changes its connection's state.
 enum bit<8> Event {
     none    = 0,     // UDP, or an ICMP error: the packet changes no connection
     syn     = 1,
@@ -43,7 +43,7 @@ enum bit<8> Event {
 enum bit<8> Pass {
     first     = 0,   // the first pass; as a `next_pass`: no further pass
     claim     = 1,   // a SYN claims a slot in the way that its first pass found vacant, for the server `preferred`
-    candidate = 2,   // the packet goes to the server `preferred`, a candidate or another agent; the pin is not changed
+    candidate = 2,   // the packet goes to `preferred` (a candidate server or another agent), and the pin stays unchanged
     move      = 3,   // the ACK that ends a handshake with a candidate moves the pin to the server `preferred` (v1model)
     renew     = 4,   // a SYN claims the slot of its own connection again, for a newly drawn server (Tofino)
     limit     = 5,   // the destination's limits, looked up in the first pass, are applied to a routed SYN (Tofino)
@@ -82,9 +82,9 @@ struct connection_t {
     bit<8>    protocol;
 }
 
-// Numbers of bytes by which a packet is shorter than the lengths in its headers; 0: the packet is complete.
+// The length after the IPv4 header, and the numbers of bytes that a packet lacks of the lengths in its headers; 0: none.
 struct lengths_t {
-    bit<16> body;                 // bytes after the IPv4 header
+    bit<16> body;                 // number of bytes after the IPv4 header, by the IPv4 total length
     bit<16> header_missing;
     bit<16> frame_missing;
     bit<16> transport_missing;    // 0xffff if the length in the transport header is impossible
@@ -101,7 +101,7 @@ struct loads_t {
     bit<32>     other_stale;
 }
 
-// Time-outs of a connection table's slot, in ticks, for each state of the slot's connection; set by the table timers.
+// Time-outs of a slot of the connection table, in ticks, for each state of the slot's connection; set by the table timers.
 struct times_t {
     ticks_t idle;
     ticks_t pending;
@@ -184,7 +184,7 @@ struct resources_t {
 struct metadata_t {
     @field_list(1)
     port_t       ingress_port;    // the packet's ingress port in its first pass; set by the target's intake
-    bit<16>      ipv4_room;       // bytes of the frame from the IPv4 header on; set by the target's intake
+    bit<16>      ipv4_room;       // length in bytes of the IPv4 packet and what follows in the frame; set by the target's intake
     @field_list(1)
     ticks_t      now;             // ticks from the switch's start to the first pass, plus TICK_BASE; set by the target's intake
     rate_time_t  clock;           // present time in units of RATE_TICK_US, for the response rates; set by the target's intake
@@ -201,18 +201,18 @@ struct metadata_t {
     bit<1>       inward;          // the packet goes to a service, or is routed from outside to inside; set by the target's limits
                                   // or judge
     Event        event;           // what the packet does to its connection; set by events
-    lengths_t    lengths;         // numbers of bytes that the packet lacks; set by measure
-    bit<16>      payload;         // bytes after the TCP header; set by measure
+    lengths_t    lengths;         // length after the IPv4 header, and missing bytes; set by measure
+    bit<16>      payload;         // number of bytes after the TCP header; set by measure
 
     service_id_t service;         // the service that the packet goes to or comes from; set by classify
-    weight_t     shares;          // if not 0, servers are drawn evenly, and this is a multiple of the sum of the service's
-                                  // weights; 0: servers are drawn by hashes; set by classify
+    weight_t     shares;          // a multiple of the sum of the service's weights, if servers are drawn by a Weyl sequence; 0:
+                                  // servers are drawn by hashes; set by classify
     connection_t connection;      // the packet's connection; set by classify
     server_id_t  server;          // the server that sent the packet; set by classify. For a packet to a service: the server to
                                   // which the packet goes; set by connections
-    ipv4_t       endpoint;        // address that replaces the packet's: an answer gets its service's address, set by classify;
-                                  // a request gets its server's address, set by translate
-    l4_port_t    endpoint_port;   // port that replaces the packet's, set as endpoint
+    ipv4_t       endpoint;        // address that replaces an answer's source (the service's address, set by classify) or a
+                                  // request's destination (the server's address, set by translate)
+    l4_port_t    endpoint_port;   // port that replaces the port beside that address; set by the same stages
 
     server_id_t  choice;          // the first server drawn, by weight; set by balance
     weight_t     choice_weight;   // weight of choice; set by balance
@@ -230,7 +230,7 @@ struct metadata_t {
                                   // candidates (v1model)
     PinState     state;           // the pin's state before this packet; set by connections
     PinState     next_state;      // the pin's state after this packet; set by connections (v1model)
-    server_id_t  evicted;         // server of the connection that lost its slot to this one before its end; set by connections
+    server_id_t  evicted;         // server of the unfinished connection whose slot this connection claimed; set by connections
     @field_list(1)
     bit<8>       vacant;          // the way (1 or 2) in which a SYN may claim a slot in its second pass; set by connections
 
@@ -262,7 +262,7 @@ struct metadata_t {
                                   // the packet instead of to its destination, set by splice
     bit<1>       way;             // the way of the connection table that contains the slot: 0 is way 1, 1 is way 2; set by
                                   // connections
-    bit<32>      respliced;       // difference that rewritten words make in the TCP checksum's sum; set by splice, caps
+    bit<32>      respliced;       // what rewritten words add to the sum of the TCP checksum; set by splice, caps
 
     resources_t  resources;       // how the server's TCP resources are managed; set by resources
 #if defined(TOFINO) && defined(CONTENT)

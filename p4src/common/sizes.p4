@@ -21,7 +21,7 @@ const bit<32> SERVERS          = 1024;   // servers of all services; also the nu
                                          // `ledger`
 const bit<32> SERVICE_ENDPOINTS = 2048;  // addresses and ports of services, and one entry of action deny_direct for each server
 
-// Slots in each of the two ways (hash arrays) of the connection table, as a power of two.
+// Number of slots in each of the two ways (hash arrays) of the connection table, as a power of two.
 #if defined(LARGE)
 const int CONNECTION_SLOT_BITS = 21;     // for 2^20 live connections; at most 1.2 % of them find no slot
 #elif defined(TOFINO2)
@@ -38,15 +38,15 @@ const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
 const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // one cell for each slot of both ways
 const bit<32> CLOSING_HINTS    = 4096;   // several times the number of connections that become idle between two polls by the
                                          // controller
-const int PAUSE_LENGTH_BITS    = 4;      // classes of pauses within responses, by powers of two of the pause's length, up to 18
-                                         // minutes
+const int PAUSE_LENGTH_BITS    = 4;      // 16 classes of pauses within responses, by powers of two of the pause's length, up to
+                                         // 18 minutes
 const bit<32> CLOSING_PAUSES   = 1024 << PAUSE_LENGTH_BITS; // one cell for each server and class of pauses
 
 // 2^16 cells, as many as ADMITTED_CLIENTS below.
 const int REMEMBERED_CLIENT_BITS = 16;
 const bit<32> REMEMBERED_CLIENTS = 1 << REMEMBERED_CLIENT_BITS;
 
-// Transfers that can be sampled at the same time, few enough for a controller to read their cells every second.
+// Number of transfers that can be sampled at the same time, few enough for a controller to read their cells every second.
 const int TRANSFER_BITS = 12;
 const bit<32> TRANSFERS        = 1 << TRANSFER_BITS;
 
@@ -68,10 +68,10 @@ const bit<32> OTHERS_SIZE      = 65536;  // 2^16 members with their selector nee
 #elif defined(TOFINO)
 const bit<32> OTHERS_SIZE      = 131072; // 2^18 members with their selector do not fit in the 80 SRAM blocks of a stage
 #else
-const bit<32> OTHERS_SIZE      = 262144; // sum of the weights in one group of a small pool: 256
+const bit<32> OTHERS_SIZE      = 262144; // 1,024 groups of small pools, with weights whose sum is 256 in each group
 #endif
 
-// Places in each service's queue of idle servers, ordered by the time when they became idle, as a power of two.
+// Number of places in each service's queue of idle servers, as a power of two. Servers are queued in the order of becoming idle.
 const int IDLE_PLACE_BITS = 5;
 const bit<32> IDLE_PLACES      = 1024 << IDLE_PLACE_BITS;
 
@@ -80,15 +80,15 @@ const bit<32> PORTS            = 512;    // all values of a 9-bit port number
 const bit<32> OWNED_ADDRESSES  = 2048;   // addresses of the router's interfaces, and one address for each service
 const bit<32> DESTINATIONS     = 1024;   // service addresses and protected hosts that have separate counts and limits
 
-// 2^16 cells. Of 6,000 clients (100 new clients a second, each stored for a minute), 1 in 11 is overwritten early.
+// 2^16 cells. Of 6,000 clients (100 new clients a second, each stored for a minute), 1 in 11 is overwritten within this minute.
 const int ADMITTED_CLIENT_BITS = 16;
 const bit<32> ADMITTED_CLIENTS = 1 << ADMITTED_CLIENT_BITS;
 
-// Responses whose rates can be measured at the same time: the fastest tenth of 4,096 responses are enough for a mean.
+// Number of responses whose rates can be measured at the same time: the fastest tenth of 4,096 responses is enough for a mean.
 const int RATE_FLOW_BITS = 12;
 const bit<32> RATE_FLOWS       = 1 << RATE_FLOW_BITS;
 
-// Sampled destinations that the ring stores between two polls by the controller.
+// Number of sampled destinations that the ring stores between two polls by the controller.
 const int SAMPLE_BITS = 10;
 const bit<32> SAMPLES          = 1 << SAMPLE_BITS;
 

@@ -7,8 +7,8 @@
 typedef bit<48> mac_t;
 typedef bit<32> ipv4_t;
 typedef bit<16> l4_port_t;
-typedef bit<16> port_t;        // switch port; wide enough for every target; a target's main.p4 or verdict.p4 casts it to the port
-                               // type
+typedef bit<16> port_t;        // switch port; wide enough for every target; a target's main.p4 or verdict.p4 casts it to the
+                               // target's port type
 typedef bit<12> vlan_id_t;
 
 typedef bit<16> service_id_t;  // number of a service; 0: none

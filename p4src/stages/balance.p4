@@ -2,8 +2,8 @@
 //
 //   reads  service, shares, flow, event, pass, preferred, attempt
 //   writes choice, choice_weight: drawn by the weights that follow from R, for a SYN only
-//          other, other_weight, more (v1model): drawn from the other servers, where the service has a second look
-//          loads.other: other, or choice where no other server was drawn
+//          other, other_weight, more (v1model): drawn from the other servers, if the service has a second look
+//          loads.other: other, or choice if no other server was drawn
 //          stable_choice: drawn by capacity, independently of the weights
 //
 // The server is drawn by a hash of the connection: a repeated packet draws the same server until the weights change. (On Tofino a

@@ -3,9 +3,9 @@
 //   reads  flow
 //   writes path, service, shares, connection
 //          server, endpoint, endpoint_port: of a server's packet
-//          content, generation, remember_time: where content is switched
-//   keys   services: destination address, protocol, port -> service and its shares; or a server's own endpoint, which is denied
-//                    for content switching also -> content service; or group, and the endpoint of its content service
+//          content, generation, remember_time: if the service has content switching
+//   keys   services: destination address, protocol, port -> the service and its shares; for a server's own endpoint: a refusal
+//                    for content switching also: the content service, or a group and the endpoint of its content service
 //          origins:  source address, protocol, port -> server, its service and that service's endpoint; and whether the service is one
 //                    of a content service's groups
 //   drops  direct_to_server

@@ -58,8 +58,8 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
         oldest = meta.now - remember;
     }
 
-    // A sequence of steps, each with its own condition, because on hardware a nested block would delay the tables after the
-    // block.
+    // Each step repeats its condition instead of being nested in the previous step, because on hardware a nested block would
+    // delay the tables after the block.
     apply {
         bit<1> remembers = 0;       // the stage `admission` did not refuse the SYN, and the destination remembers clients
         if (meta.inward == 1 && meta.event == Event.syn && meta.pass == Pass.first) {

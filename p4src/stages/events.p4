@@ -3,7 +3,7 @@
 //   reads  tcp; payload
 //   writes event
 //
-// Two controls, because the flags are known before the length of the payload: stages that handle SYNs do not wait for the length.
+// There are two controls, because the flags are known before the payload's length, and stages that handle SYNs need no length.
 #ifndef SLUICE_STAGES_EVENTS_P4
 #define SLUICE_STAGES_EVENTS_P4
 

@@ -37,7 +37,7 @@ control Places(in metadata_t meta, in decided_t decided, out place_t place) {
         times.linger = linger_time;
     }
 
-    // The default time-outs are 300 s, 10 s, 60 s, 240 s and 2 s.
+    // The default times (idle, pending, answered, half-closed, linger) are 300, 10, 60, 240 and 2 s.
     @id(TABLE_TIMERS)
     table timers {
         actions = { set_timers; }

@@ -5,7 +5,7 @@
 //   writes ethernet, ipv4, ipv4_options, tcp: become those of the RST
 //          number: of Acknowledged
 //          egress_port, reset
-//   drops  admission_reset: the SYN is answered by a RST as well
+//   drops  admission_reset: the SYN, which is answered by a RST
 //
 // The RST has 40 bytes. Bytes after the SYN's header stay in the frame, as a trailer that hosts ignore. A SYN that is a first
 // fragment is dropped silently, because the length of its segment, and so the number to acknowledge, is unknown.

@@ -28,7 +28,7 @@
 control SecondLook(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     LoadCells() cells;
 
-    // Connections whose slot was claimed for another connection before their end. The controller counts these connections as
+    // Connections that lost their slot to another connection before they ended. The controller counts these connections as
     // stale.
     COUNT_REGISTER(REGISTER_LOAD_EVICTED, server_id_t, SERVERS, load_evicted)
 

@@ -17,8 +17,8 @@ control Validate(in headers_t hdr, in metadata_t meta, inout DropReason drop) {
     }
 }
 
-// Drops a packet whose transport header has an impossible length. The length is measured one step after the IPv4 header's. An
-// earlier reason to drop the packet is not overwritten.
+// Drops a packet whose transport header has an impossible length. This length is known one step after the length of the
+// IPv4 header. An earlier reason to drop the packet is not overwritten.
 control ValidateTransport(in metadata_t meta, inout DropReason drop) {
     apply {
         if (drop == DropReason.none && meta.lengths.transport_missing != 0) {

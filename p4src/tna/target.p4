@@ -15,7 +15,7 @@ const bit<1> FROM_CPU = 1;
 const bit<32> PENDING_TICKS   = 153;   // equals `pending_time` of the table timers
 const int<32> RATE_SLOT_TICKS = 4096;  // equals 32 times `step_time` of the table rate_settings
 
-const bit<8> RED = 3;                  // colour that a meter returns above its rate
+const bit<8> RED = 3;                  // colour that a meter returns for a packet above the meter's rate
 const bit<8> REFUSED = RED;
 
 // false, because p4c generates a table for each word of a header that is removed after the parser has added it to a checksum.

@@ -150,7 +150,7 @@ control CapAgreed(in flow_index_t index, in CapOp op, in window_facts_t announce
 
 // Computes the window scale of a segment's sender, the summand `rest` that rounds bytes up to a window's unit, and the least cap,
 // `floor`: four segments of the smaller of the two segment sizes, a multiple of 64 bytes. If one side announces no scale, windows
-// of both sides are unscaled (RFC 7323, section 1.3). `agreed` is `op`, or CapOp.none if a cell is not written.
+// of both sides are unscaled (RFC 7323, section 1.3). `agreed` is `op`, or CapOp.none if one of the two cells is not written.
 control CapScale(in CapOp op, in window_facts_t client, in window_facts_t server, out CapOp agreed, out bit<8> scale, out bit<32> rest,
                  out bit<32> floor) {
     window_facts_t least;

@@ -66,8 +66,8 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     }
 }
 
-// Defines the operations on a register of a side's latest acknowledgement. The SYN-ACK initializes the cells: the server's with
-// its acknowledgement, the client's with its sequence number. A later acknowledgement replaces the stored one.
+// Defines the operations on a register of a side's latest acknowledgement. The SYN-ACK initializes the cells: the server's cell
+// with its acknowledgement number, the client's cell with its sequence number. A later acknowledgement replaces the stored one.
 #define CAP_ACKED(register_, side_, start_) \
     RegisterAction<bit<32>, flow_index_t, compared_t>(register_) start = { \
         void apply(inout bit<32> cell) { \

@@ -171,7 +171,7 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
         before = before - acknowledged;
     }
 
-    // Compares signed numbers, because the window offered earlier may end before this acknowledgement.
+    // Compares signed numbers, because the window offered earlier may end below this acknowledgement number.
     @hidden
     action larger() {
         remaining = (bit<32>)max((int<32>)before, (int<32>)rounded_most);

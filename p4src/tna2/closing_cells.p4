@@ -1,7 +1,7 @@
 // The registers of closing, with one cell for each slot: closing_state (whether the connection is idle, and since when),
 // closing_peer (the client's address), and closing_order (the client's port, and the start of the idle period for which the
-// controller orders the switch to close the connection). v1model has two wider registers instead, and two more for the sequence numbers of both ends; on Tofino 2 the registers of
-// caps store these numbers.
+// controller orders the switch to close the connection). v1model has two wider registers instead, and two more registers for the
+// sequence numbers of both ends, which on Tofino 2 the registers of caps store.
 //
 // The controller reads the whole register closing_state, two bytes for each connection. For an idle connection the controller
 // reads closing_peer and closing_order, and writes closing_order with the unchanged port and the start of the idle period. If a
@@ -18,8 +18,8 @@ const idle_since_t SERVER_SPOKE = 1;     // the server sent the last payload, an
 const idle_since_t CLOSED = 2;           // the switch has closed the connection
 const idle_since_t IDLE = 0x8000;
 
-// Result of comparing a cell of closing_state, before the packet changes it, with CLOSED and with the stamp. The stateful unit
-// returns 1 (the cell equals neither), 2 (equals CLOSED), 4 (equals the stamp) or 8 (equals both).
+// Result of comparing a cell of closing_state, before the packet changes it, with CLOSED and with the stamp, the value that
+// ClosingPacket computes for the packet. The stateful unit returns 1 (cell equals neither), 2 (CLOSED), 4 (stamp) or 8 (both).
 const compared_t WAS_CLOSED = 2;
 const compared_t WAS_AS_ORDERED = 4;
 const compared_t IS_CLOSED = 8;          // the cell equals CLOSED and the stamp
@@ -118,8 +118,8 @@ control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
 //     ACK from the client with window 0                                 NOT_IDLE
 //     ACK from the client that acknowledges all                         idle from now on, if the cell is SERVER_SPOKE
 //     ACK from the server that acknowledges new data                    NOT_IDLE: an answer will follow
-//     segment from the server of 25 bytes                               NOT_IDLE: the segment is treated as `100 Continue`
-//     payload or FIN from the server, or ACK beyond its right edge      SERVER_SPOKE; not one byte within the edge (a keepalive)
+//     segment of 25 bytes from the server                               NOT_IDLE: the segment is treated as `100 Continue`
+//     payload or FIN from the server, or ACK beyond its right edge      SERVER_SPOKE, except a keepalive (a byte below the edge)
 //     bare ACK from the server without new data                         CLOSED, if cell and order are equal and the state is established
 control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in compared_t known, in compared_t grows,
                       in compared_t acknowledged, in idle_since_t now, in idle_since_t ordered, out ClosingOp closing_op,

@@ -10,7 +10,7 @@ struct offered_options_t {
 
 const bit<8> NO_SCALE = 15;
 
-// Header in front of a mirrored copy that becomes a RST. Other packets begin with the field `path` of bridge_h, never COPY_MARK.
+// Header in front of a mirrored copy that becomes a RST. Other packets begin with bridge_h.path, which is never COPY_MARK.
 header copy_h {
     bit<8> mark;
 }

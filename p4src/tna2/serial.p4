@@ -11,16 +11,16 @@
 // For use in a RegisterAction: true if a number is later than a cell by at most 1 GB, also across a wrap of the numbers.
 #define LATER(number_, cell_) \
     (((int<32>)(number_ - cell_) > 0 && !((int<32>)(number_ - cell_) > NARROW)) || (int<32>)(number_ - cell_) < -WIDE)
-// Returns the three comparisons of LATER as one of eight bits, for a table.
+// Returns the results of LATER's three comparisons, encoded as a byte with one of eight bits set, for a table's key.
 #define COMPARE(number_, cell_) \
     this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > NARROW, (int<32>)(number_ - cell_) < -WIDE)
-// Like COMPARE, with equality as fourth comparison. A stateful unit returns four comparisons as one of 16 bits, but the result
-// field has only eight: equal numbers set the ninth bit, so the field is 0.
+// Like COMPARE, with equality as fourth comparison. A stateful unit encodes four comparisons as one of 16 bits, but the result
+// field has only eight bits: equal numbers set the ninth bit, so the field is 0.
 #define COMPARE_EQUAL(number_, cell_) \
     this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > NARROW, (int<32>)(number_ - cell_) < -WIDE, \
                    number_ == cell_)
 // Compares for a table whether a number equals a cell or precedes the cell by at most 1 GB, also across a wrap. A number that is
-// ahead by less than half of all numbers never counts as preceding, because this would lift a cap.
+// after the cell by less than half of all numbers never counts as preceding the cell, because this would lift a cap.
 #define COMPARE_KNOWN(number_, cell_) \
     this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > WIDE, (int<32>)(number_ - cell_) < -NARROW, \
                    number_ == cell_)

@@ -69,8 +69,8 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
 control Unheard(in metadata_t meta, inout DropReason drop) {
     turn_t difference;
 
-    // Computes the difference from this agent's number in the lower ten bits, because a condition on these bits of the turn would
-    // split the field.
+    // Computes how the agent's number in the turn (lower ten bits) differs from this agent's number, because a condition on these
+    // bits would split the field.
     @hidden
     action compare() {
         difference = meta.turn ^ meta.agent;

@@ -37,12 +37,12 @@ typedef bit<63> cap_offer_t;
 #define OFFER_EDGE 31:0                // right edge of the window
 const bit<31> NO_CAP = 0x7fffffff;
 
-// Number of consecutive segments of a server that do not fit the stored numbers, after which the switch learns the numbers again:
-// the connection sent data while the server had no caps. (A client's segments are not counted, because any host can forge them.)
+// Number of consecutive segments of a server that do not fit the stored numbers, after which the switch learns the numbers again,
+// because data has passed while the server had no caps. (A client's segments are not counted, because any host can forge them.)
 const bit<13> LEARN_AFTER = 16;
 
-// A segment may end this many bytes beyond the offered window, for example with the byte of a window probe: a receiver may accept
-// it.
+// Number of bytes by which a segment may end beyond the offered window, because a receiver may accept such a segment, for example
+// the one byte of a window probe.
 const bit<32> BEYOND_OFFER = 0x10000;
 
 // A cap that the controller sets for a single connection.

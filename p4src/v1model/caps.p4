@@ -51,7 +51,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
     // answer. If the SYN decided, a client could evade the cap by an option.
     #define CAPS_AGREE \
         if (meta.options.authenticated == 1 || (meta.state > PinState.answered && meta.next_state == PinState.answered)) { \
-            agreed = 0;                /* no caps: signed, or the SYN was not stored */ \
+            agreed = 0;                /* no caps: the connection is signed, or its SYN was not stored */ \
         } else if (agreed[AGREED_STATE] == CAP_ASKED && agreed[ASKED_NUMBER] == (hdr.tcp.acknowledgement - 1)[15:0]) { \
             bit<4> client_scale = 0; \
             bit<4> server_scale = 0; \
@@ -119,7 +119,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
         if (managed || meta.claimed == 1 || meta.pass == Pass.move) {
             index = flow_index(meta.way, place.slot_1, place.slot_2);
             if (meta.claimed == 1 || meta.pass == Pass.move || (meta.event == Event.syn && meta.state <= PinState.answered)) {
-                // The slot now belongs to another connection, or the pin now names another server.
+                // The slot belongs to another connection, the pin names another server, or a SYN begins the handshake again.
                 agreed = 0;
                 if (managed && meta.event == Event.syn) {
                     agreed = CAP_ASKED ++ hdr.tcp.sequence[15:0] ++ hdr.tcp.window ++ 4w0 ++ least_cap(meta.options.mss) ++ meta.options.scale;

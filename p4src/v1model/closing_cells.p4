@@ -15,15 +15,15 @@
 // Continue`, so the client has more data to send.
 //
 // The switch cannot distinguish an idle connection from a connection whose server pauses within a response. So the switch counts
-// pauses by server and length, both pauses that the server ended and others. The controller derives from these counts the time
+// pauses by server and length, whichever end sends the packet after the pause. The controller derives from these counts the time
 // for which a connection must be idle before it is closed.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 
 #include "flow_index.p4"
 
-// The next sequence number of one side of a connection, and whether the number is known. It is known from the server's first
-// segment on.
+// The next sequence number of one side of a connection, and whether the number is known. The server's first segment
+// makes both numbers known.
 typedef bit<33> closing_number_t;
 #define CLOSING_KNOWN 32:32
 #define CLOSING_NUMBER 31:0
@@ -38,7 +38,7 @@ typedef bit<62> closing_state_t;
 #define CLOSING_SHORT 21:21            // the payload after the pause was shorter than any response
 #define CLOSING_PROBED 20:0            // time of the last tickle, in ticks
 
-// A slot's connection when it became idle: 63 bits, because Thrift transmits signed 64-bit values.
+// The two ends of a connection that became idle, in 63 bits, because Thrift transmits signed 64-bit values.
 typedef bit<63> closing_peer_t;        // the client's address and port, and the server
 
 // A hint that a connection is idle: flow index, server (below SERVERS), and the low 31 bits of the time when the connection
@@ -53,8 +53,8 @@ typedef bit<4> pause_length_t;
 // LF twice.
 const bit<16> CONTINUE_BYTES = 25;
 
-// Bytes of the shortest payload that counts as a response. The closing alert of TLS, which a server sends before its FIN (RFC
-// 8446, section 6.1), is shorter.
+// Length in bytes of the shortest payload that counts as a response. The closing alert of TLS, which a server sends before a
+// FIN (RFC 8446, section 6.1), is shorter.
 const bit<16> LEAST_RESPONSE = 64;
 
 typedef bit<2> closing_status_t;       // a ClosingStatus with the width that it has in a cell
@@ -127,8 +127,8 @@ control ServerNumbers(register<closing_number_t> closing_server_next, register<c
     }
 }
 
-// Handles a bare ACK of the server. If it has both stored numbers, it is the answer to a tickle, and closes the connection. If it
-// acknowledges new data, the server is still preparing an answer.
+// Handles a bare ACK of the server. While the status is `probing`, an ACK with both stored numbers is the answer to the tickle
+// and closes the connection. After an ACK of new data, the connection is not idle, because the server is preparing an answer.
 control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool probing,
                   inout closing_state_t state, inout ClosingStep step) {
     apply {
@@ -204,8 +204,8 @@ control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t se
 }
 
 // Handles a client's ACK without payload. The first ACK that acknowledges all of the server's last payload begins the idle time,
-// and writes a hint for the controller. After an ACK that closes the window the connection is not idle, because the server may
-// have more data to send.
+// and writes a hint for the controller. After an ACK that closes the client's window, the connection is not idle, because
+// the server may have more data to send.
 control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t> closing_hint, in headers_t hdr, in metadata_t meta,
                   in bit<32> index, in closing_number_t server_next, inout closing_state_t state, inout bool pauses) {
     apply {

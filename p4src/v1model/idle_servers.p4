@@ -9,10 +9,10 @@
 //          the cells of idle_*
 //   keys   idle_members: service, and word of 32 servers -> the servers that may be selected; whether they are always preferred
 //
-// An entry is valid while its server has the entry's ticket; the server's next connection deletes the ticket. A connection that
-// finds an invalid head, or a head that may not be taken, removes the head from the queue. Idle servers without an entry are
-// selected only by the draws: at first all servers, later the servers that became idle by a RST or by the controller, and servers
-// removed from the queue. A RST adds no entry, because servers whose program has ended send RSTs, and any host can forge RSTs.
+// An entry is valid while its server has the entry's number as ticket; the server's next connection deletes the ticket. A SYN
+// that finds an invalid head, or a head that may not be selected, removes the head from the queue. Idle servers without an entry
+// are selected only by draws: at first all servers, later the servers that became idle by a RST or by the controller, and the
+// servers removed from the queue. A RST adds no entry, because servers without their program send RSTs, and hosts can forge RSTs.
 #ifndef SLUICE_V1MODEL_IDLE_SERVERS_P4
 #define SLUICE_V1MODEL_IDLE_SERVERS_P4
 
@@ -72,7 +72,7 @@ control IdleServers(inout metadata_t meta, in bit<32> change) {
         idle_ends.read(ends, service);
         idle_ticket_first.read(ticket, server);
         stale_idle.read(stale, server);
-        bit<32> open = meta.loads.load - stale;              // may wrap below 0 while counts lag
+        bit<32> open = meta.loads.load - stale;              // below 0 while `stale` is outdated
         bool idle = open == 0 || open[31:31] == 1;
         bool empty = ends[IDLE_HEAD] == ends[IDLE_TAIL];
         if (change == 0) {

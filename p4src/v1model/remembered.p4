@@ -43,7 +43,7 @@ control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembe
         } else {
             remembered_clients.read(cell, slot);
             if (meta.path == Path.from_server) {
-                // The generation is unknown here, so the entry of another client of this server in the same cell is also deleted.
+                // A server's packet shows no generation, so another client's entry for this server in the cell is deleted, too.
                 if (cell[REMEMBERED_SERVER] == meta.server) {
                     remembered_clients.write(slot, 0);
                 }

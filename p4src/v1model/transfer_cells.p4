@@ -19,7 +19,7 @@ enum bit<8> TransferOp {
 enum bit<8> Segment {
     none    = 0,     // a bare FIN, a keepalive, a window probe, or no segment of the server
     next    = 1,     // the segment begins at the right edge
-    ahead   = 2,     // the segment begins after a gap: segments between were lost or delayed before the switch
+    ahead   = 2,     // the segment begins beyond the right edge: segments before it were lost or delayed on the way to the switch
     again   = 3,     // a retransmission
     late    = 4      // too early for a retransmission: the segment fills a new gap, or the network has duplicated it
 }
@@ -51,8 +51,8 @@ const bit<16> TRANSFER_OWNED = 458;
 const bit<16> TRANSFER_UNANSWERED = TRANSFER_OWNED - 61;
 const bit<16> TRANSFER_ENDED = TRANSFER_OWNED - 31;
 
-// The connection to which a slot belongs: the bits of its index above the slot, its fingerprint and server, and the time of its
-// last packet in ticks.
+// The connection to which a slot belongs: those bits of the connection's index that are above the slot's index, the connection's
+// fingerprint and server, and the time of its last packet in ticks.
 typedef bit<(FINGERPRINT_BITS + 10)> transfer_key_t;
 typedef bit<(FINGERPRINT_BITS + 36)> transfer_owner_t;
 #define TRANSFER_KEY FINGERPRINT_BITS + 35:26
@@ -126,8 +126,8 @@ control TransferEdge(in headers_t hdr, in metadata_t meta, inout transfer_t tran
     }
 }
 
-// The client's highest acknowledgement, and whether it closed the client's window. An ACK of data that is not in flight changes
-// nothing.
+// The client's highest acknowledgement, and whether this ACK closed the client's window. An ACK of data that is not in flight
+// changes nothing.
 typedef bit<33> transfer_acked_t;
 #define TRANSFER_CLOSED 32:32
 #define TRANSFER_NUMBER 31:0
@@ -160,8 +160,8 @@ control TransferAcked(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The time of the last packet that was a server's segment or a client's ACK of data in flight, and whether it was a segment that
-// ended at the right edge.
+// The time of the last packet that was a server's segment or a client's ACK of data in flight, and whether this packet was a
+// segment that ended at the right edge.
 typedef bit<49> transfer_activity_t;
 #define TRANSFER_AT_EDGE 48:48
 #define TRANSFER_TIME 47:0
@@ -282,12 +282,12 @@ control TransferHole(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The recovery point: retransmissions below it belong to a loss event that was already counted. Acknowledged numbers are always
-// below the recovery point.
+// The recovery point, a sequence number: retransmissions below this number belong to a loss event already counted.
+// Acknowledged numbers are always below the recovery point.
 //
 // As in Linux, a later ACK above a tail-loss probe (a repetition of the last segment) decides whether the probe has repaired a
-// loss. It has not if an ACK whose header is longer than the probe's arrives earlier: this ACK reports a duplicate (DSACK, RFC
-// 2883), because all data is acknowledged, so there is nothing else to report. A duplicate ACK means the same.
+// loss. The probe was unnecessary if an ACK whose header is longer than the probe's header arrives earlier: this ACK reports a
+// duplicate (DSACK, RFC 2883), because all data is acknowledged. The probe was also unnecessary if a duplicate ACK arrives.
 typedef bit<36> transfer_recovery_t;
 #define TRANSFER_POINT 35:4
 #define TRANSFER_JUDGED 3:0           // data offset of the probe that is not yet decided; 0: none

@@ -50,8 +50,8 @@ control TransferByte(in metadata_t meta, inout transfer_t transfer) {
 
 // Classifies a repetition of the last segment. If the repetition directly follows the segment, sooner than an ACK can return, the
 // network has duplicated the segment. Linux repeats the last segment after two round trips without an ACK, as a probe, so that
-// the receiver reports missing data (RFC 8985, section 7). At a timeout Linux repeats the first unacknowledged segment; if it is
-// also the last segment, its first repetition counts as a probe.
+// the receiver reports missing data (RFC 8985, section 7). At a timeout Linux repeats the first unacknowledged segment; if this
+// segment is also the last one, its first repetition counts as a probe.
 control TransferTail(inout transfer_t transfer) {
     apply {
         if (transfer.segment == Segment.again && transfer.ends == 1 && transfer.edge == transfer.edge_before

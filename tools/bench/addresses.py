@@ -24,5 +24,5 @@ def server_addresses(count: int) -> list[str]:
 
 
 def extra_routes(count: int) -> list[str]:
-    """Return prefixes that match no packet's destination; their lengths run from 22 to 28 in turn."""
+    """Return prefixes that match no packet's destination; the prefix lengths from 22 to 28 repeat in this order."""
     return [str(IPv4Network((_FIRST_ROUTE + number * 1024, 22 + number % 7))) for number in range(count)]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "target/release/examples/bench"
 PROGRAM = ROOT / "p4src/build/sluice.json"
 PHASES = 4
-"""The number of the example's phases, which have equal numbers of packets: data, answers, both in turn, new
+"""The number of the example's phases, which have equal numbers of packets: data, answers, both alternately, new
 connections."""
 FEW, MANY = 10_000, 20_000
 TRIALS = 9
@@ -25,8 +25,8 @@ frames is not counted."""
 
 
 def packets_per_second(seconds: float) -> float:
-    """Return the median of packets per second on one core, with data packets and answers in turn. Raises SetupError on
-    failure."""
+    """Return the median of packets per second on one core, with data packets and answers alternately. Raises SetupError
+    on failure."""
     return statistics.median(_trial(seconds) for _ in range(TRIALS))
 
 

@@ -43,7 +43,7 @@ class CopyForward(ProcessSwitch):
 
 
 class KernelDnat(Switch):
-    """The kernel as forwarder: one iptables rule per server, which matches with probability 1/(servers left)."""
+    """The kernel as forwarder: one iptables rule per server; if n servers remain, it matches with probability 1/n."""
 
     def __init__(self, name: str, *, directory: Path, **params: object) -> None:
         super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
@@ -57,7 +57,7 @@ class KernelDnat(Switch):
             "net.ipv4.ip_forward": "1",
             "net.ipv4.conf.all.rp_filter": "0",
             "net.ipv4.conf.default.rp_filter": "0",
-            # The data segments of packet_load have arbitrary sequence numbers.
+            # Connection tracking accepts the data segments of packet_load, which have arbitrary sequence numbers.
             "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
         }
         for port in (1, 2):

@@ -84,11 +84,11 @@ class Bench:
         return self.load.frame(ROUTER_MACS[0], (VIP, PORT), flags, case.frame)
 
     def open(self, connections: int) -> None:
-        """Open further connections until there are `connections`. Raises SetupError if their frames are lost."""
+        """Open further connections until the total is `connections`. Raises SetupError if their frames are lost."""
         if self.who == "copy-forward" or connections <= self.opened:
             return
-        # Connection tracking regards an ACK as an established connection. After an unanswered SYN it would translate
-        # nothing.
+        # Connection tracking regards a connection that begins with an ACK as established. After an unanswered SYN it
+        # would not translate the later segments.
         flags = "A" if self.who == "kernel-dnat" else "S"
         frame = self.frame(Case(), flags)
         rate = OPENING_RATES.get(self.who, OPENING_RATE)

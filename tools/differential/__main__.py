@@ -138,7 +138,7 @@ def _p4info(program: Path) -> p4i.P4Info:
 
 
 def _load(side: Side | ModelSide, program: Path) -> None:
-    """Load the program into a switch. A Tofino's driver has loaded the program already, so it gets only the P4Info."""
+    """Load the program into a switch. A Tofino's driver has loaded the program already, and gets only the P4Info."""
     side.load(_p4info(program), b"" if isinstance(side, ModelSide) else program.with_suffix(".json").read_bytes())
 
 

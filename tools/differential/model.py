@@ -6,12 +6,13 @@ Only frames and entries that both can treat alike are used. What a Tofino cannot
 - Frames have at least 60 bytes; the twin's output is padded before the comparison. For counters, only the packets are
   compared: the model's byte counts include the frame checksums, and some of its counters count no bytes.
 - On Tofino a meter without a rate admits no packet, so limits admit either all packets or none.
-- Tofino's selector hashes the fields in another order, so every group has a single member that never changes.
+- Tofino's selector hashes the fields in another order than the twin's. So every group has a single member that never
+  changes.
 - Tofino's tables have no state per entry, so pins (entries of the connection table) last for days, and no service has
   draining servers.
 - The timeout of a pending pin is fixed in the program at 10 s. A connection recurs only within a block of frames, which
   takes less than 10 s.
-- Tofino's ingress cannot determine a frame's length. If a header ends up to four bytes behind the end of its frame, the
+- Tofino's ingress cannot determine a frame's length. If a header ends up to four bytes beyond the end of its frame, the
   missing bytes are read from the frame's checksum; an IPv4 length beyond the frame is not detected.
 - The UDP checksum of a packet inside an ICMP error becomes zero. Therefore it is compared as zero, and so is the ICMP
   checksum. The checksum of the inner IPv4 header is adjusted, not computed: errors with a wrong inner checksum are not
@@ -178,7 +179,7 @@ def is_cut(frame: bytes) -> bool:
 
 
 def packet_inside(frame: bytes) -> int | None:
-    """Return the offset of the IPv4 header that an ICMP error quotes; None if there is no complete one."""
+    """Return the offset of the IPv4 header that an ICMP error quotes; None without a complete quoted header."""
     at = ipv4_header(frame)
     if at is None or frame[at + 9] != frames.ICMP:
         return None

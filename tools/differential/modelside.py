@@ -105,7 +105,7 @@ class ModelSide:
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
         """Send frames in this order, followed by a marker on one port. Each port's stretch is sent after the verdicts
         of the previous stretch. Returns when all frames have verdicts. The next call sends the markers of the other
-        ports, as on the other switch."""
+        ports, because the other switch (see `Side.send`) also processes them in the next round."""
         first, *others = ((port, marker) for port in self._sockets)
         waiting, self._waiting = self._waiting, others
         for port, stretch in groupby([*waiting, *frames, first], itemgetter(0)):
@@ -149,7 +149,8 @@ class ModelSide:
         return {**out, **to_controller(self.client)}
 
     def state(self, p4info: p4i.P4Info) -> State:
-        """Return the state, without registers of pairs and table entries, which differ between the two programs."""
+        """Return the counters, and the registers whose cells are single numbers. Other registers and the table entries
+        differ between the two programs."""
         assert self.client
         single = [register for register in p4info.registers if not register.type_spec.HasField("struct")]
         registers = {register.preamble.name: cells_of(self.client, register) for register in single}

@@ -206,7 +206,7 @@ def cells_of(client: Client, register: p4i.Register) -> list[int]:
 
 
 class Runs(Protocol):
-    """An object with a process."""
+    """An object that runs a switch or gateway as a process."""
 
     @property
     def process(self) -> Process:

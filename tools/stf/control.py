@@ -25,7 +25,7 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 }
 
 _FCS_BYTES = 4
-"""The length in bytes of the frame check sequence. Byte counts in the p4c corpus include it, but captures do not."""
+"""The length in bytes of the frame check sequence. Byte counts in the p4c corpus include it; captures lack it."""
 
 
 class Control:

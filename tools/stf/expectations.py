@@ -19,7 +19,7 @@ def matches(pattern: str, frame: bytes) -> bool:
 def differences(expected: Iterable[Expect], received: Mapping[int, Sequence[bytes]]) -> list[str]:
     """Return a line for each difference; no line if all packets are as expected.
 
-    The number of packets must be as expected on every port of `received`, except where the test accepts any packet.
+    The number of packets must be as expected on every port of `received`, unless the test accepts any packet there.
     """
     wanted: dict[int, list[Expect]] = {}
     for expect in expected:

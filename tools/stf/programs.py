@@ -26,7 +26,7 @@ class NotForV1model(Exception):
 
 
 class CompileError(Exception):
-    """There is no program, or p4c refused it; in this case the message contains p4c's output."""
+    """The test has no program, or p4c refused it; after a refusal the message contains p4c's output."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ FLOWS = 256
 
 
 def mastership(onos: Onos) -> None:
-    """Check that one instance of a cluster is the master, and that another replaces it when its session ends."""
+    """Check that one instance of a cluster is the master, and that another one takes over when its session ends."""
     expect(onos.client.is_primary, "the first instance is not the master")
     update = p4r.Update(type=INSERT, entity=multicast_group(9, (2,)))
     standby = Client(onos.switch.address, election_id=ELECTION_ID - 1)
@@ -49,8 +49,8 @@ def mastership(onos: Onos) -> None:
 
 
 def flows(onos: Onos) -> None:
-    """Insert flows, replace a flow by DELETE and INSERT in one request, read flows back, count packets, remove
-    flows."""
+    """Check that flows can be inserted, replaced by DELETE and INSERT in one request, read back with their packet
+    counts, and removed."""
     punts = [_flow(onos, TYPE, kind, PUNT) for kind in PUNTED.values()]
     first, second = (_flow(onos, PORT, FED, OUTPUT, port=port) for port in (2, 3))
     onos.write(INSERT, *punts, first)
@@ -173,7 +173,7 @@ def _pass(onos: Onos, frames: list[bytes], wanted: list[bytes], what: str) -> No
 
 
 def replication(onos: Onos) -> None:
-    """Write multicast groups and clone sessions, read all of them at once, change them, and remove them."""
+    """Check that multicast groups and clone sessions can be written, read all at once, changed and removed."""
     for entry, number, before, after in ((multicast_group, 1, (2, 3), (3, 4)), (clone_session, 511, (CPU_PORT,), (2,))):
         first, second = entry(number, before), entry(number, after)
         for kind, written, wanted in ((INSERT, first, [first]), (MODIFY, second, [second]), (DELETE, second, [])):

@@ -71,8 +71,8 @@ def ecn(net: Mininet) -> None:
 
 
 def mri(net: Mininet) -> None:
-    """Check that packets list the switches on their path with their queue lengths, and a long queue at the
-    bottleneck."""
+    """Check that packets list the switches on their path with the switches' queue lengths, and that the queue at the
+    bottleneck becomes long."""
     probes = _probes_beside_a_flow(net)
     ways = {tuple(fields(packet, "swid")) for packet in probes}
     expect(ways == {("2", "1")}, f"the switches of the packets' ways are {ways}, not 2 and 1")
@@ -94,7 +94,7 @@ def _probes_beside_a_flow(net: Mininet) -> list[str]:
 
 
 def firewall(net: Mininet) -> None:
-    """Check that TCP connections succeed within the internal network and out of it, but not into it."""
+    """Check that TCP connections succeed within the internal network and from it to outside, but not from outside."""
     for client, server in (("h1", "h2"), ("h1", "h3")):
         expect(_iperf(net, client, server) > 0, f"iperf from {client} to {server} does not come about")
     expect(_iperf(net, "h3", "h1") == 0, "iperf from h3 to h1 is not blocked")
@@ -114,7 +114,8 @@ def flowcache(net: Mininet) -> str | None:
     expect(_counted(net, r"egressPktInCounter \d+"), "egressPktInCounter stays 0")
     if _counted(net, r"ingressPktOutCounter \d+"):
         return None
-    # The switch counts at index 0, which the controller does not read. BMv2 counts at the last packet's value instead.
+    # The counter's index is a field of an invalid header. The embedded switch then counts at index 0, which the
+    # controller does not read; BMv2 counts at the field's value in an earlier packet.
     return "but ingressPktOutCounter stays 0: its index is a field of a header that is not valid"
 
 
@@ -280,7 +281,7 @@ def _play(place: Place, folder: Path, exercise: Exercise) -> Result:
 
 
 def lay(folder: Path, pattern: str) -> None:
-    """Copy files of an exercise's solution over the files with the same names or, if there are none, to the exercise's
+    """Copy files of an exercise's solution over the files with the same names or, without such files, to the exercise's
     folder."""
     for solved in (folder / "solution").glob(pattern):
         others = (path for path in folder.rglob(solved.name) if path != solved)

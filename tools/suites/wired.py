@@ -71,7 +71,7 @@ def wired(binary: Path) -> Generator[Wired]:
 
 
 def comes(condition: Callable[[], bool]) -> bool:
-    """Wait until a condition is true that a message on the stream makes true; return False after the time limit."""
+    """Wait until a message on the stream has made a condition true; return False after the time limit."""
     deadline = time.monotonic() + COMES_S
     while not condition():
         if time.monotonic() > deadline:

@@ -38,8 +38,8 @@ def title(path: Path) -> str:
 
 
 def test_every_number_is_taken_once() -> None:
-    """Every decision must have a number of its own. Gaps are allowed: branches reserve numbers, and may not use
-    them."""
+    """Every decision must have a number of its own. Gaps are allowed, because a branch may reserve a number and then
+    not use it."""
     numbers = [path.name[:4] for path in DECISIONS]
     assert len(set(numbers)) == len(numbers)
 

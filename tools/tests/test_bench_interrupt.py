@@ -35,7 +35,7 @@ def processes_of(mark: str) -> list[str]:
 
 
 def interfaces() -> set[str]:
-    """Return the bench's network interfaces in this namespace: ends of links that have not been moved yet."""
+    """Return the bench's network interfaces in this namespace: link ends not yet moved to other namespaces."""
     names = {path.name for path in Path("/sys/class/net").iterdir()}
     return names & {f"{end}-eth{port}" for end in ("load", "sw") for port in (1, 2)}
 

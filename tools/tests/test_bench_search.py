@@ -8,8 +8,8 @@ FLOOD = 900_000.0
 
 
 def forwarder(capacity: float, load: float = FLOOD, overload_share: float = 1.0):
-    """Simulate a forwarder of `capacity` frames/s, which forwards only `overload_share` of it under overload; the load
-    generator sends at most `load` frames/s."""
+    """Simulate a forwarder of `capacity` frames/s, which under overload forwards only the share `overload_share` of its
+    capacity; the load generator sends at most `load` frames/s."""
 
     def offer(rate: float) -> Trial:
         sent = min(rate or load, load)

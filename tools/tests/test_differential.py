@@ -1,5 +1,5 @@
-"""Tests of the differential test: the generators cover all kinds, and the comparison finds differences. If BMv2 is
-installed, a short run against BMv2 is included."""
+"""Tests of the differential test: the generators produce frames and writes of every kind, and the comparison finds
+differences. If BMv2 is installed, a short run against BMv2 is included."""
 
 import os
 import random

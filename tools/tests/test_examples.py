@@ -41,7 +41,7 @@ def test_sluice_check_takes_the_examples(example: str) -> None:
 
 
 def switched_on(text: str) -> str:
-    """Uncomment the optional settings. Behind `#`, settings have an even number of spaces, but prose has an odd
+    """Uncomment the optional settings. After `#`, settings have an even number of spaces, but prose has an odd
     number."""
     return re.sub(r"^#((?:  )*[\w-])", r"\1", text, flags=re.MULTILINE)
 

@@ -37,7 +37,7 @@ def table(name: str, action: int, following: str | None) -> Json:
 
 def program(*actions: list[Json], conditionals: tuple[Json, ...] = (), follow: tuple[str | None, ...] = ()) -> Json:
     """Return a program of tables t0, t1, ... with one action each. t0 is first; `follow` lists the next node of
-    each."""
+    each table."""
     following = follow or (*(f"t{i + 1}" for i in range(len(actions) - 1)), None)
     return {
         "actions": [{"id": i, "name": f"a{i}", "primitives": list(primitives)} for i, primitives in enumerate(actions)],

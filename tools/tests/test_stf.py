@@ -126,7 +126,7 @@ def test_entries() -> None:
     assert (second.lpm.value, second.lpm.prefix_len) == (b"\x0a\x01\x00\x00", 16)
     assert third.exact.value == b"\x01"
     assert made.action.action.params[0].value == b"\x01\x03"
-    # p4c's runner writes masks of complete digits, even where the field is shorter.
+    # p4c's runner writes masks of complete digits, even if the field is shorter.
     first, _ = entry("add ingress.t 5 a:0x0234&&&0xfff0 go(port:1)").match
     assert (first.ternary.value, first.ternary.mask) == (b"\x02\x30", b"\x0f\xf0")
     # Unspecified bits match any value, and are written as zero.

@@ -87,9 +87,9 @@ class Packet:
     passed: str = "first"
     preferred: int = 0
     to: int = 0
-    """The number of the server or agent that receives the packet; for a detour, its address."""
+    """The number of the server or agent that receives the packet; for a detour, the agent's address."""
     said: list[str] = field(default_factory=list[str])
-    """Events during the packet's processing: drops, the status of an order, and whether it is recirculated."""
+    """Events during the packet's processing: drops, the status of an order, and requests for another pass."""
     translated: int | None = None
     """The delta by which the sequence number was translated; None without a translation."""
 
@@ -149,7 +149,7 @@ class Slot:
         return packet
 
     def touch_turn(self, action: str, agent: int, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of the registers splice_turn_*, which contain whose turn a connection is."""
+        """Execute the stateful unit of the registers splice_turn_*, which store who translates a connection."""
         if action == "do_read":
             fields["turn"] = self.turn
         elif action == "do_begin":
@@ -162,8 +162,8 @@ class Slot:
             self.turn = fields["turn"] if self.turn == agent else self.turn
 
     def touch_value(self, action: str, packet: Packet, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of the registers splice_value_*, which contain the value of a connection's
-        translation."""
+        """Execute the stateful unit of the registers splice_value_*, which contain a connection's delta
+        or its agent's address."""
         if action == "do_read":
             packet.translated = self.value
         elif action == "do_detour":

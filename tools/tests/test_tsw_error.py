@@ -9,8 +9,8 @@ from tools.tsw_error import WINDOW_S, Case, case, on_off, response, steady
 
 
 def within(item: Case, mean: float, most: float) -> None:
-    """Assert that the mean error is at most ``mean`` percent to either side, and 90 % of the errors at most
-    ``most``."""
+    """Assert that the mean error of a case is at most ``mean`` percent to either side, and 90 % of the errors are at
+    most ``most`` percent."""
     assert abs(np.mean(item.percent)) <= mean
     assert np.percentile(np.abs(item.percent), 90) <= most
 

@@ -1,4 +1,4 @@
-// Computes lengths in bytes, and how many bytes a packet lacks. Bytes uses the hash units, because the fields ihl and data_offset
+// Computes lengths in bytes, and how many bytes a packet lacks. `Bytes` uses hash units, because the fields ihl and data_offset
 // are in different halves of a byte, and a plain computation requires its operands at the same bit positions.
 #ifndef SLUICE_TNA_LENGTHS_P4
 #define SLUICE_TNA_LENGTHS_P4
@@ -14,7 +14,7 @@ control Bytes(in bit<4> words, out bit<16> bytes) {
     }
 }
 
-// Widens a 16-bit length to 32 bits. Widened uses the hash units, because otherwise the number to which the length is added could
+// Widens a 16-bit length to 32 bits, by the hash units, because otherwise the number to which the length is added could
 // not be in a 32-bit container.
 control Widened(in bit<16> bytes, out bit<32> number) {
     @hidden

@@ -149,9 +149,9 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
 }
 
 // Prefers the second server drawn if its load per weight, with one more connection, would be less than that of the first server
-// with one more connection. The difference must be an eighth (5 / 32 in binary logarithms), because the rounding of weights (86,
-// 85, 85) must not decide between equal servers. A negative load occurs while counts lag, and is treated as 0. A server that
-// refuses connections is not preferred.
+// with one more connection. The two must differ by an eighth (5 / 32 in binary logarithms), because the rounding of weights (86,
+// 85, 85) must not decide between equal servers. A load is negative while the number of stale connections is
+// outdated, and then counts as 0. A server that refuses connections is not preferred.
 control Lighter(inout metadata_t meta) {
     Logarithm() of_load;
     WeightLogarithm() of_weight;

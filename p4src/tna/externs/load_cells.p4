@@ -8,8 +8,8 @@
 #include "lighter.p4"
 
 // Reads the loads of the two servers drawn, minus the connections whose end the switch did not see (both counts wrap), or changes
-// the load of the packet's server in both registers. (A SYN that renews its pin subtracts the connection with the ejected server
-// in the first pass, on the conditions of the control Renew, which follows too late for these tables.)
+// the load of the packet's server in both registers. (A SYN that will renew its pin subtracts 1 from the ejected server's load in
+// its first pass. The tables repeat the conditions of the control Renew, because Renew is applied after the tables.)
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     server_id_t at;
 
@@ -204,7 +204,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         const default_action = neither();
     }
 
-    // A table uses one index in all its actions, so the index is selected first: only packets without a slot read the other load.
+    // All actions of a table use one index, so the index is selected first: only packets without a slot read the load of `other`.
     apply {
         if (meta.held == 0) {
             at = meta.loads.other;

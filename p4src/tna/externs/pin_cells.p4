@@ -173,7 +173,7 @@ control PinServer2(in pin_slot_t slot, in look_t lookup, in compared_t result, i
 }
 
 // Accesses a slot's state: writes place.step.next if the state equals place.step.expected (with `or_later`: if the state is not
-// below it), and always in a claimed slot. Returns the previous state.
+// below place.step.expected), and always in a claimed slot. Returns the previous state.
 control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
     @id(REGISTER_PIN_STATE_1)
     Register<bit<8>, pin_slot_t>(CONNECTION_SLOTS, 0) pin_state_1;

@@ -1,7 +1,7 @@
 // The two registers of the connection table that store keys: a connection's fingerprint and time. A packet executes one
 // RegisterAction of each register. A stateful unit has two comparisons and two inputs of 32 bits: here fingerprint and time. For
-// the operation claim the time is that of the oldest valid key, and the unit writes this time plus a constant. For touch and
-// close it is the time to write.
+// the operation `claim` the input is the time of the oldest valid key, and the unit writes this time plus a constant. For the
+// operations `touch` and `close` the input is the time to write.
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
 

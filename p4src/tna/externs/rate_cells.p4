@@ -1,6 +1,6 @@
 // Registers of the response rates. A stateful unit has one output, so two registers store the fingerprint and time of a slot's
 // response and the step of the last packet. A stateful unit cannot shift; its math unit multiplies a cell by one constant
-// fraction. So the window's bytes are multiplied by 3/4 after one to seven steps; after more steps only the packet itself counts.
+// fraction. So the window's bytes are multiplied by 3/4 after one to seven steps; later only the packet's own bytes count.
 #ifndef SLUICE_TNA_RATE_CELLS_P4
 #define SLUICE_TNA_RATE_CELLS_P4
 
@@ -8,7 +8,7 @@
 struct rate_left_t {
     compared_t owner;         // from rate_flow: whether the slot belongs to this response, and whether the slot is free
     compared_t steps;         // from rate_last: whether the last packet was in this step, and whether eight steps have passed
-                              // since
+                              // since that packet
 }
 
 // Computes a response's slot and fingerprint: one CRC-32 over an order of fields that no other hash uses (the protocol is always

@@ -4,7 +4,7 @@
 // This is one table, because conditions would need a table for each case. (The table reads the payload's length, because the
 // event `payload` is set only a stage later.) Unlike on v1model, the key does not contain the state. So payload of either side
 // renews the slot's time. A bare ACK does not, because it may be the connection's last segment. After a server's FIN the slot
-// expires after the linger time, also if the client closes later.
+// expires after the linger time, even if the client closes later.
 #ifndef SLUICE_TNA_STEPS_P4
 #define SLUICE_TNA_STEPS_P4
 
@@ -20,15 +20,15 @@ enum bit<8> KeyOp {
 
 struct step_t {
     KeyOp    op;
-    ticks_t  time;                // the time that a key's time is compared with (a stateful unit has no input for a second time)
+    ticks_t  time;                // the time with which a key's time is compared (a stateful unit has no input for a second time)
     PinState expected;            // the state becomes `next` if it equals `expected`
     PinState next;
     bit<1>   or_later;            // 1: the state also becomes `next` if it is above `expected`
 }
 
 control Steps(in metadata_t meta, in decided_t decided, in times_t times, out step_t step) {
-    ticks_t pending;              // ticks that the written time is before `now`: the idle time minus the state's time-out (below:
-                                  // likewise)
+    ticks_t pending;              // number of ticks by which the written time is before `now`: the idle time minus the time-out
+                                  // of the state (likewise `answered`, `linger` and `age`)
     ticks_t answered;
     ticks_t linger;
     ticks_t age;

@@ -36,8 +36,8 @@ control Vacancy(in look_t lookup_1, in compared_t result_1, in look_t lookup_2, 
 }
 
 // Finds a packet's connection in one of two ways or claims a slot for it, reads or writes the slot's server, and updates the
-// state. A request goes to the server to which its connection is pinned. Without a pin, a request goes to the stable choice, but
-// a SYN that will pass once more goes to its choice.
+// state. A request goes to the server to which its connection is pinned. Without a pin, a request goes to `stable_choice`, except
+// that a SYN which needs a second pass goes to `choice`.
 //
 // Both ways are accessed in parallel, because the operation on each way is known beforehand. In its first pass a SYN only looks
 // up its connection, and stores which way was vacant. In the second pass the SYN claims a slot in this way, and looks up its

@@ -3,13 +3,13 @@
 //
 //     bit 15  1: the switch translates the connection ("spliced"); 0: its agent does
 //     14..10  the left shift of the server's windows, a signed number
-//       9..0  the agent's number: that of a server, below SERVERS
+//       9..0  the agent's number, a server_id_t below SERVERS
 //
 // While the agent translates, the cell equals the agent's number, so it is also the server to which the client's packets go.
 //
 //     begin   for an agent's SYN that has claimed the slot: writes the agent's number
 //     ask     for any other SYN of an agent: writes the agent's number, unless the connection is spliced
-//     order   for a splice order of the connection's agent: writes the order's value. For a repeated order: reports that value
+//     order   for a splice order of the connection's agent: writes the order's value. A repeated order: returns GRANTED_BEFORE
 #ifndef SLUICE_TNA2_SPLICE_TURNS_P4
 #define SLUICE_TNA2_SPLICE_TURNS_P4
 
@@ -17,7 +17,7 @@
 const granted_t GRANTED = 2;           // the connection now belongs to the agent, or the order is carried out
 const granted_t GRANTED_BEFORE = 4;    // the cell already has the order's value
 
-// Returns whether a packet may have a slot: an agent of another content service may not.
+// Returns whether a packet's connection may have a slot: a packet of another content service's agent gets none.
 bool may_have_slot(in Content content, in server_id_t agent) {
     return content != Content.agent || agent != 0;
 }

@@ -1,5 +1,5 @@
-// Action selectors: draw a server from a service's weighted members, by a hash of the connection or evenly. If a group has no
-// members, the result stays 0.
+// Action selectors: draw a server from a service's weighted members, by a hash of the connection or a Weyl sequence. If a group
+// has no members, the result stays 0.
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
@@ -9,8 +9,8 @@
 
 // Draws a server by the weights that follow from the metric R.
 //
-// Even draws: each service has a Weyl sequence, the multiples of the golden ratio modulo 1. The next point is in the largest gap
-// between the earlier points, so that the draws of a server are spaced about as evenly as its weight permits.
+// For draws without a hash, each service has a Weyl sequence, the multiples of the golden ratio modulo 1. The next point is in
+// the largest gap between the earlier points, so that the draws of a server are spaced about as evenly as its weight permits.
 control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t others, inout bit<16> point) {
     const bit<32> GOLDEN = 0x9e3779b9;      // 2^32 times the fraction of the golden ratio
 
@@ -60,12 +60,12 @@ control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t 
 }
 
 // Draws the second server of a second look by the same weights, by a hash over another order of fields or by the next point of
-// the sequence. A small pool has one group for each server: it contains all other servers, and its number is the server's. A
-// large pool has one group of all servers, whose number is SERVERS or more.
+// the sequence. A small pool has one group for each server: the group has the server's id as its number, and contains all
+// other servers. A large pool has one group of all servers, whose number is SERVERS or more.
 //
-// For a service that compares three or four servers, one draw selects all further servers: a member also contains the servers
-// that are half a group, or one third and two thirds of a group, after it. Each server still has its share of places, and no
-// server is drawn twice.
+// For a service that compares three or four servers, one draw selects all further servers: a member of the group also names the
+// servers half a group, or one third and two thirds of a group, after this member. Each server still has its share of places, and
+// no server is drawn twice.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     bit<32> draw = 0;
 

@@ -1,7 +1,7 @@
 // The registers of the second look, with one cell for each server. Each number of open connections (32 bits) is stored in four
 // registers, because one pass reads the loads of up to four servers, and can access a register only once. Each number of
 // connections whose end the switch did not see is also stored in several registers. Whether a server refuses connections (8 bits)
-// is stored in three registers, because it is irrelevant for the first server drawn.
+// is stored in only three registers, because no pass reads this value for the first server drawn.
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
@@ -41,7 +41,7 @@ control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t ot
 }
 
 // Reads the loads of all servers drawn, or changes the load of the packet's server in all registers. A server's load is the
-// number of slots that contain the server and are in an open state, whether or not the packet is dropped.
+// number of slots that contain the server in an open state. The load changes with the slot, even if the packet is dropped.
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     @id(REGISTER_LOAD_FIRST)
     register<bit<32>>(SERVERS) load_first;
@@ -110,9 +110,9 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
 }
 
 // Prefers the second server drawn if its load per weight, with one more connection, would be less than that of the first server
-// with one more connection. The difference must be an eighth, because the rounding of weights (86, 85, 85) must not decide
-// between equal servers. (Tofino cannot multiply, and subtracts logarithms instead.) A negative load occurs while counts lag, and
-// is treated as 0. A server that refuses connections is not preferred.
+// with one more connection. The two values must differ by an eighth, because the rounding of weights (86, 85, 85) must not decide
+// between equal servers. (Tofino cannot multiply, and subtracts logarithms instead.) A load is negative while the number of stale
+// connections is outdated, and then counts as 0. A server that refuses connections is not preferred.
 //
 // If the server preferred so far has an open connection, or if `seeks` is set, an idle server is preferred instead. If there is
 // no idle server, a third and a fourth server are compared with the preferred server, while the preferred server has an open

@@ -29,7 +29,7 @@ control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Limits the new connections of clients that the destination admitted before, when the destination's limit is exceeded.
+// If the destination's limit is exceeded: limits the new connections of clients that the destination has admitted before.
 control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     @id(METER_RETURNING_LIMIT)
     meter(DESTINATIONS, MeterType.packets) returning_limit;

@@ -2,7 +2,7 @@
 #ifndef SLUICE_V1MODEL_RATE_CELLS_P4
 #define SLUICE_V1MODEL_RATE_CELLS_P4
 
-// The factor by which a packet multiplies the bytes in a response's window, by the steps that have passed since the last packet.
+// The factor by which a packet multiplies the bytes in a response's window. It depends on the steps since the last packet.
 enum bit<8> RateOp {
     none            = 0, // the slot belongs to another response: the packet is not counted
     start           = 1, // a new response: the window contains only the packet's bytes
@@ -15,9 +15,9 @@ enum bit<8> RateOp {
 }
 typedef RateOp rate_left_t;
 
-// Computes a response's slot and fingerprint: one CRC-32 over an order of fields that no other hash uses. Its low bits are the
-// slot, the other bits the fingerprint. The sample of responses is selected by the fingerprint, so that every slot is used
-// whatever the sampled share is.
+// Computes a response's slot and fingerprint: one CRC-32 over an order of fields that no other hash uses. The CRC's low bits
+// are the slot, its other bits the fingerprint. The sample of responses is selected by the fingerprint, so that every slot is
+// used whatever the sampled share is.
 control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     apply {
         if (meta.path == Path.routed) {

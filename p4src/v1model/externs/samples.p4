@@ -1,4 +1,4 @@
-// Draws random numbers, and writes sampled destinations into a ring. Draw and SampleRing do nothing if their first input is 0.
+// Draws random numbers, and writes sampled destinations into a ring. Both controls do nothing if their first input is 0.
 #ifndef SLUICE_V1MODEL_SAMPLES_P4
 #define SLUICE_V1MODEL_SAMPLES_P4
 

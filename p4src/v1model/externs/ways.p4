@@ -176,8 +176,8 @@ control LookupResult(inout metadata_t meta, in found_t outcome, in bit<1> claime
 }
 
 // Finds a packet's connection in one of two ways or claims a slot for it, reads or writes the slot's server, and updates the
-// state. A request goes to the server to which its connection is pinned. Without a pin, a request goes to the stable choice, but
-// a SYN that will pass once more goes to its choice.
+// state. A request goes to the server to which its connection is pinned. Without a pin, a request goes to `stable_choice`, except
+// that a SYN which needs a second pass goes to `choice`.
 //
 // A SYN is looked up in way 2 before it claims a slot in way 1, because its connection may be in way 2 while way 1 has become
 // vacant. A pass accesses way 2 only once, so a SYN that finds way 1 taken and way 2 vacant claims its slot in way 2 in a second
