@@ -42,8 +42,8 @@ class Decision:
     diagnosis: Diagnosis
     reason: str
     work: Mapping[int, Work]
-    """Open and new connections over the window. It contains only servers whose open connections the switch counts,
-    which it does for the second look (the comparison of servers for a new connection)."""
+    """Open and new connections over the window. It contains only servers whose open connections the switch counts. The
+    switch counts them for the second look, in which a new connection compares several servers."""
 
 
 class Balancer:
@@ -149,9 +149,9 @@ class Balancer:
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
         """Take over a changed set of servers or changed options; servers that stay retain their measurements.
 
-        A server that is new, or no longer draining, starts with a part of its fair share, which the policy states. The
-        ratios of the other servers retain their proportions. Raises ValueError, and then changes nothing, if every
-        member would be draining.
+        A server that is new, or no longer draining, starts with a part of its fair share; the policy states how large
+        this part is. The ratios of the other servers retain their proportions. Raises ValueError, and then changes
+        nothing, if every member would be draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)
@@ -238,7 +238,7 @@ class Balancer:
         options, thresholds, active = self._options, self._options.production, self._active
         silent = frozenset(self._silence.silent(thresholds.silent_connections)) & frozenset(active)
         if self.policy.ejects:
-            for server in self._ejected - silent:  # it answers again; its past silence is no evidence
+            for server in self._ejected - silent:  # the server answers again; its past silence is no evidence
                 self._measure_anew(server)
                 for policy in self._policies.values():
                     policy.begin(server, now_s)

@@ -76,7 +76,8 @@ class Counts:
         )
 
     def __sub__(self, other: Counts) -> Counts:
-        """Return a sum without one of its summands. For the difference of two readings of the switch use ``since``."""
+        """Return this sum without ``other``, one of its summands. For the difference of two readings of the switch use
+        ``since``."""
         return Counts(
             self.syn - other.syn,
             self.synack - other.synack,

@@ -18,16 +18,16 @@ class _Ceiling:
     length: int
     """Number of periods for which the ceiling limits recovery."""
     remaining: int
-    """The remaining periods. From 0 down to -length, recovery may exceed the share, and ``carried`` reports the
-    share."""
+    """Number of periods for which the ceiling still limits recovery. From 0 down to -length, recovery may exceed the
+    share, and ``carried`` reports the share."""
 
 
 class Ceilings:
     """The shares at which servers last lost SYNs. Each attempt to exceed such a ceiling costs losses, so attempts
     become rarer.
 
-    A ceiling limits recovery for MEMORY windows. If the server loses SYNs again after that, its next ceiling lasts
-    twice as long.
+    A ceiling limits recovery for MEMORY windows. If the server loses SYNs again after these windows, its next ceiling
+    lasts twice as long.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Ceilings:
 
 
 def relax(ratios: Mapping[int, float], aim: Mapping[int, float], part: float) -> Ratios:
-    """Return the ratios after ``part`` of the way from ``ratios`` to ``aim``."""
+    """Return the ratios moved by ``part`` (0 to 1) of the distance from ``ratios`` to ``aim``."""
     return {server: ratio + part * (aim[server] - ratio) for server, ratio in ratios.items()}
 
 

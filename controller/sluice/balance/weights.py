@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 MINIMUM_SUM = 256
 """The least sum of the weights of a selector group."""
 PER_SERVER = 16
-"""The least sum of the weights of a selector group, per server in it."""
+"""The least sum of the weights of a selector group, divided by the number of its servers."""
 
 
 def weight_sum(servers: int) -> int:

@@ -63,8 +63,8 @@ def _announce(line: str) -> None:
 
 @asynccontextmanager
 async def child(config_path: str) -> AsyncGenerator[None]:
-    """Run the page as a child process while the block runs. If the process ends, restart it, after ever longer
-    pauses."""
+    """Run the page as a child process, within an ``async with`` statement. If the process ends, restart it, after ever
+    longer pauses."""
     task = asyncio.create_task(_keep(config_path), name="page")
     try:
         yield

@@ -156,8 +156,8 @@ class ConnectionsConfig(Section):
     """Lifetime of an established connection, in seconds, if the connection table is half full or more; never longer
     than ``idle_s``."""
     pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    """Lifetime of a SYN without an answer, in seconds. It is shorter than the RFC's, so that entries of a SYN flood
-    expire soon."""
+    """Lifetime of a SYN without an answer, in seconds. It is shorter than RFC 5382 requires, so that entries of a SYN
+    flood expire soon."""
     answered_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
     """Lifetime of a SYN-ACK that the client has not acknowledged, in seconds: the time for which Linux repeats the
     SYN-ACK."""

@@ -140,8 +140,8 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
-    """Return the mappings that are merged into a node in ascending priority: the first mapping in the file is the
-    last."""
+    """Return the mappings that are merged into a node, by ascending priority. The mapping that is first in the file has
+    the highest priority, so it comes last."""
     mappings: list[yaml.Node] = []
     for key, value in node.value:
         if key.tag == _MERGE:

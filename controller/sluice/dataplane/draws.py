@@ -1,4 +1,5 @@
-"""The selection of a server for a new connection: weighted groups, even draws, and the power of two choices."""
+"""The selection of a server for a new connection: groups by weight, draws by hash or in a Weyl sequence, and the
+comparison of the servers drawn (power of two choices)."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class Draws:
     ) -> None:
         """``others``: for each first server, the weights of the group from which ``looks`` - 1 other servers are drawn.
 
-        ``shares``: the sum of the full pool's weights if draws are even; 0 if draws are by hash.
+        ``shares``: the sum of the full pool's weights if servers are drawn in a Weyl sequence (``evenly``); 0 if they
+        are drawn by hash.
         """
         self.first, self.shares, self.looks = Group(weights), shares, looks
         groups = {id(group): Group(group) for group in others.values()}
@@ -102,10 +104,10 @@ def lightest(
 ) -> int:
     """Return which of the drawn servers gets a new connection: the lightest server, or ``idle``.
 
-    The idle server is selected if the lighter of the first two servers has an open connection; with ``before_any``,
-    always. A third and a fourth server are compared only while the lightest server so far has an open connection.
-    ``refusing``: servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not
-    preferred to any other server.
+    ``idle`` is selected if the lighter of the first two servers has an open connection, or always if ``before_any``. A
+    third and a fourth server are compared only while the lightest server so far has an open connection. ``refusing``:
+    servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not preferred to
+    any other server.
     """
     best, *others = servers
     for number, other in enumerate(others):

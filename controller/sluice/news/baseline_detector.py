@@ -34,13 +34,13 @@ class BaselineDetector:
     """The alarm by a baseline that does not learn from limited or congested intervals.
 
     A crowd may build up so slowly that the baseline follows it. Comparison with slower averages detects such a crowd,
-    and the slower averages then replace the baseline. Where a crowd may still be mistaken for usual traffic, a
-    detection states the reason (``Unprotected``).
+    and the slower averages then replace the baseline. If a crowd may still be mistaken for usual traffic, a detection
+    states the reason (``Unprotected``).
 
-    The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above it by delta) would never be
-    true. Here the alarm is reset when AR is back within half the tolerance (at least delta) of the baseline. It is also
-    reset when the request rate is no longer above usual, because responses are then slow for another reason than a
-    crowd.
+    The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above the baseline by delta) would
+    never be true. Here the alarm is reset when AR is back within half the tolerance (at least delta) of the baseline.
+    It is also reset when the request rate is no longer above usual, because responses are then slow for another reason
+    than a crowd.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -228,8 +228,8 @@ class BaselineDetector:
     def _find(self, ar: float, *, limiting: bool, evident: bool) -> None:
         """Average AR under a limit over ``baseline_s`` while there is no baseline.
 
-        AR that stays higher than this average shows that the average was measured while a queue existed, which the
-        limit has drained since. The average then restarts. Without a limit it is dropped.
+        If AR stays above this average, the average was measured while a queue existed, which the limit has drained
+        since. The average then starts anew. Without a limit, or once there is a baseline, it is dropped.
         """
         if self.warm or not limiting:
             self._found = Baseline(self._options.production.gain)

@@ -22,7 +22,8 @@ from sluice.balance.silence import SYNS_A_CONNECTION
 _HALF = 0.5
 _FAR = 4.0
 """A server is far worse if its R is more than this many times the R of the others. In a crowd, servers drop SYNs for as
-long as their queues are full. So their R's differ by chance far more than with independent losses."""
+long as their queues are full. So the R's of the servers differ by chance far more than they would with independent
+losses."""
 _PART = 0.8
 """A server is weaker than the others if it answers less than this part of what the others answer, in proportion to the
 ratios."""

@@ -26,8 +26,8 @@ _ENOUGH = 20_000
 """Number of responses under one limit above which the counts of older responses are halved, so that newer responses
 have more weight."""
 _RECENT = 9
-"""Number of recent limits whose median replaces a higher present limit in the comparison. So a single high limit does
-not cause a usual one to count as lower."""
+"""Number of recent limits. If the present limit is above their median, the comparison uses the median in its place. So
+a single high limit does not cause a usual limit to count as lower."""
 
 
 class Knee:
@@ -61,8 +61,8 @@ class Knee:
         self._recent.append(limit)
 
     def add(self, portion: Portion | None, *, degraded: bool) -> None:
-        """Add the lasting responses of an interval; None where flows have no keys. While AR is ``degraded``, the
-        responses are no reference."""
+        """Add the lasting responses of an interval; None: flows have no keys. While AR is ``degraded``, the responses
+        are not added to the reference."""
         waits, self._wait = self._wait > 0, max(0, self._wait - 1)
         drains, self._drains = self._drains > 0, max(0, self._drains - 1)
         if portion is None:

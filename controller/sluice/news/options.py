@@ -54,7 +54,7 @@ class NewsProductionOptions:
     congestion."""
     noise: NotNegative = 6.0
     """AR and the request rate must change by more than this many mean absolute deviations, and by more than
-    ``tolerance``, to count."""
+    ``tolerance``, to count as changed."""
     tolerance_max: PartOfOne = 0.5
     """An AR that is below its average by more than this part is a degradation, however noisy AR is."""
     limit_floor: Share = 0.5
@@ -130,11 +130,11 @@ class NewsOptions:
     limit_max: Positive = 100_000.0
     """The upper bound of all limits, in connections per second. Before the first alarm nothing is limited, which has
     the effect of Chen & Heidemann's initial 1,000 per second (section 7.1). In production mode a limit has two buckets.
-    For an interval their sum can exceed this bound, by a seventh where ``returning_share`` is a half
+    For an interval their sum can exceed this bound: by a seventh if ``returning_share`` is a half
     (``split.widest``)."""
     min_requests: Count = 10
-    """Number of admitted requests without a single response flow from which on AR is 0. Fewer requests are no evidence.
-    Only the part of the requests counts whose responses are measured (``flow_share``)."""
+    """If at least this many requests are admitted and no response flow is seen, AR is 0. Fewer requests are no
+    evidence. Only the part of the requests counts whose responses are measured (``flow_share``)."""
     flow_share: Annotated[float, Gt(0), Interval(le=1)] = 1.0
     """The largest part of the flows whose responses the switch measures, rounded to 1/2^n. The part is lowered as the
     switch's slots fill."""

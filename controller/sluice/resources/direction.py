@@ -131,8 +131,8 @@ class Direction:
 
 
 def default_cap(budget: float, fixed: float | None, sharers: int, before: int, least: float = SMALL) -> int:
-    """Return an equal share of the budget, at least ``least``; ``before`` if the cap would change by little. Sizes are
-    in bytes."""
+    """Return ``fixed`` if it is given, otherwise an equal share of the budget for each of ``sharers``, at least
+    ``least``. Return ``before``, the present cap, if the share differs little from it. Sizes are in bytes."""
     if fixed is not None:
         return int(min(LARGEST, fixed))
     new = min(LARGEST, max(least, budget / max(1, sharers)))

@@ -117,8 +117,8 @@ class Estimator:
     def _modelled(
         self, loss: Column, mss: Column, is_measured: NDArray[np.bool_], each: float, timeouts: Column | None
     ) -> Column:
-        """Return the modelled mean flight in bytes of a transfer whose window has no limit. The need serves to set this
-        limit."""
+        """Return the mean flight in bytes that each transfer would have by the model if its window had no limit,
+        because the need serves to set this limit. ``each`` and ``timeouts`` are those of ``segments_per_s``."""
         rtt_s = np.where(is_measured, self._rtt_s, 1.0)
         rto_s = np.maximum(self._reading.rto_s, rtt_s)
         no_limit = np.full(len(mss), 1e9)

@@ -49,8 +49,9 @@ def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
 async def balance(world: World, view: ServiceView, link: Link, service: Service, trace: Trace) -> None:
     """Balance a service. Never returns. Raises SwitchError when the switch does not answer.
 
-    When the task restarts after a reload, its next decision is due as before, or earlier if the new period is shorter.
-    This time is then moved to the nearest time that is BEHIND_S after a verdict that can freeze the weights.
+    When the task restarts after a reload, its next decision is due at the time planned before the reload, or earlier if
+    the new period is shorter. The due time is then moved to the nearest time that is BEHIND_S after a verdict that can
+    freeze the weights.
     """
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]

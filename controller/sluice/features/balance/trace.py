@@ -17,8 +17,8 @@ from .service import ServiceView
 
 
 def number(value: float | None) -> float | str | None:
-    """Return a number in a form that JSON can represent: infinity becomes ``"inf"``; None, for no evidence, stays
-    None."""
+    """Return a number in a form that JSON can represent: infinity becomes ``"inf"``. None, which means no evidence,
+    stays None."""
     return "inf" if value is not None and math.isinf(value) else value
 
 

@@ -118,8 +118,8 @@ class BaselineFile:
         return _NoFile(self._clock)
 
     def expire(self, view: NewsView) -> None:
-        """Forget what was learned if the last decision is older than LIFE_S. A controller that becomes primary may have
-        been standby, or without its switch, since then."""
+        """Forget what was learned if the last decision is older than LIFE_S. This happens if the controller has since
+        been standby, or without its switch."""
         age_s = self._clock() - self._decided_s
         if view.usual is not None and age_s > LIFE_S:
             _log.warning("baseline is too old", extra={"age_s": round(age_s, 1)})
