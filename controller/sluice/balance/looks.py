@@ -15,9 +15,9 @@ MOST_LOOKS = 4
 """The most servers that a new connection can compare."""
 
 SMALL_POOL = 16
-"""In pools of up to this size each server has its own group, which contains the other servers, for the second draw. A
-second draw from all servers would often return the first server again. Larger pools have one group of all servers. If
-both draws return the same server, the connection compares no servers."""
+"""In pools of up to this many servers, the second draw is from a group that contains all servers except the one drawn
+first. A second draw from all servers would often return the first server again. Larger pools have one group of all
+servers. If both draws return the same server, the connection compares no servers."""
 
 IDLE_WORD = 32
 """Number of bits in a word of the bitmap of servers that new connections take while idle; each server has one bit."""

@@ -33,7 +33,7 @@ def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None])
     page.add_argument(
         "--history", action="store_true", help="read also without viewers, so that charts begin with this command"
     )
-    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # end with standard input
+    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # ends when its standard input ends
     page.set_defaults(run=_page)
 
 

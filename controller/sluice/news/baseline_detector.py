@@ -52,7 +52,8 @@ class BaselineDetector:
         Degraded: it is below the reference by more than the tolerance."""
         self._options = options
         self._intervals = options.production.intervals
-        """Number of intervals in the last window. Readings of AR at this distance have no interval in common."""
+        """Number of intervals in the last measurement window. Two readings of AR that are this many intervals apart
+        have no interval in common."""
         self._readings: deque[float] = deque(maxlen=_most_readings(options))
         self._ar = Baseline(options.production.gain)
         self._requests = Baseline(options.production.gain)
@@ -117,12 +118,12 @@ class BaselineDetector:
         """Decide by the measurements of one window whether there is an alarm.
 
         ``ar`` is in bit/s, None without evidence; ``offered`` are requests per second, counted for ``seconds`` (0:
-        differences by chance are ignored). ``sick``: a server or a flood is known to be the cause of slow responses.
-        ``evident``: there were enough flows for a mean of the fastest part.
+        variation by chance is not considered). ``sick``: a server or a flood is known to be the cause of slow
+        responses. ``evident``: there were enough flows for a mean of the fastest part.
 
         The baseline learns nothing while a limit is in force, or without evidence: an idle network shows nothing about
-        a busy one. Once the baseline is warm, it also learns nothing while ``sick``, or while responses are slow under
-        more requests than usual.
+        a busy one. Once the baseline is warm, it also learns nothing while ``sick``, or while responses are slow and
+        there are more requests than usual.
         """
         options, extra = self._options, self._options.production
         self._intervals = max(extra.intervals, round(min(seconds, extra.baseline_s) / extra.detection_s))

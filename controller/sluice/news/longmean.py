@@ -25,7 +25,7 @@ class LongMean:
     """The long-term mean of AR, in parts of AR's reference.
 
     The reference is the mean of AR in quiet times and may be a tenth too high by chance. No limit raises AR to such a
-    reference, so a limit that only followed it would be lowered without end.
+    reference. If only AR's distance to the reference moved the limit, the limit would be lowered without end.
     """
 
     def __init__(self, options: NewsProductionOptions) -> None:

@@ -90,7 +90,7 @@ class Direction:
 
         ``budgets``: each server's budget and sampling. Only 1 in 2^sampling connections can get a slot, and this share
         of the budget is divided among them. ``slotted``: the share of these connections that found a free slot. The
-        others get the default cap, which is subtracted from the budget.
+        default caps of the others are subtracted from the budget.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
         budgets_left = np.full(servers, np.inf)
@@ -109,7 +109,8 @@ class Direction:
         caps = shared(budgets, budgets_left, server, needs, mss)
         is_written = _differs(self.installed, caps)
         sums_in_effect = np.bincount(server, np.where(is_written, caps, self.installed), servers)
-        # If the unwritten caps would exceed the budget or leave much of it unused, write every cap that differs.
+        # If the sum of the caps after this write would exceed the budget or leave much of it unused, write every cap
+        # that differs.
         enough = (1 - UNUSED) * budgets_left
         is_inexact = (sums_in_effect > budgets_left) | (
             (sums_in_effect < enough) & (np.bincount(server, caps, servers) >= enough)
