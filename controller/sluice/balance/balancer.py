@@ -22,7 +22,7 @@ from .window import Window
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of one interval: new ratios and weights, and the measurements behind them.
+    """The outcome of one interval: new ratios and weights, and the measurements from which they were decided.
 
     The mappings are by server number. The policy has decided the ratios, weights and ejections.
     """
@@ -140,8 +140,8 @@ class Balancer:
             self._silence.adopt(self._ejected)
 
     def rebase(self) -> None:
-        """Use the next reading only as a base, since the switch may have reset its counters. Ejected servers stay
-        ejected."""
+        """Use the next reading only as a base for later differences, since the switch may have reset its counters.
+        Ejected servers stay ejected."""
         self._previous = {}
         self._open = OpenSamples()
         self._silence.restart(self._ejected)
@@ -200,7 +200,7 @@ class Balancer:
         late: bool = False,
     ) -> Decision | None:
         """Process a reading of the ledger (each server's counts in the switch), and decide. Returns None for the first
-        reading, which is only a base.
+        reading, which is only a base for later differences.
 
         ``hold``: the ratios stay, because no server is the cause of the counts; production mode still ejects silent
         servers. ``full``: servers that have reached their cap of connections since the last reading. They got fewer new

@@ -1,4 +1,4 @@
-"""The counts of one server in the switch's ledger, and differences of two readings, also across a counter's wrap."""
+"""The counts of one server in the switch's ledger, and differences of two readings, between which counters may wrap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class CounterReset(Exception):
 
 
 def wrap_safe(now: tuple[int, ...], earlier: tuple[int, ...]) -> list[int]:
-    """Return the increase of each cumulative 32-bit counter between two readings, also across a wrap.
+    """Return the increase of each cumulative 32-bit counter between two readings, even if the counter has wrapped in
+    between.
 
     Raises CounterReset when a counter went backwards, as after a restart of the switch.
     """

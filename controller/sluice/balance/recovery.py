@@ -62,8 +62,8 @@ class Ceilings:
             self._of.pop(server, None)
 
     def below(self, fair: Mapping[int, float]) -> Ratios:
-        """Return the fair shares bounded by the ceilings. Servers below their ceiling share what the ceilings cut
-        off."""
+        """Return the fair shares bounded by the ceilings. What the ceilings cut off is divided among the servers below
+        their ceilings."""
         highest = {i: self._of[i].share if i in self._of and self._of[i].remaining > 0 else 1.0 for i in fair}
         return bounded(fair, dict.fromkeys(fair, 0.0), highest)
 

@@ -13,7 +13,8 @@ from .connection import Connection
 from .table import WRAP
 
 GOLDEN = 0x9E3779B9
-"""2^32 times the golden ratio's fractional part: the step of a Weyl sequence."""
+"""2^32 times the golden ratio's fractional part: the step of a Weyl sequence, whose points are spread evenly at any
+time."""
 _NO_GROUPS: Mapping[int, Mapping[int, int]] = {}
 
 
@@ -121,7 +122,8 @@ def lightest(
 
 
 def lighter(load: int, weight: int, other_load: int, other_weight: int) -> bool:
-    """Return whether the other server's load per weight would be lower than the first server's, by an eighth at least.
+    """Return whether the other server's load per weight would be lower, by at least an eighth, than that of the first
+    server.
 
     Loads are open connections, to which the new connection is added; loads below 0 count as 0.
     """

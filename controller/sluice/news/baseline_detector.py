@@ -148,8 +148,8 @@ class BaselineDetector:
                 self.alarm = True
             elif self.alarm and (recovered or not busier):
                 self.alarm = False
-        # The tolerance is used here without the noise. A crowd that builds up slowly increases the noise, and would
-        # otherwise be learned.
+        # This comparison uses the tolerance alone, without the noise. A crowd that builds up slowly increases the
+        # noise; with it in the tolerance, the baseline would learn from the crowd.
         more = request_average is not None and offered > request_average * (1 + options.tolerance)
         congested = more and not (recovered and self.healthy)
         self.learned = (

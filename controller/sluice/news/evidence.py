@@ -37,10 +37,10 @@ class Evidence:
     """Whether most SYNs lead to no connection, and less than half as many handshakes as usual are completed. In a crowd
     at least as many handshakes as usual are completed."""
     flooded: bool = False
-    """Whether hardly any answered handshake is completed. Or the service is ``starved``, and more SYNs arrive than the
-    usual clients send when no server answers."""
+    """True if hardly any answered handshake is completed, or if the service is ``starved`` and more SYNs arrive than
+    the usual clients send when no server answers."""
     worse: tuple[int, ...] = ()
-    """Servers that leave more SYNs unanswered than the others, beyond chance, and ejected servers."""
+    """Ejected servers, and servers that leave more SYNs unanswered than the others, by more than chance explains."""
     far_worse: tuple[int, ...] = ()
     """Those servers of ``worse`` that are ejected, or that are both far worse and weaker than the servers that are not
     in ``worse``. A server whose queue only filled earlier than the others' queues is not weaker."""

@@ -17,7 +17,8 @@ a limit under which they do."""
 _EVIDENT = 20
 """The least number of lasting responses under lower limits for a comparison."""
 _BELOW = 0.85
-"""Limits count as lower up to this part of the present limit. The responses under lower limits are the reference."""
+"""A limit counts as lower than the present limit if it is at most this part of the present limit. The responses under
+lower limits are the reference."""
 _SHARE_MOST = 0.7
 """The upper bound of the reference's share of lasting responses in the comparison."""
 _NEAR = 0.02
@@ -50,9 +51,9 @@ class Knee:
     def moved(self, limit: float, wait: int, drains: int | None = None) -> None:
         """Restart the test under a changed limit.
 
-        The responses of the next ``wait`` intervals belong to the former limit as well, and do not count. During
-        ``drains`` intervals a queue drains, and responses are no reference; None: the present number of intervals
-        stays.
+        The responses of the next ``wait`` intervals belong to the former limit as well, and do not count. In the next
+        ``drains`` intervals a queue drains, so their responses are not added to the reference; None: the number that
+        was set before still counts.
         """
         self._found = self._found or self.strained
         self._limit, self._now, self._wait = limit, Portion(), wait

@@ -1,7 +1,7 @@
 """The modes of flash-crowd control as strategies: each has a detector for the alarm and a regulator for the limit.
 
-The class `News` measures, determines the hot spot and publishes decisions. All differences of the modes are in this
-module.
+The class `News` measures, determines the hot spot and publishes decisions. All differences between the modes are in
+this module.
 """
 
 from __future__ import annotations

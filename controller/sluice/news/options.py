@@ -111,8 +111,8 @@ class NewsOptions:
     """g of the high-low filter while the alarm is set (section 4.2)."""
     step: PartOfOne = 0.2
     """Part of the limit that one move of the scoreboard changes. Chen & Heidemann state no value. While the alarm is
-    set, the scoreboard moves the limit down and up in turn. A first limit above the capacity then sinks by step^2 in
-    two intervals."""
+    set, the scoreboard moves the limit down and up in turn. A first limit above the capacity then sinks by the part
+    step^2 in two intervals."""
     table_size: Count = 64
     """N: number of entries in the hot-spot table (section 4.4). Chen & Heidemann state no value."""
     table_idle_intervals: Count = 2

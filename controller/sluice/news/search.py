@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _NEAR = 0.85
-"""A limit is near the limit at which responses degraded or began to last longer if it is at least this part of it. The
-long-term mean of AR then moves the limit."""
+"""If the present limit is at least this part of the limit at which responses degraded or began to last longer, it is
+near that limit. The long-term mean of AR then moves it."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
 """The limit moves by _TRIM times the difference between the long-term mean and its target, but by at most _TRIM_MOST.
 Both are parts of the limit."""

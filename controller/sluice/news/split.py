@@ -47,8 +47,9 @@ def whole(limit: Limit) -> Split:
 def rates(limit: float, returning: float, share: float) -> tuple[float, float]:
     """Return the rates of both buckets when the second bucket admits ``returning`` connections per second.
 
-    The first bucket gets the rest of the limit, the second at most ``share`` of the limit. The second is a little wider
-    than its use, so the sum can exceed the limit until the next interval, up to ``widest``.
+    The first bucket gets the rest of the limit, the second at most ``share`` of the limit. The second rate is a little
+    above the use of the second bucket, so the sum of both rates can exceed the limit until the next interval, up to
+    ``widest``.
     """
     most = limit * share
     used = min(returning, most)

@@ -65,8 +65,8 @@ class Segment:
 def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Iterator[Segment]:
     """Yield the TCP segments of a capture, in the order of the file; other packets are skipped.
 
-    Raises OSError, or CaptureError, which names the offset or, without any segment, the skipped packets. An incomplete
-    last record (of an interrupted capture) is left out, and ``warn`` reports it.
+    Raises OSError, or CaptureError. Its message names the offset of a damaged record or, if the capture has no segment,
+    the skipped packets. An incomplete last record (of an interrupted capture) is left out, and ``warn`` reports it.
     """
     has_segments, skipped = False, Counter[Skipped]()
     capture, before_s, before, offset = CaptureFile(path), math.nan, None, 0

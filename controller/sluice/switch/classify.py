@@ -24,7 +24,7 @@ def services(state: State) -> Iterator[P4TableEntry]:
     that endpoint is also a service's.
 
     If the switch compares several servers for a service's new connections (second look), it draws these servers in a
-    Weyl sequence, not by hashes. Only agents may send packets to the groups of a content service.
+    Weyl sequence (on Tofino by hashes). Only agents may send packets to the groups of a content service.
     """
     for service in state.plan.services:
         yield P4TableEntry(

@@ -62,6 +62,7 @@ class ServiceView:
         self.reported_full = {server: at_s for server, at_s in self.reported_full.items() if server in capped}
 
     def rebase(self) -> None:
-        """Use the next reading only as a base, since the switch's counters may have been reset."""
+        """Use the next reading only as a base for later differences, since the switch's counters may have been
+        reset."""
         self.balancer.rebase()
         self.due_s = None

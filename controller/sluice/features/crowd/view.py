@@ -126,7 +126,8 @@ class NewsView:
         self._number()
 
     def rebase(self) -> None:
-        """Use the next readings only as bases, since the switch may be another one, or may have been restarted."""
+        """Use the next readings only as bases for later differences, since the switch may be another one, or may have
+        been restarted."""
         self._news.rebase()
         self._flows.rebase()
         self._samples.rebase()
@@ -162,8 +163,8 @@ class NewsView:
         self._number()
 
     def adopt(self, snapshot: Readback) -> None:
-        """Take over a switch's numbers of destinations and its limits. A switch without numbers gets this control's
-        own."""
+        """Take over a switch's numbers of destinations and its limits. A switch without numbers gets the numbers that
+        this control has assigned."""
         self.rebase()
         self.due_s = None
         if not snapshot.destinations:
