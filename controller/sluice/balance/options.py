@@ -31,7 +31,8 @@ Count = Annotated[int, Interval(ge=1, le=LARGEST)]
 
 @dataclass(frozen=True, slots=True)
 class ProductionOptions:
-    """The parameters that production mode adds to Ohta & Andou's. Times are in seconds, shares are parts of 1."""
+    """The parameters that production mode adds to those of Ohta & Andou. Times are in seconds, shares are parts of
+    1."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 

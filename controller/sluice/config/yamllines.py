@@ -150,8 +150,8 @@ def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
 
 
 def resolve(text: str, below: Path, lines: dict[Path, int]) -> Path:
-    """Return the path that a dotted text denotes, as far as it exists in the document. A key may itself contain
-    dots."""
+    """Return the path that a dotted text denotes, relative to the path ``below``, as far as it exists in the document.
+    A key may itself contain dots."""
     path, remainder = below, text
     while remainder:
         steps = [candidate[-1] for candidate in lines if len(candidate) == len(path) + 1 and candidate[:-1] == path]

@@ -41,7 +41,7 @@ PartOfOne = Annotated[float, Gt(0), Lt(1)]
 
 @dataclass(frozen=True, slots=True)
 class NewsProductionOptions:
-    """The parameters that production mode adds to Chen & Heidemann's."""
+    """The parameters that production mode adds to those of Chen & Heidemann."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 

@@ -148,7 +148,7 @@ def shared(
 
     Except with Needs.PAPER, the part of a budget that no transfer needs is added to the shares, in proportion to the
     needs. A need is a mean, and TCP's window swings around it; the addition gives room for the swing, and lets
-    transfers without loss grow. Such shares are whole segments.
+    transfers without loss grow. Shares with such an addition are whole segments.
     """
     caps, grows = np.zeros(len(needs)), np.zeros(len(budgets_left), np.bool_)
     methods: dict[Sharing, list[int]] = {}

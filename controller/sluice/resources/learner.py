@@ -34,7 +34,7 @@ class Learner:
         self._read_s = 0.0
 
     def rebase(self) -> None:
-        """Discard the previous reading, so that the next reading only serves as a base.
+        """Discard the previous reading, so that the next reading only serves as a base for later differences.
 
         The caller does so after a late reading, which counts SYNs whose answers it does not count.
         """

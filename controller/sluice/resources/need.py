@@ -19,11 +19,11 @@ from .losses import Losses
 from .throughput import COUNTED, DELAYED, Column, segments_per_s
 
 FADING = 0.9
-"""Factor per interval on the weight of past flights, and of past losses with Needs.PAPER. The weights sum to ten
-intervals."""
+"""With each interval, the weight of past flights is multiplied by this factor. With Needs.PAPER, the weight of past
+losses is too. The weights sum to ten intervals."""
 LOSS_FADING = 0.99
-"""Factor on the weight of past losses with Needs.PRODUCTION, for each later interval and each later loss event. The
-weights sum to a hundred intervals or events."""
+"""With Needs.PRODUCTION, each later interval and each later loss event multiplies the weight of past losses by this
+factor. The weights sum to a hundred intervals or events."""
 LEAST_SEGMENTS = 4
 """Least need, in segments. With fewer segments in flight only a timeout detects a loss (RFC 5681, section 3.2)."""
 GROWTH = 2.0

@@ -40,9 +40,9 @@ that the verdict is current. Without this delay, weights moved in the second bef
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
-    """Return the tables that a decision can have changed, by the ejected servers before and after the decision. Usually
-    it changes only the weights. Computing and comparing all entries of 1,000 servers would take longer than the rest of
-    a decision."""
+    """Return the tables that a decision can have changed, given the servers that were ejected before and after it: all
+    TABLES if these sets differ, else WEIGHTS. Computing and comparing all entries of 1,000 servers would take longer
+    than the rest of a decision."""
     return TABLES if before != after else WEIGHTS
 
 

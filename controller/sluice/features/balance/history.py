@@ -1,4 +1,4 @@
-"""Reads from the decision trace the weights by which new connections were drawn at an earlier time."""
+"""Reads from the decision trace the weights by which servers were selected for new connections at an earlier time."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def number(value: float | None) -> float | str | None:
 
 
 def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bool) -> dict[str, Any]:
-    """Return a decision as a JSON object, with the measurements of each server on which the decision is based."""
+    """Return a decision as a JSON object, with each server's measurements, on which the decision is based."""
     members, weights = view.balancer.members, view.weights
     return {
         "time": round(time.time(), 3),

@@ -198,7 +198,8 @@ def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:
 
 
 def _content(path: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file. Raises OSError, or Unfit for another kind of file, such as a pipe."""
+    """Return the first ``most`` bytes of a regular file, or all bytes if it has fewer. Raises OSError, or Unfit for
+    another kind of file, such as a pipe."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):

@@ -39,7 +39,8 @@ _log = logger("news")
 
 
 class NewsView:
-    """A News object for all destinations behind the switch. It survives reloads as long as it is configured."""
+    """A News object for all destinations behind the switch. It survives reloads as long as flash-crowd control is
+    configured."""
 
     def __init__(self, config: NewsConfig, plan: Plan) -> None:
         self.config = config

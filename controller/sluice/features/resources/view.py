@@ -261,8 +261,8 @@ class ResourcesView:
     def _pending(self, now_s: float, probed: Iterable[Candidate]) -> dict[int, int]:
         """Return the probed connections whose answer may still arrive: the server of each, by flow number.
 
-        A probe has lapsed if its connection is still idle after PROBE_S. Connections that are no longer idle have ended
-        or were active. Such results are no evidence about a server, because the controller itself may have been late.
+        A probe has lapsed if its connection is still idle after PROBE_S. A connection that is no longer idle has ended
+        or was active. Neither case is evidence about the server, because the controller itself may have been late.
         """
         candidates = {candidate.flow: candidate for candidate in probed}
         pending: dict[int, int] = {}
