@@ -13,7 +13,7 @@ class Mode(StrEnum):
     """The method that decides the ratios of a service."""
 
     FIXED = "fixed"
-    """The ratios are the configured capacities, independently of all measurements."""
+    """The ratios are in proportion to the configured capacities, independently of all measurements."""
     PAPER = "paper"
     """The algorithm of Ohta & Andou, unchanged."""
     PRODUCTION = "production"

@@ -124,7 +124,7 @@ class NewsOptions:
     sample_min: Count = 64
     """Number of samples from which on the hot spot is determined before the interval ends."""
     bucket_s: Positive = 0.25
-    """Size of a limit's token bucket in seconds of the limit, at least one connection."""
+    """Size of a limit's token bucket: the connections that the limit permits in this many seconds, at least one."""
     limit_min: Positive = 1.0
     """The lower bound of all limits, in connections per second."""
     limit_max: Positive = 100_000.0

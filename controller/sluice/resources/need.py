@@ -63,7 +63,7 @@ class Reading:
     mss: Column
     """Payload of the largest segment, in bytes."""
     flight: Column
-    """Largest flight in bytes."""
+    """The largest flight (number of bytes in flight) in the interval."""
     under_way: Column
     """Flight at the end of the interval, in bytes."""
     is_new: NDArray[np.bool_]

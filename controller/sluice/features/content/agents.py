@@ -63,7 +63,7 @@ class AgentView:
     """Time, by the event loop's clock, of the last report by which the agent serves all its services. Before the first
     such report it is the time at which the controller began to listen to the agent."""
     has: bytes | None = None
-    """The serialized configuration that the agent has accepted; None before the first."""
+    """The serialized configuration that the agent last accepted or refused; None before the first."""
     report: Report | None = None
     """The newest report; None while the agent does not answer."""
     error: str = ""
