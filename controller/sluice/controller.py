@@ -278,8 +278,8 @@ class Controller:
             except Refused as error:
                 order.failed(error)
             except SwitchError as error:
-                # The session starts over and adopts the switch by the old configuration, because the switch accepted
-                # that one.
+                # The session starts over and adopts the switch by the old configuration, because this is the one that
+                # the switch has accepted.
                 reconfigure(self.world, old, time())
                 self._balance.modes.update(modes)
                 order.failed(error)

@@ -32,7 +32,7 @@ class Cookies:
 
     @classmethod
     def fresh(cls, former: bytes = b"") -> Cookies:
-        """Return keys whose current one is new and random."""
+        """Return a new random current key together with the ``former`` key."""
         return cls(secrets.token_bytes(KEY_BYTES), former, time.time())
 
     def due(self, now_s: float) -> Cookies:

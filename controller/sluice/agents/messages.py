@@ -110,7 +110,7 @@ class ServiceCounts:
     opened: Mapping[str, int] = field(default_factory=dict[str, int])
     """Number of connections opened to servers, by group."""
     failed: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Number of connections to servers that failed, by group."""
+    """Number of connections that no server accepted, by group."""
     refused: Mapping[str, int] = field(default_factory=dict[str, int])
     """Number of refused requests, by reason."""
 
@@ -139,9 +139,9 @@ class Report:
     generation: int
     uptime_s: float
     connections: int
-    """The agent's open connections."""
+    """Number of the agent's open connections."""
     waiting: int
-    """Requests that have not arrived completely."""
+    """Number of requests that have not arrived completely."""
     memory: int
     """Bytes of memory that the connections use."""
     draining: bool

@@ -22,7 +22,7 @@ from .window import Window
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of one interval: new ratios and weights, and the measurements behind them.
+    """The outcome of one interval: new ratios and weights, and the measurements from which they were decided.
 
     The mappings are by server number. The policy has decided the ratios, weights and ejections.
     """
@@ -42,8 +42,8 @@ class Decision:
     diagnosis: Diagnosis
     reason: str
     work: Mapping[int, Work]
-    """Open and new connections over the window. It contains only servers whose open connections the switch counts,
-    which it does for the second look (the comparison of servers for a new connection)."""
+    """Open and new connections over the window. It contains only servers whose open connections the switch counts. The
+    switch counts them for the second look, in which a new connection compares several servers."""
 
 
 class Balancer:
@@ -140,8 +140,8 @@ class Balancer:
             self._silence.adopt(self._ejected)
 
     def rebase(self) -> None:
-        """Use the next reading only as a base, since the switch may have reset its counters. Ejected servers stay
-        ejected."""
+        """Use the next reading only as a base for later differences, since the switch may have reset its counters.
+        Ejected servers stay ejected."""
         self._previous = {}
         self._open = OpenSamples()
         self._silence.restart(self._ejected)
@@ -149,9 +149,9 @@ class Balancer:
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
         """Take over a changed set of servers or changed options; servers that stay retain their measurements.
 
-        A server that is new, or no longer draining, starts with a part of its fair share, which the policy states. The
-        ratios of the other servers retain their proportions. Raises ValueError, and then changes nothing, if every
-        member would be draining.
+        A server that is new, or no longer draining, starts with a part of its fair share; the policy states how large
+        this part is. The ratios of the other servers retain their proportions. Raises ValueError, and then changes
+        nothing, if every member would be draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)
@@ -200,7 +200,7 @@ class Balancer:
         late: bool = False,
     ) -> Decision | None:
         """Process a reading of the ledger (each server's counts in the switch), and decide. Returns None for the first
-        reading, which is only a base.
+        reading, which is only a base for later differences.
 
         ``hold``: the ratios stay, because no server is the cause of the counts; production mode still ejects silent
         servers. ``full``: servers that have reached their cap of connections since the last reading. They got fewer new
@@ -238,7 +238,7 @@ class Balancer:
         options, thresholds, active = self._options, self._options.production, self._active
         silent = frozenset(self._silence.silent(thresholds.silent_connections)) & frozenset(active)
         if self.policy.ejects:
-            for server in self._ejected - silent:  # it answers again; its past silence is no evidence
+            for server in self._ejected - silent:  # the server answers again; its past silence is no evidence
                 self._measure_anew(server)
                 for policy in self._policies.values():
                     policy.begin(server, now_s)

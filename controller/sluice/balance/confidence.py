@@ -10,11 +10,12 @@ from .counts import Counts, total
 
 
 def standing_out(windows: Mapping[int, Counts], *, least_z: float, min_syn: int) -> dict[int, float]:
-    """Return the servers that leave a larger share of their SYNs unanswered than the others do, the worst first. The
-    values are the differences in standard deviations; only servers above ``least_z`` are returned.
+    """Return the servers that leave a larger share of their SYNs unanswered than other servers do, the worst first. A
+    server's value is the difference between these shares in standard deviations; only servers whose value is above
+    ``least_z`` are returned.
 
-    Each server with at least ``min_syn`` SYNs is compared with the sum of all servers that have a smaller share. So a
-    bad server does not hide another bad one, however many or few SYNs it has.
+    Each server with at least ``min_syn`` SYNs is compared with the sum of all servers that have a smaller share. So the
+    losses of a worse server do not hide a bad one, however many SYNs either has.
     """
     share = {server: unanswered(counts) for server, counts in windows.items()}
     evidence: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""The counts of one server in the switch's ledger, and differences of two readings, also across a counter's wrap."""
+"""The counts of one server in the switch's ledger, and differences of two readings, between which counters may wrap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class CounterReset(Exception):
 
 
 def wrap_safe(now: tuple[int, ...], earlier: tuple[int, ...]) -> list[int]:
-    """Return the increase of each cumulative 32-bit counter between two readings, also across a wrap.
+    """Return the increase of each cumulative 32-bit counter between two readings, even if the counter has wrapped in
+    between.
 
     Raises CounterReset when a counter went backwards, as after a restart of the switch.
     """
@@ -76,7 +77,8 @@ class Counts:
         )
 
     def __sub__(self, other: Counts) -> Counts:
-        """Return a sum without one of its summands. For the difference of two readings of the switch use ``since``."""
+        """Return this sum without ``other``, one of its summands. For the difference of two readings of the switch use
+        ``since``."""
         return Counts(
             self.syn - other.syn,
             self.synack - other.synack,

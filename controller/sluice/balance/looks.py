@@ -15,9 +15,9 @@ MOST_LOOKS = 4
 """The most servers that a new connection can compare."""
 
 SMALL_POOL = 16
-"""In pools of up to this size each server has its own group, which contains the other servers, for the second draw. A
-second draw from all servers would often return the first server again. Larger pools have one group of all servers. If
-both draws return the same server, the connection compares no servers."""
+"""In pools of up to this many servers, the second draw is from a group that contains all servers except the one drawn
+first. A second draw from all servers would often return the first server again. Larger pools have one group of all
+servers. If both draws return the same server, the connection compares no servers."""
 
 IDLE_WORD = 32
 """Number of bits in a word of the bitmap of servers that new connections take while idle; each server has one bit."""
@@ -65,8 +65,8 @@ def sought_idle(weights: Mapping[int, int]) -> Sought:
 
 
 def seen_together(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, tuple[_S, ...]]]:
-    """Yield the members of a group of servers from which the switch draws ``looks`` - 1 servers at once. Each member is
-    a number of places, and the servers that are drawn with each of these places.
+    """Yield the members of the group from which the switch draws ``looks`` - 1 servers at once. Each member is a
+    combination of servers that are drawn together, with the number of places (defined below) that draw it.
 
     Each server occupies as many places of a circle as its weight. A draw of a place also draws the places at equal
     distances after it (systematic sampling; W. G. Madow and L. H. Madow, 1944). So each server is drawn in proportion

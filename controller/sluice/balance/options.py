@@ -13,7 +13,7 @@ class Mode(StrEnum):
     """The method that decides the ratios of a service."""
 
     FIXED = "fixed"
-    """The ratios are the configured capacities, independently of all measurements."""
+    """The ratios are in proportion to the configured capacities, independently of all measurements."""
     PAPER = "paper"
     """The algorithm of Ohta & Andou, unchanged."""
     PRODUCTION = "production"
@@ -31,7 +31,8 @@ Count = Annotated[int, Interval(ge=1, le=LARGEST)]
 
 @dataclass(frozen=True, slots=True)
 class ProductionOptions:
-    """The parameters that production mode adds to Ohta & Andou's. Times are in seconds, shares are parts of 1."""
+    """The parameters that production mode adds to those of Ohta & Andou. Times are in seconds, shares are parts of
+    1."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
@@ -40,19 +41,19 @@ class ProductionOptions:
     quiet_r: NotNegative = 0.02
     """The service is quiet while no server's R is above this value."""
     recovery: Share = 0.05
-    """Part of the way back to the capacities that the ratios move in each quiet period."""
+    """In each quiet period the ratios move this part of their distance back to the capacities."""
     probe_floor: Share = 0.05
     """The least share of a server, as a part of its fair share, so that the server is still measured."""
     silent_connections: Count = 5
-    """Connections without any SYN-ACK after which a server counts as silent. Each reset counts as a connection; of
-    other SYNs seven count as a connection, because a client sends up to seven SYNs for each."""
+    """Connections without any SYN-ACK after which a server counts as silent. Each SYN that the server resets counts as
+    a connection. Seven other SYNs count as one connection, because a client sends up to seven SYNs for a connection."""
     flood_completed: Share = 0.5
     """A flood is suspected when less than this part of the answered handshakes is completed."""
     flood_r: Positive = 1.0
     """A flood or an overload is suspected when R is above this value on every server at once."""
     slow_factor: NotNegative = 2.0
-    """A server is slow when its connections stay open more than this many times as long as the other servers', by
-    ``confidence_z`` standard deviations. 1 or less disables the comparison."""
+    """A server is slow when its connections stay open more than this many times as long as the connections of the other
+    servers, and the evidence is at least ``confidence_z`` standard deviations. 1 or less disables the comparison."""
     slow_start_s: NotNegative = 60.0
     """Seconds in which the share of a new or returning server grows evenly to its fair share, unless the share is
     lowered earlier."""

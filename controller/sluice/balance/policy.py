@@ -15,8 +15,8 @@ from .slowness import Work
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The measurements at the end of an interval. Every mapping is by server number, of the servers that do not
-    drain."""
+    """The measurements at the end of an interval. Every mapping is by server number, and contains only servers that do
+    not drain."""
 
     now_s: float
     ratios: Ratios
@@ -80,8 +80,8 @@ class Policy(ABC):
         """Start to balance a server that arrives, or that answers again after its ejection."""
 
     def observe(self, now_s: float, differences: Mapping[int, Counts]) -> None:  # noqa: B027
-        """Learn from the counts of the interval that ends now, of the servers that do not drain. If this policy's mode
-        is in force, the balancer then calls ``decide``."""
+        """Learn from the counts of the interval that ends now. The mapping contains only servers that do not drain. If
+        this policy's mode is in force, the balancer then calls ``decide``."""
 
     @abstractmethod
     def decide(self, interval: Interval) -> Outcome:

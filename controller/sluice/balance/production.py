@@ -29,11 +29,13 @@ class _Move:
     reason: str
     giving: frozenset[int] = frozenset()
     losing: frozenset[int] = frozenset()
-    """Those of the ``giving`` servers that lost SYNs. The other giving servers took long."""
+    """Those of the ``giving`` servers that lost SYNs. The connections of the other giving servers stayed open too
+    long."""
 
 
 class ProductionPolicy(Policy):
-    """Moves traffic away from several servers at a time, by evidence beyond chance, and ejects silent servers.
+    """Moves traffic away from several servers at a time, if chance does not explain their losses or slowness. Ejects
+    silent servers.
 
     Ratios recover while no server loses SYNs. Even during a hold, the ratios of silent servers and of servers in their
     slow start change.
@@ -45,9 +47,9 @@ class ProductionPolicy(Policy):
 
     def __init__(self, options: BalanceOptions) -> None:
         super().__init__(options)
-        # Losses that have moved no weight yet, by server. A loss stays in the balancer's window for m periods and would
-        # move weight in each of them. (Open connections are not discarded after a move: discarding them made transfers
-        # take two fifths longer.)
+        # Losses that have moved no weight yet, by server. They are stored apart, because a loss stays in the balancer's
+        # window for m periods and would move weight in each of them. (Open connections are not discarded after a move:
+        # discarding them made transfers take two fifths longer.)
         self._evidence: dict[int, Window] = {}
         self._ceilings = Ceilings()
         self._begun_s: dict[int, float] = {}
@@ -87,11 +89,12 @@ class ProductionPolicy(Policy):
             self._evidence[server].clear()
             self._ceilings.lost(server, move.ratios[server], self._options.intervals)
         for server in move.giving:
-            self._begun_s.pop(server, None)  # # the slow start ends, because the server gives up a part of its ratio
+            self._begun_s.pop(server, None)  # the slow start ends, because the server gives up a part of its ratio
         return Outcome(move.ratios, move.reason, interval.silent)
 
     def _move(self, interval: Interval) -> _Move:
-        """Return the new ratios: the step, within the bounds of silent servers and of servers in their slow start."""
+        """Return the new ratios: the ratios after the step, limited to the bounds of silent servers and of servers in
+        their slow start."""
         extra, fair, silent = self._options.production, interval.fair, interval.silent
         if silent.issuperset(fair):
             return _Move(fair, "no server answers: split by capacity")
@@ -116,7 +119,8 @@ class ProductionPolicy(Policy):
         return replace(move, ratios=bounded(move.ratios, floors, caps), reason=reason)
 
     def _step(self, interval: Interval) -> _Move:
-        """Return the step of the servers that answer: some give up part of their ratios, or all recover."""
+        """Return the step of the servers that answer: either some of them give up a part of their ratios, or all ratios
+        recover."""
         options, extra = self._options, self._options.production
         answering = {i: window for i, window in interval.windows.items() if i not in interval.silent}
         evidence = {i: self._evidence[i].total.distinct for i in answering}

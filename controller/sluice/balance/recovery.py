@@ -18,16 +18,16 @@ class _Ceiling:
     length: int
     """Number of periods for which the ceiling limits recovery."""
     remaining: int
-    """The remaining periods. From 0 down to -length, recovery may exceed the share, and ``carried`` reports the
-    share."""
+    """Number of periods for which the ceiling still limits recovery. From 0 down to -length, recovery may exceed the
+    share, and ``carried`` reports the share."""
 
 
 class Ceilings:
     """The shares at which servers last lost SYNs. Each attempt to exceed such a ceiling costs losses, so attempts
     become rarer.
 
-    A ceiling limits recovery for MEMORY windows. If the server loses SYNs again after that, its next ceiling lasts
-    twice as long.
+    A ceiling limits recovery for MEMORY windows. If the server loses SYNs again after these windows, its next ceiling
+    lasts twice as long.
     """
 
     def __init__(self) -> None:
@@ -62,14 +62,14 @@ class Ceilings:
             self._of.pop(server, None)
 
     def below(self, fair: Mapping[int, float]) -> Ratios:
-        """Return the fair shares bounded by the ceilings. Servers below their ceiling share what the ceilings cut
-        off."""
+        """Return the fair shares bounded by the ceilings. What the ceilings cut off is divided among the servers below
+        their ceilings."""
         highest = {i: self._of[i].share if i in self._of and self._of[i].remaining > 0 else 1.0 for i in fair}
         return bounded(fair, dict.fromkeys(fair, 0.0), highest)
 
 
 def relax(ratios: Mapping[int, float], aim: Mapping[int, float], part: float) -> Ratios:
-    """Return the ratios after ``part`` of the way from ``ratios`` to ``aim``."""
+    """Return the ratios moved by ``part`` (0 to 1) of the distance from ``ratios`` to ``aim``."""
     return {server: ratio + part * (aim[server] - ratio) for server, ratio in ratios.items()}
 
 

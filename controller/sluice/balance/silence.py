@@ -12,7 +12,7 @@ SYNS_A_CONNECTION = 7
 
 
 class SilenceTracker:
-    """Counts the connections to each server since the interval with its last SYN-ACK, in whole intervals."""
+    """Counts the connections to each server since its last SYN-ACK. The interval with that SYN-ACK does not count."""
 
     def __init__(self) -> None:
         self._since: dict[int, Counts] = {}

@@ -1,4 +1,5 @@
-"""Slow servers: servers that lose no SYN but take long. They have many open connections compared with their new ones.
+"""Slow servers: servers that answer all SYNs, but whose connections stay open long. They have many open connections
+compared with their new ones.
 
 R counts SYNs that a server did not answer. When new connections take the less loaded of several servers, hardly any SYN
 is lost. R is then 0 even for a server that takes a hundred times as long as the others. But a connection stays open for
@@ -27,15 +28,15 @@ class Work:
     open_sum: int
     """The server's open connections, summed over the samples."""
     anew: int
-    """Sum of the rises of the number of open connections from sample to sample. At least this many different
+    """Sum of the increases of the number of open connections from one sample to the next. At least this many different
     connections were open."""
     begun: int
-    """Connections that the server answered in exactly these intervals. (With the connections of a whole window instead,
-    a new server looked slow for nine periods.)"""
+    """Connections that the server answered in exactly these intervals. (When the connections of the balancer's whole
+    window were counted here, a new server looked slow for nine periods.)"""
 
     def time(self, more_open: float = 0.0) -> float:
-        """Return W = L / lambda, the mean time of a connection, in distances between samples. ``more_open`` is added to
-        the sum of open connections."""
+        """Return W = L / lambda, the mean time for which a connection stays open. The unit is the time between two
+        samples. ``more_open`` is added to the sum of open connections."""
         return (self.open_sum + more_open) / max(1, self.begun)
 
 
@@ -62,8 +63,8 @@ class OpenSamples:
         self._last = dict(open_now)
 
     def take(self) -> dict[int, tuple[int, int]]:
-        """Return each server's sum of samples and sum of rises since the previous call. Without a sample since then the
-        result is empty, and all connections of the next sample count as new."""
+        """Return each server's sum of samples and sum of increases since the previous call. If no sample was added
+        since then, the result is empty, and all connections of the next sample count as new."""
         taken = {server: (number, self._rises[server]) for server, number in self._sums.items()}
         if not taken:
             self._last = {}
@@ -72,24 +73,25 @@ class OpenSamples:
 
 
 def deviations(different: int, times: float) -> float:
-    """Return the evidence that ``different`` connections give for a server that takes ``times`` as long as others, as a
-    standard normal deviate.
+    """Return how strongly ``different`` connections of a server show that it is slow, as a standard normal deviate. The
+    server's connections stay open ``times`` times as long as those of other servers.
 
     It is ``sqrt(2 n D)`` with the relative entropy ``D = ln x + 1 / x - 1``. This is the relative entropy of two
     exponential distributions whose means differ by a factor of x (S. Kullback, *Information Theory and Statistics*,
-    1959). Of its two directions, only this one grows as slowly as the logarithm of x. Requests have unlike costs, and a
-    request that takes a thousand times as long is still a single request.
+    1959). The relative entropy has two directions, of which only this one grows as slowly as the logarithm of x. This
+    suits requests of unlike costs: a request that takes a thousand times as long is still a single request.
     """
     return sqrt(2 * different * (log(times) + 1 / times - 1))
 
 
 def slow(work: Mapping[int, Work], factor: float, least_z: float) -> dict[int, float]:
-    """Return the servers that take more than ``factor`` (> 1) times as long as all faster servers together, by at least
-    ``least_z`` standard deviations. The slowest server is first; the values are how many times as long each takes.
+    """Return the slow servers: their connections stay open more than ``factor`` (> 1) times as long as those of all
+    faster servers together, and the evidence is at least ``least_z`` standard deviations. The slowest server is first;
+    the values are how many times as long each takes.
 
-    One connection is added to the sum of the faster servers, so that no server is slow where hardly any connection is
-    open. A server may exceed the factor by weak evidence, such as one connection that stays open for hours. It is
-    skipped, so that it does not hide the next server.
+    One connection is added to the sum of the faster servers, so that no server counts as slow while hardly any
+    connection is open. A server that exceeds the factor on weak evidence, such as one connection that stays open for
+    hours, is skipped, so that it does not hide the next server.
     """
     times_of: dict[int, float] = {}
     pool = together(work.values())

@@ -1,8 +1,8 @@
 """A server at its cap of open connections gets no new ones while another server has room (spill before shed).
 
-A server is full from the time it reaches its cap until an eighth of the cap (at least one connection) is free again. So
-its state does not change with every connection. When all servers are full by this rule, servers below their cap get
-connections again: no connection is refused while a server has room.
+A server is full from the time it reaches its cap until an eighth of the cap (at least one connection) is free again.
+Because of this margin, its state does not change with every connection. When all servers are full by this rule, servers
+below their cap get connections again: no connection is refused while a server has room.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ HOLD = "held: no server is the cause"
 
 
 def worst(r: Mapping[int, float | None], ratios: Mapping[int, float]) -> int | None:
-    """Return the server with the largest R; among equal ones the server with the larger ratio, then the lower number.
+    """Return the server with the largest R. Among servers with equal R it is the one with the larger ratio, then the
+    one with the lower number.
 
     Returns None if no server is to give up a part of its ratio: no server has evidence, all servers with evidence have
     the same R, or the largest R is not above 0. If only one server has evidence, and it has losses, it is the worst.
@@ -49,11 +50,11 @@ def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: 
     """Return the ratios after each server in ``gifts`` has given that part of its ratio to ``receivers``, in proportion
     to the values of ``receivers``.
 
-    Ohta & Andou relieve one server per period. With 30 loaded servers of 300, the loaded ones then still have 0.67 of
-    an equal share after three minutes. If all are relieved at once, they have 0.31 (simulated).
+    Ohta & Andou relieve one server per period. If 30 of 300 servers are loaded, these servers then still have 0.67 of
+    an equal share after three minutes. If all are relieved at once, they have 0.31 of it (simulated).
 
-    So that a few receivers are not flooded, the sum of their ratios grows at most by the part max(``gifts``) of this
-    sum. If the gifts exceed this amount, all are reduced in proportion. The largest single amount moves in any case.
+    So that a few receivers are not flooded, the sum of their ratios grows at most by max(``gifts``) times this sum. If
+    the gifts exceed this amount, all gifts are reduced in proportion. The largest single amount moves in any case.
     Without receivers nothing moves.
     """
     amounts = {server: gift * ratios[server] for server, gift in gifts.items()}

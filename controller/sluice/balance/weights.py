@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 MINIMUM_SUM = 256
 """The least sum of the weights of a selector group."""
 PER_SERVER = 16
-"""The least sum of the weights of a selector group, per server in it."""
+"""The least sum of the weights of a selector group, divided by the number of its servers."""
 
 
 def weight_sum(servers: int) -> int:
@@ -19,7 +19,8 @@ def weight_sum(servers: int) -> int:
 def largest_remainder(
     ratios: Mapping[int, float], total: int | None = None, *, measured: Collection[int] = ()
 ) -> dict[int, int]:
-    """Return weights that sum to ``total`` exactly, each within 1 of its ratio's share (the largest-remainder method).
+    """Return weights that sum to ``total`` exactly. Each differs by less than 1 from its ratio's exact part of
+    ``total`` (the largest-remainder method).
 
     ``total`` is by default the ``weight_sum`` of the number of servers. Equal remainders go to the larger ratio, then
     to the lower server number. Servers in ``measured`` have a weight of at least 1, taken from the largest weight.

@@ -11,7 +11,7 @@ class Window:
     """The counts of the last m intervals of one server.
 
     Ohta & Andou reset the oldest of m counters. Here the oldest of m differences is dropped. The sum is the same, and
-    every packet between a read and a reset is counted.
+    no packet is lost that arrives between the reading and the reset of a counter.
     """
 
     def __init__(self, intervals: int) -> None:

@@ -33,7 +33,7 @@ def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None])
     page.add_argument(
         "--history", action="store_true", help="read also without viewers, so that charts begin with this command"
     )
-    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # end with standard input
+    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # ends when its standard input ends
     page.set_defaults(run=_page)
 
 
@@ -63,8 +63,8 @@ def _announce(line: str) -> None:
 
 @asynccontextmanager
 async def child(config_path: str) -> AsyncGenerator[None]:
-    """Run the page as a child process while the block runs. If the process ends, restart it, after ever longer
-    pauses."""
+    """Run the page as a child process, within an ``async with`` statement. If the process ends, restart it, after ever
+    longer pauses."""
     task = asyncio.create_task(_keep(config_path), name="page")
     try:
         yield

@@ -61,7 +61,8 @@ class InterfaceConfig(Section):
     address: Interface
     """The router's address and its subnet. Ports of one subnet have the same address."""
     vlan: Vlan = "keep"
-    """Frames that leave by this port are sent with their VLAN tag kept, without a tag, or with this VLAN id."""
+    """The VLAN tag of frames that leave by this port: `keep` leaves the tag as it is, `strip` removes it, and a number
+    is the VLAN id of the tag with which the frames are sent."""
     inside: bool | None = None
     """Whether servers are behind this port. Left out: yes, if a route to a server or a watched host leads through the
     port."""
@@ -156,8 +157,8 @@ class ConnectionsConfig(Section):
     """Lifetime of an established connection, in seconds, if the connection table is half full or more; never longer
     than ``idle_s``."""
     pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    """Lifetime of a SYN without an answer, in seconds. It is shorter than the RFC's, so that entries of a SYN flood
-    expire soon."""
+    """Lifetime of a SYN without an answer, in seconds. It is shorter than RFC 5382 requires, so that entries of a SYN
+    flood expire soon."""
     answered_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
     """Lifetime of a SYN-ACK that the client has not acknowledged, in seconds: the time for which Linux repeats the
     SYN-ACK."""
@@ -212,8 +213,8 @@ class NewsConfig(NewsOptions):
     """Seconds between readings of the switch, rounded so that an interval has a whole number of readings, at least
     one."""
     rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0
-    """The window, in seconds, over which a response's rate is measured, rounded so that its step is a power of two of
-    the switch's ticks."""
+    """The window, in seconds, over which a response's rate is measured. It is rounded so that its step is 2^n ticks of
+    the switch."""
     trace_file: FilePath | None = None
     """A file to which a line of comma-separated values is appended for each decision."""
     baseline_file: FilePath | None = None

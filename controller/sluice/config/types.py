@@ -26,7 +26,8 @@ _SOCKET_PATH = 107
 """The longest path in bytes: Linux's ``sun_path`` without its terminating zero."""
 _HOST_LENGTH = 253
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-"""The pattern of one label of a host name (RFC 1123, section 2.1), also with the underscores of container networks."""
+"""The pattern of one label of a host name (RFC 1123, section 2.1). It permits underscores, which container networks
+use."""
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 """The pattern of a last label that resolvers would interpret as part of an IPv4 address."""
 _PORT = re.compile(r"[1-9][0-9]{0,4}")

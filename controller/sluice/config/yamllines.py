@@ -140,8 +140,8 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
-    """Return the mappings that are merged into a node in ascending priority: the first mapping in the file is the
-    last."""
+    """Return the mappings that are merged into a node, by ascending priority. The mapping that is first in the file has
+    the highest priority, so it comes last."""
     mappings: list[yaml.Node] = []
     for key, value in node.value:
         if key.tag == _MERGE:
@@ -150,8 +150,8 @@ def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
 
 
 def resolve(text: str, below: Path, lines: dict[Path, int]) -> Path:
-    """Return the path that a dotted text denotes, as far as it exists in the document. A key may itself contain
-    dots."""
+    """Return the path that a dotted text denotes, relative to the path ``below``, as far as it exists in the document.
+    A key may itself contain dots."""
     path, remainder = below, text
     while remainder:
         steps = [candidate[-1] for candidate in lines if len(candidate) == len(path) + 1 and candidate[:-1] == path]

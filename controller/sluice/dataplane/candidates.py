@@ -1,5 +1,5 @@
-"""Candidates: servers of new connections whose client and port still have a pin (an entry in the connection table) to a
-server that accepts no new connections."""
+"""Candidates: the servers to which SYNs go if the client's address and port still have a pin (an entry in the
+connection table) to another server, which accepts no new connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The selection of a server for a new connection: weighted groups, even draws, and the power of two choices."""
+"""The selection of a server for a new connection: groups by weight, draws by hash or in a Weyl sequence, and the
+comparison of the servers drawn (power of two choices)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from .connection import Connection
 from .table import WRAP
 
 GOLDEN = 0x9E3779B9
-"""2^32 times the golden ratio's fractional part: the step of a Weyl sequence."""
+"""2^32 times the golden ratio's fractional part: the step of a Weyl sequence, whose points are spread evenly at any
+time."""
 _NO_GROUPS: Mapping[int, Mapping[int, int]] = {}
 
 
@@ -60,7 +62,8 @@ class Draws:
     ) -> None:
         """``others``: for each first server, the weights of the group from which ``looks`` - 1 other servers are drawn.
 
-        ``shares``: the sum of the full pool's weights if draws are even; 0 if draws are by hash.
+        ``shares``: the sum of the full pool's weights if servers are drawn in a Weyl sequence (``evenly``); 0 if they
+        are drawn by hash.
         """
         self.first, self.shares, self.looks = Group(weights), shares, looks
         groups = {id(group): Group(group) for group in others.values()}
@@ -102,10 +105,10 @@ def lightest(
 ) -> int:
     """Return which of the drawn servers gets a new connection: the lightest server, or ``idle``.
 
-    The idle server is selected if the lighter of the first two servers has an open connection; with ``before_any``,
-    always. A third and a fourth server are compared only while the lightest server so far has an open connection.
-    ``refusing``: servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not
-    preferred to any other server.
+    ``idle`` is selected if the lighter of the first two servers has an open connection, or always if ``before_any``. A
+    third and a fourth server are compared only while the lightest server so far has an open connection. ``refusing``:
+    servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not preferred to
+    any other server.
     """
     best, *others = servers
     for number, other in enumerate(others):
@@ -119,7 +122,8 @@ def lightest(
 
 
 def lighter(load: int, weight: int, other_load: int, other_weight: int) -> bool:
-    """Return whether the other server's load per weight would be lower than the first server's, by an eighth at least.
+    """Return whether the other server's load per weight would be lower, by at least an eighth, than that of the first
+    server.
 
     Loads are open connections, to which the new connection is added; loads below 0 count as 0.
     """

@@ -1,5 +1,5 @@
-"""The life of a plain service's pin (an entry in the connection table): each state's transitions by kind of packet
-(docs/reference/pipeline.md)."""
+"""The states of a pin (an entry in the connection table) of a service without content switching, and the transitions
+between the states by kind of packet (docs/reference/pipeline.md)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ REQUEST: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.RESET: dict.fromkeys((PENDING, ANSWERED, ESTABLISHED, REOPENING, CLIENT_CLOSING), CLIENT_RESET)
     | {SERVER_CLOSING: CLOSED},
 }
-"""The state after a client's packet, where it differs from the state before."""
+"""For each event, the states that a client's packet changes, each with the state after the packet."""
 
 ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.SYN_ACK: dict.fromkeys(UNANSWERED, ANSWERED),
@@ -67,8 +67,8 @@ ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     | dict.fromkeys((CLIENT_CLOSING, CLIENT_RESET, RESET), CLOSED),
     Event.RESET: dict.fromkeys(set(PinState) - {CLOSED}, RESET),
 }
-"""The state after a packet from the connection's server, where it differs from the state before. Each of these packets
-renews the slot's stamp."""
+"""For each event, the states that a packet from the connection's server changes, each with the state after the packet.
+Each of these packets renews the slot's stamp."""
 
 RENEWING: Mapping[Event, tuple[PinState, ...]] = {
     Event.SYN: (CLOSED, RESET),

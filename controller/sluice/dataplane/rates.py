@@ -39,8 +39,8 @@ def place(rate_key: int) -> tuple[int, int]:
 
 
 def window(content: int, last: int, now: int, size: int, step: int) -> int:
-    """Return the bytes in the window after a packet of ``size`` bytes. ``content`` is the number of bytes after the
-    previous packet, at time ``last``.
+    """Return the bytes in the window after a packet of ``size`` bytes. ``content`` is the number of bytes in the window
+    after the previous packet, which arrived at time ``last``.
 
     Times and ``step`` are in units of RATE_TICK_US; times have 32 bits.
     """

@@ -34,7 +34,8 @@ def later(a: int, b: int) -> bool:
 
 
 def open_connections(load: int, stale: int) -> int:
-    """Return a server's open connections from two cells that wrap. A negative difference is a momentary state."""
+    """Return a server's number of open connections: the difference of the cells ``load`` and ``stale``, which both
+    wrap. It can be negative for a moment, because the cells do not change at the same time."""
     return (load - stale + _HALF) % WRAP - _HALF
 
 

@@ -16,8 +16,8 @@ DEFAULT_MSS = 536
 """The MSS of a side whose SYN does not announce one (RFC 9293, section 3.7.1)."""
 LARGEST_SCALE = 14
 LEARN_AFTER = 16
-"""The number of consecutive segments of a server with unexpected numbers, with no expected segment of its client in
-between, after which the model adopts the server's numbers."""
+"""The model adopts a server's sequence and acknowledgement numbers after this many consecutive segments of the server
+with unexpected numbers, if no expected segment of the client came in between."""
 BEYOND_OFFER = 1 << 16
 """The number of bytes that a receiver may accept beyond its offered window, such as a window probe's byte."""
 
@@ -42,7 +42,7 @@ class HandshakeSegment(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Any other segment with an acknowledgement and without RST."""
+    """A segment with the ACK flag, but without SYN and RST."""
 
     number: int
     acknowledgement: int

@@ -1,4 +1,5 @@
-"""The controller's features, each in a package: a capability's state, tasks and views, around its pure algorithm.
+"""The controller's features, each in a package. A feature is the state, the tasks and the views of one capability; the
+capability's algorithm is pure and in another package.
 
 A feature may use the feature of balancing, but no other feature.
 """

@@ -85,8 +85,8 @@ class _Follower:
             self._lost += 1
 
     async def next(self) -> Event:
-        """Return the next event. If the follower has missed events before, ``lost_after_this`` contains their
-        number."""
+        """Return the next event. If the follower has missed events since the previous call, ``lost_after_this``
+        contains their number."""
         event = await self._queue.get()
         if self._lost:
             event, self._lost = event | {"lost_after_this": self._lost}, 0

@@ -105,7 +105,7 @@ class Neighbours:
         )
 
     async def _unresolved(self, address: Address, frame: bytes) -> None:
-        """Resolve the next hop of a frame, for which the switch has no entry, and send the frame once the place is
+        """Resolve a frame's next hop, for which the switch has no entry. Send the frame once the next hop's place is
         known."""
         if not self._world.plan.interfaces_towards(address):
             return

@@ -31,7 +31,7 @@ class NeighbourTable:
         self._entries: dict[Address, _Entry] = {}
 
     def configure(self, refresh_s: float, retry_s: float, forget_after: int) -> None:
-        """Set the times of the configuration after a reload."""
+        """Take over the parameters of the configuration after a reload."""
         self._refresh_s, self._retry_s, self._forget_after = refresh_s, retry_s, forget_after
 
     def want(self, addresses: Iterable[Address]) -> None:

@@ -1,4 +1,5 @@
-"""The times at which connections were pinned. Slots do not contain them, so two sweeps of the table bound each time."""
+"""The times at which connections were pinned. The table's slots do not contain these times, so each is only known to
+lie between two sweeps of the table."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ from sluice.switch.connections import Slots
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """When a connection was pinned, in Unix seconds: between two sweeps. A field is None without such a sweep."""
+    """The sweeps between which a connection was pinned, in Unix seconds. A field is None if there was no such sweep."""
 
     after_s: float | None = None
     before_s: float | None = None
 
 
 class PinAges:
-    """The times for the whole connection table, in 25 octets per slot. Two connections from the same port between two
-    sweeps count as one connection."""
+    """The times for the whole connection table, in 25 octets per slot. If a client opens two connections from the same
+    port between two sweeps, they count as one connection."""
 
     def __init__(self) -> None:
         self._begin(0)
@@ -30,7 +31,8 @@ class PinAges:
         """Unix time of the newest sweep; None before the first sweep."""
         self._whose, self._is_open = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         self._after_s, self._before_s = np.full(size, np.nan), np.full(size, np.nan)
-        """Each slot's time of the sweep before and after its connection was pinned; NaN if there was none."""
+        """For each slot, the times of the last sweep before its connection was pinned and of the first sweep after.
+        NaN: there was no such sweep."""
 
     def __deepcopy__(self, memo: object) -> PinAges:
         """Return an object without times: a copied world only serves to try a configuration."""

@@ -65,8 +65,8 @@ async def kept_slots(
 ) -> tuple[Slots, NDArray[np.bool_]]:
     """Return the table's slots, and a mask of the slots that have not expired. Raises SwitchError.
 
-    Expiry is computed at the time of the newest packet in the table. In an idle table this time lags behind, so an
-    expired slot may count as unexpired, but an unexpired slot never counts as expired.
+    Expiry is computed at a lower bound of the switch's time (``SwitchClock``). So an expired slot may count as
+    unexpired, but an unexpired slot never counts as expired.
     """
     slots = await read_slots(registers)
     newest = slots.newest

@@ -31,9 +31,9 @@ Task = Coroutine[Any, Any, None]
 class Feature:
     """One capability of the controller: its state, its part of the desired state, its tasks and its views.
 
-    World creates one feature of each kind, which lives as long as the controller, configured or not. A feature that is
-    not configured adds nothing to the desired state and has no tasks. The methods below do nothing unless a feature
-    overrides them.
+    World creates one feature of each kind, whether it is configured or not. It lives as long as the controller. A
+    feature that is not configured adds nothing to the desired state and has no tasks. The methods below do nothing
+    unless a feature overrides them.
     """
 
     def __init__(self, world: World) -> None:

@@ -34,13 +34,13 @@ class BaselineDetector:
     """The alarm by a baseline that does not learn from limited or congested intervals.
 
     A crowd may build up so slowly that the baseline follows it. Comparison with slower averages detects such a crowd,
-    and the slower averages then replace the baseline. Where a crowd may still be mistaken for usual traffic, a
-    detection states the reason (``Unprotected``).
+    and the slower averages then replace the baseline. If a crowd may still be mistaken for usual traffic, a detection
+    states the reason (``Unprotected``).
 
-    The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above it by delta) would never be
-    true. Here the alarm is reset when AR is back within half the tolerance (at least delta) of the baseline. It is also
-    reset when the request rate is no longer above usual, because responses are then slow for another reason than a
-    crowd.
+    The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above the baseline by delta) would
+    never be true. Here the alarm is reset when AR is back within half the tolerance (at least delta) of the baseline.
+    It is also reset when the request rate is no longer above usual, because responses are then slow for another reason
+    than a crowd.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -52,7 +52,8 @@ class BaselineDetector:
         Degraded: it is below the reference by more than the tolerance."""
         self._options = options
         self._intervals = options.production.intervals
-        """Number of intervals in the last window. Readings of AR at this distance have no interval in common."""
+        """Number of intervals in the last measurement window. Two readings of AR that are this many intervals apart
+        have no interval in common."""
         self._readings: deque[float] = deque(maxlen=_most_readings(options))
         self._ar = Baseline(options.production.gain)
         self._requests = Baseline(options.production.gain)
@@ -117,12 +118,12 @@ class BaselineDetector:
         """Decide by the measurements of one window whether there is an alarm.
 
         ``ar`` is in bit/s, None without evidence; ``offered`` are requests per second, counted for ``seconds`` (0:
-        differences by chance are ignored). ``sick``: a server or a flood is known to be the cause of slow responses.
-        ``evident``: there were enough flows for a mean of the fastest part.
+        variation by chance is not considered). ``sick``: a server or a flood is known to be the cause of slow
+        responses. ``evident``: there were enough flows for a mean of the fastest part.
 
         The baseline learns nothing while a limit is in force, or without evidence: an idle network shows nothing about
-        a busy one. Once the baseline is warm, it also learns nothing while ``sick``, or while responses are slow under
-        more requests than usual.
+        a busy one. Once the baseline is warm, it also learns nothing while ``sick``, or while responses are slow and
+        there are more requests than usual.
         """
         options, extra = self._options, self._options.production
         self._intervals = max(extra.intervals, round(min(seconds, extra.baseline_s) / extra.detection_s))
@@ -147,8 +148,8 @@ class BaselineDetector:
                 self.alarm = True
             elif self.alarm and (recovered or not busier):
                 self.alarm = False
-        # The tolerance is used here without the noise. A crowd that builds up slowly increases the noise, and would
-        # otherwise be learned.
+        # This comparison uses the tolerance alone, without the noise. A crowd that builds up slowly increases the
+        # noise; with it in the tolerance, the baseline would learn from the crowd.
         more = request_average is not None and offered > request_average * (1 + options.tolerance)
         congested = more and not (recovered and self.healthy)
         self.learned = (
@@ -228,8 +229,8 @@ class BaselineDetector:
     def _find(self, ar: float, *, limiting: bool, evident: bool) -> None:
         """Average AR under a limit over ``baseline_s`` while there is no baseline.
 
-        AR that stays higher than this average shows that the average was measured while a queue existed, which the
-        limit has drained since. The average then restarts. Without a limit it is dropped.
+        If AR stays above this average, the average was measured while a queue existed, which the limit has drained
+        since. The average then starts anew. Without a limit, or once there is a baseline, it is dropped.
         """
         if self.warm or not limiting:
             self._found = Baseline(self._options.production.gain)

@@ -41,10 +41,10 @@ class Detection:
 class PaperDetector:
     """The alarm and the two long-term averages of Chen & Heidemann.
 
-    The paper does not state the order of comparison and averaging. Here an observation is compared with the averages
-    before it; then the averages are updated with the gain of the new alarm state. With the gain of the state without
-    alarm, a congested observation would dominate the averages, and condition 3 would reset the alarm at the first
-    fluctuation. An interval without evidence on AR changes neither the alarm nor the averages.
+    The paper does not state the order of comparison and averaging. Here an observation is compared with the averages of
+    the earlier observations; then the averages are updated with the gain of the new alarm state. With the gain of the
+    state without alarm, a congested observation would dominate the averages, and condition 3 would reset the alarm at
+    the first fluctuation. An interval without evidence on AR changes neither the alarm nor the averages.
     """
 
     def __init__(self, tolerance: float, gain_quiet: float, gain_alarm: float) -> None:

@@ -22,7 +22,8 @@ from sluice.balance.silence import SYNS_A_CONNECTION
 _HALF = 0.5
 _FAR = 4.0
 """A server is far worse if its R is more than this many times the R of the others. In a crowd, servers drop SYNs for as
-long as their queues are full. So their R's differ by chance far more than with independent losses."""
+long as their queues are full. So the R's of the servers differ by chance far more than they would with independent
+losses."""
 _PART = 0.8
 """A server is weaker than the others if it answers less than this part of what the others answer, in proportion to the
 ratios."""
@@ -36,10 +37,10 @@ class Evidence:
     """Whether most SYNs lead to no connection, and less than half as many handshakes as usual are completed. In a crowd
     at least as many handshakes as usual are completed."""
     flooded: bool = False
-    """Whether hardly any answered handshake is completed. Or the service is ``starved``, and more SYNs arrive than the
-    usual clients send when no server answers."""
+    """True if hardly any answered handshake is completed, or if the service is ``starved`` and more SYNs arrive than
+    the usual clients send when no server answers."""
     worse: tuple[int, ...] = ()
-    """Servers that leave more SYNs unanswered than the others, beyond chance, and ejected servers."""
+    """Ejected servers, and servers that leave more SYNs unanswered than the others, by more than chance explains."""
     far_worse: tuple[int, ...] = ()
     """Those servers of ``worse`` that are ejected, or that are both far worse and weaker than the servers that are not
     in ``worse``. A server whose queue only filled earlier than the others' queues is not weaker."""

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field
 
 SLOWER = 16
-"""The time constant of a baseline's slow average, as a multiple of the baseline's own (64 s give 17 min)."""
+"""The time constant of a baseline's slow average, divided by the time constant of its other average (64 s give 17
+min)."""
 
 
 @dataclass(slots=True)
@@ -41,9 +42,9 @@ class Average:
 class Baseline:
     """An average and the mean absolute deviation around it, in the manner of RFC 6298's round-trip estimator.
 
-    Until there are as many observations as the time constant, the average is their plain mean, so that the first
-    observation does not outweigh the rest. A second average follows much more slowly. Comparison with the second
-    average shows a crowd that builds up so slowly that the first average follows it.
+    Until the number of observations reaches the time constant (in observations), the average is their plain mean, so
+    that the first observation does not outweigh the rest. A second average follows much more slowly. Comparison with
+    the second average shows a crowd that builds up so slowly that the first average follows it.
     """
 
     gain: float
@@ -81,8 +82,8 @@ class Baseline:
         self.slow = earlier.average
 
     def tolerance(self, least: float, noise: float, most: float) -> float:
-        """Return the part of the average by which an observation must differ from the average to count. It is ``noise``
-        deviations, at least ``least`` and at most ``most``."""
+        """Return the part of the average by which an observation must differ from the average to count as unusual. It
+        is ``noise`` deviations, at least ``least`` and at most ``most``."""
         if not self.average:
             return least
         return min(max(least, noise * self.deviation / self.average), max(least, most))

@@ -47,8 +47,8 @@ def matched(keys: FlowKeys | None, rates: FlowRates) -> FlowKeys | None:
 
 
 def sampled(keys: FlowKeys, rates: FlowRates, share: float) -> tuple[FlowKeys, FlowRates]:
-    """Return only the flows that are measured when a ``share`` of all flows is. So a time when more flows were measured
-    has no more weight than other times."""
+    """Return only those flows that would be measured if the switch measured the part ``share`` of all flows. So a time
+    when it measured a larger part has no more weight than other times."""
     mask = flow_mask(share)
     if mask == 0:
         return keys, rates

@@ -84,8 +84,8 @@ class Identification:
         return (baseline.average or 0.0) if baseline else 0.0
 
     def leader(self, window: MeasurementWindow, incumbent: Packed | None, *, by_requests: bool) -> Packed | None:
-        """Return the destination with the most samples, and of several with equally many the incumbent. None without
-        samples.
+        """Return the destination with the most samples; if several have equally many, the ``incumbent`` among them.
+        None without samples.
 
         ``by_requests`` excludes destinations whose requests are known not to exceed their usual rate.
         """

@@ -17,7 +17,8 @@ a limit under which they do."""
 _EVIDENT = 20
 """The least number of lasting responses under lower limits for a comparison."""
 _BELOW = 0.85
-"""Limits count as lower up to this part of the present limit. The responses under lower limits are the reference."""
+"""A limit counts as lower than the present limit if it is at most this part of the present limit. The responses under
+lower limits are the reference."""
 _SHARE_MOST = 0.7
 """The upper bound of the reference's share of lasting responses in the comparison."""
 _NEAR = 0.02
@@ -26,8 +27,8 @@ _ENOUGH = 20_000
 """Number of responses under one limit above which the counts of older responses are halved, so that newer responses
 have more weight."""
 _RECENT = 9
-"""Number of recent limits whose median replaces a higher present limit in the comparison. So a single high limit does
-not cause a usual one to count as lower."""
+"""Number of recent limits. If the present limit is above their median, the comparison uses the median in its place. So
+a single high limit does not cause a usual limit to count as lower."""
 
 
 class Knee:
@@ -50,9 +51,9 @@ class Knee:
     def moved(self, limit: float, wait: int, drains: int | None = None) -> None:
         """Restart the test under a changed limit.
 
-        The responses of the next ``wait`` intervals belong to the former limit as well, and do not count. During
-        ``drains`` intervals a queue drains, and responses are no reference; None: the present number of intervals
-        stays.
+        The responses of the next ``wait`` intervals belong to the former limit as well, and do not count. In the next
+        ``drains`` intervals a queue drains, so their responses are not added to the reference; None: the number that
+        was set before still counts.
         """
         self._found = self._found or self.strained
         self._limit, self._now, self._wait = limit, Portion(), wait
@@ -61,8 +62,8 @@ class Knee:
         self._recent.append(limit)
 
     def add(self, portion: Portion | None, *, degraded: bool) -> None:
-        """Add the lasting responses of an interval; None where flows have no keys. While AR is ``degraded``, the
-        responses are no reference."""
+        """Add the lasting responses of an interval; None: flows have no keys. While AR is ``degraded``, the responses
+        are not added to the reference."""
         waits, self._wait = self._wait > 0, max(0, self._wait - 1)
         drains, self._drains = self._drains > 0, max(0, self._drains - 1)
         if portion is None:

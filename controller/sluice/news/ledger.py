@@ -31,7 +31,8 @@ class LedgerWindow:
         self._ring = deque(self._ring, maxlen=intervals)
 
     def rebase(self) -> None:
-        """Use the next reading only as a base, since the switch's counters may have been reset."""
+        """Use the next reading only as a base for later differences, since the switch's counters may have been
+        reset."""
         self._based[:] = False
 
     def push(self, cumulative: Mapping[int, Counts]) -> None:

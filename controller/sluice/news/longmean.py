@@ -17,15 +17,15 @@ simulation the mean is 0.96 at nine tenths of a link's capacity, with a standard
 _SHORT = 0.03
 """How far the mean must be below its target to be a sufficient reason to lower a limit."""
 _LOWER, _GAIN = 0.85, 0.02
-"""A limit below the first part of an earlier limit should raise the mean by at least the second number. Otherwise the
-reference is too high, not the limit."""
+"""Once the limit has been lowered below _LOWER times an earlier limit, the mean should have risen by at least _GAIN.
+Otherwise the reference is too high, not the limit."""
 
 
 class LongMean:
     """The long-term mean of AR, in parts of AR's reference.
 
     The reference is the mean of AR in quiet times and may be a tenth too high by chance. No limit raises AR to such a
-    reference, so a limit that only followed it would be lowered without end.
+    reference. If only AR's distance to the reference moved the limit, the limit would be lowered without end.
     """
 
     def __init__(self, options: NewsProductionOptions) -> None:
@@ -40,7 +40,8 @@ class LongMean:
         self._options = options
 
     def begin_anew(self) -> None:
-        """Start a new mean after a queue has drained. What was learned under a higher limit stays."""
+        """Start a new mean after a queue has drained. The target, and what ``blames`` remembers of a higher limit,
+        stay."""
         self._mean = self._fresh()
 
     def fold(self, ar_share: float) -> None:

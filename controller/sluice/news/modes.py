@@ -1,7 +1,7 @@
 """The modes of flash-crowd control as strategies: each has a detector for the alarm and a regulator for the limit.
 
-The class `News` measures, determines the hot spot and publishes decisions. All differences of the modes are in this
-module.
+The class `News` measures, determines the hot spot and publishes decisions. All differences between the modes are in
+this module.
 """
 
 from __future__ import annotations
@@ -258,7 +258,8 @@ class ProductionMode(ControlMode):
         detector = self._detector
         share = _share(measured.ar, detector.reference)
         degraded = share is not None and detector.degraded
-        # Under a limit from before the baseline the usual rate is unknown: the limit is needed while it binds.
+        # If the limit was in force before there was a baseline, the usual rate is unknown. The limit then counts as
+        # needed while it binds.
         busier = detection.busier or not detector.warm
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
         # The sum of all requests can exceed its usual value because of other targets, and does so as long as any crowd

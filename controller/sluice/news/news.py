@@ -107,7 +107,8 @@ class News:
         self._mode.restore(usual, self._spot)
 
     def rebase(self) -> None:
-        """Use the next reading only as a base, since the switch's counters may have been reset."""
+        """Use the next reading only as a base for later differences, since the switch's counters may have been
+        reset."""
         self._meter.rebase()
         self._ledger.rebase()
 
@@ -116,7 +117,8 @@ class News:
         self._meter.keep(destinations)
 
     def configure(self, options: NewsOptions, pools: Mapping[int, Pool] | None = None) -> None:
-        """Take over changed options. After a change of mode, learning restarts, under the limits in force.
+        """Take over changed options. After a change of mode, learning restarts, and the new mode adopts the limits in
+        force.
 
         A change of ``identify`` removes the limits: a hot spot's limit cannot serve as a limit for all destinations,
         nor vice versa.

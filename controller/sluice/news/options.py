@@ -41,7 +41,7 @@ PartOfOne = Annotated[float, Gt(0), Lt(1)]
 
 @dataclass(frozen=True, slots=True)
 class NewsProductionOptions:
-    """The parameters that production mode adds to Chen & Heidemann's."""
+    """The parameters that production mode adds to those of Chen & Heidemann."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
@@ -54,7 +54,7 @@ class NewsProductionOptions:
     congestion."""
     noise: NotNegative = 6.0
     """AR and the request rate must change by more than this many mean absolute deviations, and by more than
-    ``tolerance``, to count."""
+    ``tolerance``, to count as changed."""
     tolerance_max: PartOfOne = 0.5
     """An AR that is below its average by more than this part is a degradation, however noisy AR is."""
     limit_floor: Share = 0.5
@@ -111,8 +111,8 @@ class NewsOptions:
     """g of the high-low filter while the alarm is set (section 4.2)."""
     step: PartOfOne = 0.2
     """Part of the limit that one move of the scoreboard changes. Chen & Heidemann state no value. While the alarm is
-    set, the scoreboard moves the limit down and up in turn. A first limit above the capacity then sinks by step^2 in
-    two intervals."""
+    set, the scoreboard moves the limit down and up in turn. A first limit above the capacity then sinks by the part
+    step^2 in two intervals."""
     table_size: Count = 64
     """N: number of entries in the hot-spot table (section 4.4). Chen & Heidemann state no value."""
     table_idle_intervals: Count = 2
@@ -124,17 +124,17 @@ class NewsOptions:
     sample_min: Count = 64
     """Number of samples from which on the hot spot is determined before the interval ends."""
     bucket_s: Positive = 0.25
-    """Size of a limit's token bucket in seconds of the limit, at least one connection."""
+    """Size of a limit's token bucket: the connections that the limit permits in this many seconds, at least one."""
     limit_min: Positive = 1.0
     """The lower bound of all limits, in connections per second."""
     limit_max: Positive = 100_000.0
     """The upper bound of all limits, in connections per second. Before the first alarm nothing is limited, which has
     the effect of Chen & Heidemann's initial 1,000 per second (section 7.1). In production mode a limit has two buckets.
-    For an interval their sum can exceed this bound, by a seventh where ``returning_share`` is a half
+    For an interval their sum can exceed this bound: by a seventh if ``returning_share`` is a half
     (``split.widest``)."""
     min_requests: Count = 10
-    """Number of admitted requests without a single response flow from which on AR is 0. Fewer requests are no evidence.
-    Only the part of the requests counts whose responses are measured (``flow_share``)."""
+    """If at least this many requests are admitted and no response flow is seen, AR is 0. Fewer requests are no
+    evidence. Only the part of the requests counts whose responses are measured (``flow_share``)."""
     flow_share: Annotated[float, Gt(0), Interval(le=1)] = 1.0
     """The largest part of the flows whose responses the switch measures, rounded to 1/2^n. The part is lowered as the
     switch's slots fill."""

@@ -166,8 +166,8 @@ class Pools:
 def together(verdicts: Collection[Verdict], *, crowd: bool) -> Verdict:
     """Return the verdict on all pools: a flood anywhere takes precedence over a crowd, a crowd over a sick server.
 
-    ``crowd``: whether there is a crowd, also at a host that is no service. The result has ``freeze`` if any verdict has
-    ``freeze``.
+    ``crowd``: whether there is a crowd, be it at a service or at another host. The result has ``freeze`` if any verdict
+    has ``freeze``.
     """
     causes = {verdict.cause for verdict in verdicts}
     freeze = any(verdict.freeze for verdict in verdicts)

@@ -14,8 +14,8 @@ from .requests import Requests
 from .search import CapacitySearch
 
 _DRAIN_WINDOWS = 6
-"""Number of measurement windows after a degradation in which responses from the former queue still last and are
-repeated."""
+"""Number of measurement windows after a degradation in which the queue of the former limit still drains: its responses
+still last long and are retransmitted."""
 _REST_WINDOWS = 4
 """Number of measurement windows for which a limit stays after two moves down in a row, because the former queue still
 drains."""
@@ -23,8 +23,8 @@ _STRAINED = 0.9
 """A rise in the number of lasting responses shows a full link only while AR is below this fraction of its reference.
 Both AR and the number of lasting responses vary by chance."""
 _CLIMB, _BEYOND = 0.5, 0.3
-"""Parts of the largest step upward. The first is used where lasting responses show the capacity more exactly than AR,
-the second beyond a limit that was too high."""
+"""Parts of the largest step upward. The first bounds the step if lasting responses decide it, which show the capacity
+more exactly than AR. The second then bounds a step beyond a limit that was too high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Health:
     busier: bool
     """Whether more requests are offered than usual, or the usual rate is unknown."""
     lasting: Portion | None = None
-    """The lasting responses of the newest interval (those that also had packets earlier); None where flows have no
-    keys."""
+    """The lasting responses of the newest interval (those that also had packets in earlier intervals of the window).
+    None if flows have no keys, or there is no earlier interval."""
 
 
 class ProductionRegulator:
@@ -151,7 +151,7 @@ class ProductionRegulator:
 
     @property
     def _above(self) -> float | None:
-        """The long-term mean of AR minus its target; None where this mean does not move the limit."""
+        """The long-term mean of AR minus its target; None while this mean is unknown or does not move the limit."""
         assert self._search is not None
         return self._long.above if self._search.near or self._long.low else None
 

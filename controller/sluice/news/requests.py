@@ -90,7 +90,8 @@ class RequestMeter:
         self._time: float | None = None
 
     def rebase(self) -> None:
-        """Use the next reading only as a base, since the switch's counters may have been reset."""
+        """Use the next reading only as a base for later differences, since the switch's counters may have been
+        reset."""
         self._readings.clear()
         self._time = None
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _NEAR = 0.85
-"""A limit is near the limit at which responses degraded or began to last longer if it is at least this part of it. The
-long-term mean of AR then moves the limit."""
+"""If the present limit is at least this part of the limit at which responses degraded or began to last longer, it is
+near that limit. The long-term mean of AR then moves it."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
-"""The limit moves by the first number times the difference between the mean and its target, but at most by the second
-part of the limit."""
+"""The limit moves by _TRIM times the difference between the long-term mean and its target, but by at most _TRIM_MOST.
+Both are parts of the limit."""
 _FREE, _CLOSE = 0.02, 0.02
-"""The limit rises by the first part if responses do not last longer, and the mean is at most the second part below its
-target."""
+"""If responses do not last longer, and the long-term mean is less than _CLOSE below its target, the limit rises by
+_FREE (a part of the limit) times ``room``, or more."""
 _RECOVERING = 1.1
 """Responses are recovering if AR grew by more than this factor while the last limit was in force."""
 
@@ -44,8 +44,9 @@ class CapacitySearch:
     """AR in parts of its reference at the last degradation; None if responses were healthy since."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """Raise the limit, because responses are healthy and the limit binds. The step is at most the part ``room`` of
-        the largest step and, beyond the limit at which responses degraded, the part ``beyond``."""
+        """Raise the limit, because responses are healthy and the limit binds. ``room`` and ``beyond`` are parts of the
+        largest step (``probe_max``). No step is larger than ``room`` of it; beyond the limit at which responses
+        degraded, none is larger than ``beyond`` of it either."""
         most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):

@@ -14,7 +14,8 @@ from .options import NewsOptions
 from .requests import Requests
 
 _FADE = 0.7
-"""Factor on earlier counts per interval. The rate of returning clients is thus an average of about three intervals."""
+"""Factor by which the counts of earlier intervals are multiplied in each interval. The rate of returning clients is
+thus an average of about three intervals."""
 
 _HEADROOM, _PROBE = 1.25, 0.05
 """The rate of the second bucket is its use times the first number, plus the second number times the limit. So its use
@@ -46,8 +47,9 @@ def whole(limit: Limit) -> Split:
 def rates(limit: float, returning: float, share: float) -> tuple[float, float]:
     """Return the rates of both buckets when the second bucket admits ``returning`` connections per second.
 
-    The first bucket gets the rest of the limit, the second at most ``share`` of the limit. The second is a little wider
-    than its use, so the sum can exceed the limit until the next interval, up to ``widest``.
+    The first bucket gets the rest of the limit, the second at most ``share`` of the limit. The second rate is a little
+    above the use of the second bucket, so the sum of both rates can exceed the limit until the next interval, up to
+    ``widest``.
     """
     most = limit * share
     used = min(returning, most)
@@ -82,7 +84,8 @@ class Splitter:
         self._seconds, self._returned = 1.0, max(0.0, split.limit - split.rate)
 
     def renew(self) -> None:
-        """Force a new split next time, however near the present one is, because the bucket size has changed."""
+        """Make the next call of ``split`` return a new split, even if its rates hardly differ from the present ones,
+        because the bucket size has changed."""
         self._split = None
 
     def count(self, requests: Requests, seconds: float) -> None:
@@ -91,7 +94,7 @@ class Splitter:
         self._returned = self._returned * _FADE + requests.returning
 
     def split(self, limit: Limit, options: NewsOptions) -> Split:
-        """Return the split for a limit. It is the present split while this is near enough."""
+        """Return the split for a limit. It is the present split as long as no rate has changed by more than _NEAR."""
         if options.remember_s == 0:
             return whole(limit)
         rate, second = rates(limit.rate, self.returning, options.production.returning_share)

@@ -37,8 +37,8 @@ class Measurement:
     seconds: float = math.inf
     """Seconds for which the requests were counted."""
     lasting: Portion | None = None
-    """The flows of the newest interval that also had packets in earlier intervals of the window; None where flows have
-    no keys."""
+    """The flows of the newest interval that also had packets in earlier intervals of the window. None if flows have no
+    keys, or the window has only one interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class MeasurementWindow:
     """The last few intervals; at a site with few requests it has more intervals.
 
     A few responses are no measurement of the fastest ones. So the number of intervals is doubled until the fastest part
-    has FASTEST responses, or until there were requests for as many.
+    has FASTEST responses, or until there were requests for as many responses.
 
-    Where flows have keys, a flow of several intervals counts once, with its last rate. Otherwise a fast bulk transfer,
+    If flows have keys, a flow of several intervals counts once, with its last rate. Otherwise a fast bulk transfer,
     counted in each interval, would weigh less the more other flows there are. AR would then depend on their number.
     """
 
@@ -141,8 +141,8 @@ def _measurable(parts: Sequence[_Part]) -> float:
 
 
 def _flows(parts: Sequence[_Part]) -> FlowRates:
-    """Return the last rate of each flow that would be measured in all of the intervals. Where flows have no keys,
-    return the rates of all flows of each interval."""
+    """Return the last rate of each flow that would be measured in all of the intervals. If flows have no keys, return
+    the rates of all flows of each interval."""
     keyed = _keyed(parts)
     if keyed is None:
         return np.concatenate([entry.rates for entry in parts])
@@ -150,8 +150,7 @@ def _flows(parts: Sequence[_Part]) -> FlowRates:
 
 
 def _keyed(parts: Sequence[_Part]) -> list[tuple[FlowKeys, FlowRates]] | None:
-    """Return the flows of each interval that would be measured in all of the intervals; None where flows have no
-    keys."""
+    """Return the flows of each interval that would be measured in all of the intervals; None if flows have no keys."""
     least = min(entry.share for entry in parts)
     flows = [sampled(entry.keys, entry.rates, least) for entry in parts if entry.keys is not None]
     return flows if len(flows) == len(parts) else None

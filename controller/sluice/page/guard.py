@@ -39,8 +39,8 @@ def refusal(headers: Mapping[str, str], own: str, names: Collection[str] = ()) -
             "Open the page by its address, or list the host name of a proxy before it in `page.names`."
         )
     origin = headers.get("origin")
-    # The Host header may contain the page's address, or the proxy's name without a port, although browsers send the
-    # full name in Origin.
+    # A proxy may put the page's address, or its own name without a port, into the Host header. In Origin, browsers send
+    # the full name.
     sites = {host.lower(), *(other.lower() for other in names)}
     if origin is not None and origin.lower().partition("://")[2] not in sites:
         return f"the request comes from another site ({origin}); this page accepts only its own"
@@ -78,7 +78,7 @@ class Guard:
             return
         why = refusal(Headers(scope=scope), self._own, self._names)
         if why is not None and scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # 403; uvicorn would log a response as an incomplete handshake
+            await send({"type": "websocket.close"})  # uvicorn sends 403; it would log a response as an error
             return
         if why is not None:
             await PlainTextResponse(f"sluice: {why}\n", 403)(scope, receive, send)

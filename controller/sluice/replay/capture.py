@@ -22,8 +22,8 @@ years of silence."""
 _IP_OFFSETS = {1: 14, 113: 16, 276: 20, 101: 0, 228: 0}
 """Offset of the IP header by LINKTYPE_ number: Ethernet, Linux cooked 1 and 2, raw IP, raw IPv4."""
 _TYPED = (14, 16)
-"""The offsets of link types with a type field before the IP header. Between the type field and the IP header there may
-be a VLAN tag, which libpcap restores."""
+"""Those of the offsets that belong to link types with a type field before the IP header. Between the type field and the
+IP header there may be a VLAN tag, which libpcap restores."""
 _TAGS = (b"\x81\x00", b"\x88\xa8")
 _IPV4, _TCP_BYTES = struct.Struct("!BxHxxHBBxx4s4s"), 20
 _EMPTY_FRAGMENT = 0x1FFF
@@ -65,8 +65,8 @@ class Segment:
 def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Iterator[Segment]:
     """Yield the TCP segments of a capture, in the order of the file; other packets are skipped.
 
-    Raises OSError, or CaptureError, which names the offset or, without any segment, the skipped packets. An incomplete
-    last record (of an interrupted capture) is left out, and ``warn`` reports it.
+    Raises OSError, or CaptureError. Its message names the offset of a damaged record or, if the capture has no segment,
+    the skipped packets. An incomplete last record (of an interrupted capture) is left out, and ``warn`` reports it.
     """
     has_segments, skipped = False, Counter[Skipped]()
     capture, before_s, before, offset = CaptureFile(path), math.nan, None, 0

@@ -75,11 +75,11 @@ class LiveTimes:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The times of a future decision: ``due`` by the regular grid, and ``at``."""
+    """The times of a future decision: ``due`` is its time on the regular grid, ``at`` its time in the replay."""
 
     due: float
     at: float
-    """The time of the decision in the replay: that of the live controller's decision if known, else the due time."""
+    """The time of the live controller's decision if it is known, else ``due``."""
 
     def following(self, period_s: float, now_s: float, live: Sequence[float], *, between: bool = False) -> _Turn:
         """Return the next turn (decision time) after this one was executed at ``now_s``.
@@ -169,7 +169,8 @@ class Driver:
 
     @property
     def _crowd(self) -> float:
-        """The time of flash-crowd control's next reading. The reading for a decision is as late as the decision."""
+        """The time of flash-crowd control's next reading. If a decision is due with this reading, it is the time of the
+        decision, which may be late."""
         if self._world[CrowdControl].view is None:
             return math.inf
         due = self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at

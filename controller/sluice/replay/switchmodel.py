@@ -1,8 +1,8 @@
 """Computes the counts that the switch would have had: the data-plane model, fed with the segments of a capture.
 
 A capture is taken at the servers' side (after the switch has translated the addresses) or at all ports of the switch.
-The capture shows where each packet went, so the model makes no decisions. It does not show which SYNs passed by the
-token bucket for remembered clients, nor which packets the switch sampled; the model samples every n-th packet.
+The capture shows where each packet went, so the model makes no decisions. It does not show which SYNs the token bucket
+for remembered clients admitted, nor which packets the switch sampled; the model samples every n-th packet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .transfers import MeasuredTransfers
 
 PASSED_S = 0.2
 """Seconds after which a SYN that has not left the switch counts as refused. The time is longer than a switch in user
-space waits for a processor core, and shorter than a client's time before it repeats a SYN."""
+space waits for a processor core, and shorter than the time after which a client repeats a SYN."""
 _ERA_S = (1 << 36) / 1e6
 """The model's clock starts at a multiple of this time, so that the windows of rates are aligned as on a clock that
 started in 1970."""
@@ -64,8 +64,8 @@ class SwitchModel:
         self._copies: OrderedDict[tuple[Packed | int, ...], float] = OrderedDict()
         self._client_side = False
         self._began_s: float | None = None
-        """Unix time at which the model's clock starts. A clock that started in 1970 would wrap, and half of the time
-        zeroed cells would look like recently used ones."""
+        """Unix time at which the model's clock starts. A clock that started in 1970 would have wrapped. For half of all
+        times, cells with the value 0 would then look as if they had been used recently."""
         self._sampling = 0.0
         options = plan.config.news
         step = self.memory.units.step(options.rate_window_s) if options else 0
@@ -91,7 +91,7 @@ class SwitchModel:
         elif source in self._servers:
             self._from_server(segment, *self._servers[source])
         elif source in self._services:
-            return  # an answer after the translation; the model has already processed its copy before that
+            return  # an answer captured after its translation; the model has processed the copy from before it
         elif self._is_inside(segment.source) and not self._is_copy(segment):
             self.segments += 1
             self._response(

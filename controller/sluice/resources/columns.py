@@ -41,6 +41,6 @@ class Columns(Protocol):
         ...
 
     def since(self, before: Self | None) -> Reading:
-        """Return the changes since an earlier reading. For new transfers, and without an earlier reading, these are all
-        counts."""
+        """Return the changes since an earlier reading. If a transfer is new, or there is no earlier reading, the
+        changes are the whole counts."""
         ...

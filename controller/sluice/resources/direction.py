@@ -90,7 +90,7 @@ class Direction:
 
         ``budgets``: each server's budget and sampling. Only 1 in 2^sampling connections can get a slot, and this share
         of the budget is divided among them. ``slotted``: the share of these connections that found a free slot. The
-        others get the default cap, which is subtracted from the budget.
+        default caps of the others are subtracted from the budget.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
         budgets_left = np.full(servers, np.inf)
@@ -109,7 +109,8 @@ class Direction:
         caps = shared(budgets, budgets_left, server, needs, mss)
         is_written = _differs(self.installed, caps)
         sums_in_effect = np.bincount(server, np.where(is_written, caps, self.installed), servers)
-        # If the unwritten caps would exceed the budget or leave much of it unused, write every cap that differs.
+        # If the sum of the caps after this write would exceed the budget or leave much of it unused, write every cap
+        # that differs.
         enough = (1 - UNUSED) * budgets_left
         is_inexact = (sums_in_effect > budgets_left) | (
             (sums_in_effect < enough) & (np.bincount(server, caps, servers) >= enough)
@@ -131,8 +132,8 @@ class Direction:
 
 
 def default_cap(budget: float, fixed: float | None, sharers: int, before: int, least: float = SMALL) -> int:
-    """Return an equal share of the budget, at least ``least``; ``before`` if the cap would change by little. Sizes are
-    in bytes."""
+    """Return ``fixed`` if it is given, otherwise an equal share of the budget for each of ``sharers``, at least
+    ``least``. Return ``before``, the present cap, if the share differs little from it. Sizes are in bytes."""
     if fixed is not None:
         return int(min(LARGEST, fixed))
     new = min(LARGEST, max(least, budget / max(1, sharers)))
@@ -147,7 +148,7 @@ def shared(
 
     Except with Needs.PAPER, the part of a budget that no transfer needs is added to the shares, in proportion to the
     needs. A need is a mean, and TCP's window swings around it; the addition gives room for the swing, and lets
-    transfers without loss grow. Such shares are whole segments.
+    transfers without loss grow. Shares with such an addition are whole segments.
     """
     caps, grows = np.zeros(len(needs)), np.zeros(len(budgets_left), np.bool_)
     methods: dict[Sharing, list[int]] = {}

@@ -25,8 +25,8 @@ class IdleOptions:
     limit: Count | None = None
     """Connections that the server can have open (Azuma et al.: 1,000). Left out: only the ``learned`` limit applies."""
     learned: bool = False
-    """Learn the limit from a server that leaves SYNs unanswered. Where connections queue for busy workers (Apache
-    prefork), the learned limit includes the queue: set ``limit`` there."""
+    """Learn the limit from a server that leaves SYNs unanswered. If connections queue for busy workers (Apache
+    prefork), the learned limit includes the queue: set ``limit`` for such a server."""
     threshold: Share = 0.8
     """The share of the limit above which idle connections are closed (Azuma et al.: 800 of 1,000)."""
     release: Share = 0.95

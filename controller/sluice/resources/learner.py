@@ -12,8 +12,8 @@ from sluice.balance import Counts
 from sluice.balance.counts import CounterReset
 
 LEAST_LOST, LEAST_SHARE = 3, 0.1
-"""Unanswered SYNs count as refusals from this number in an interval and this share of all SYNs on. Fewer can be chance
-losses."""
+"""Unanswered SYNs count as refusals if, in an interval, they are at least LEAST_LOST and at least the part LEAST_SHARE
+of all SYNs. Fewer can be chance losses."""
 GROWTH_PER_S = 1.01 ** (1 / 60)
 """Factor by which the limit grows per second while nothing is refused: 1 % per minute."""
 
@@ -34,7 +34,7 @@ class Learner:
         self._read_s = 0.0
 
     def rebase(self) -> None:
-        """Discard the previous reading, so that the next reading only serves as a base.
+        """Discard the previous reading, so that the next reading only serves as a base for later differences.
 
         The caller does so after a late reading, which counts SYNs whose answers it does not count.
         """

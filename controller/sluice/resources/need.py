@@ -19,11 +19,11 @@ from .losses import Losses
 from .throughput import COUNTED, DELAYED, Column, segments_per_s
 
 FADING = 0.9
-"""Factor per interval on the weight of past flights, and of past losses with Needs.PAPER. The weights sum to ten
-intervals."""
+"""With each interval, the weight of past flights is multiplied by this factor. With Needs.PAPER, the weight of past
+losses is too. The weights sum to ten intervals."""
 LOSS_FADING = 0.99
-"""Factor on the weight of past losses with Needs.PRODUCTION, for each later interval and each later loss event. The
-weights sum to a hundred intervals or events."""
+"""With Needs.PRODUCTION, each later interval and each later loss event multiplies the weight of past losses by this
+factor. The weights sum to a hundred intervals or events."""
 LEAST_SEGMENTS = 4
 """Least need, in segments. With fewer segments in flight only a timeout detects a loss (RFC 5681, section 3.2)."""
 GROWTH = 2.0
@@ -63,7 +63,7 @@ class Reading:
     mss: Column
     """Payload of the largest segment, in bytes."""
     flight: Column
-    """Largest flight in bytes."""
+    """The largest flight (number of bytes in flight) in the interval."""
     under_way: Column
     """Flight at the end of the interval, in bytes."""
     is_new: NDArray[np.bool_]
@@ -117,8 +117,8 @@ class Estimator:
     def _modelled(
         self, loss: Column, mss: Column, is_measured: NDArray[np.bool_], each: float, timeouts: Column | None
     ) -> Column:
-        """Return the modelled mean flight in bytes of a transfer whose window has no limit. The need serves to set this
-        limit."""
+        """Return the mean flight in bytes that each transfer would have by the model if its window had no limit,
+        because the need serves to set this limit. ``each`` and ``timeouts`` are those of ``segments_per_s``."""
         rtt_s = np.where(is_measured, self._rtt_s, 1.0)
         rto_s = np.maximum(self._reading.rto_s, rtt_s)
         no_limit = np.full(len(mss), 1e9)

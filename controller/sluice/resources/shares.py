@@ -71,11 +71,11 @@ def _as_columns(budget: float | Column, needs: Column, owners: Owners | None) ->
 
 
 def _shared(budgets: Column, owners: Owners, needs: Column, by: Column) -> Column:
-    """Return the needs where a budget covers them, otherwise shares by progressive filling.
+    """Return the needs of each budget that covers them, and shares by progressive filling for the other budgets.
 
     Each transfer starts with an equal share. What a transfer does not need is divided among the others in proportion to
-    ``by``, until no share exceeds its need. In the order of needs, the satisfied transfers are a prefix. The prefix
-    grows while the next transfer's share covers its need.
+    ``by``, until no share exceeds its need. If transfers are ordered by need, the satisfied ones are a prefix. The
+    prefix grows while the next transfer's share covers its need.
     """
     shares = needs.astype(np.float64)
     short = np.flatnonzero((np.bincount(owners, needs, len(budgets)) > budgets)[owners])

@@ -50,8 +50,8 @@ def segments_per_s(
     rtt_s``; if everything is lost it is 0.
 
     ``each``: the model's ``b``, the number of acknowledged segments per ACK. ``timeouts``: the observed share of losses
-    that ended in a timeout. It replaces the model's share Q where it is smaller, because Q is for Reno without SACK,
-    which has more timeouts.
+    that ended in a timeout. It replaces the model's share Q if it is smaller, because Q is for Reno without SACK, which
+    has more timeouts.
     """
     rtt_s, rto_s, limit = (np.asarray(value, np.float64) for value in (rtt_s, rto_s, limit))
     bounded_loss = np.clip(loss, 1e-12, 1 - 1e-9)

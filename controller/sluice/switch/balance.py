@@ -62,11 +62,11 @@ def available(state: State, service: Service) -> dict[int, int]:
 
 
 def shares(state: State, service: Service) -> int:
-    """Return the number of places from which an even draw selects: the sum of the full pool's weights; 0 if the service
-    draws by hashes.
+    """Return the number of places among which a draw in the Weyl sequence selects: the sum of the full pool's weights;
+    0 if the service's servers are drawn by hashes.
 
     A group from which servers are left out may have fewer places. Both numbers are powers of two, and the switch takes
-    the drawn place modulo the group's size, so the draws stay even.
+    the drawn place modulo the group's size, so all places of the group are drawn equally often.
     """
     return weight_sum(len(service.servers)) if service.id in state.second_look else 0
 

@@ -151,7 +151,8 @@ def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDA
 
 
 def _bitstrings(raw: _Bytes, at: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the values of the P4Data messages that begin at these offsets, and the offset behind each message."""
+    """Return the values of the P4Data messages that begin at these offsets, and the offsets at which the messages
+    end."""
     length = raw[at + 1].astype(np.int64)
     _require(bool(((raw[at] == 0x0A) & (length <= _VALUE_BYTES)).all()))
     return _values(raw, at + 2, length), at + 2 + length
@@ -159,7 +160,7 @@ def _bitstrings(raw: _Bytes, at: NDArray[np.int64]) -> tuple[NDArray[np.uint64],
 
 def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the value of each struct P4Data message at these offsets (its members' bits concatenated), and the offset
-    behind it."""
+    at which the message ends."""
     _require(bool((raw[at] == 0x2A).all()))
     end, value = at + 2 + raw[at + 1], np.zeros(at.size, np.uint64)
     at = at + 2

@@ -134,7 +134,7 @@ class Closing:
 
     async def confirm_idle(self, flows: Sequence[int], now_s: float) -> list[Candidate]:
         """Return the connections among ``flows`` whose own cells show that they are idle and not closed. Drops the
-        notes of all other connections."""
+        notes of the other connections among ``flows``."""
         if not flows:
             return []
         columns = await self._registers.columns((Register.CLOSING_STATE, Register.CLOSING_PEER), flows)

@@ -1,4 +1,4 @@
-"""The key of a table entry, in a canonical form: keys of the same entry are equal, also if another controller wrote the
+"""The key of a table entry, in a canonical form: keys of the same entry are equal, even if another controller wrote the
 entry."""
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ _Cells = NDArray[np.uint64]
 
 
 def settings(state: State) -> Iterator[P4TableEntry]:
-    """Yield the keyless table's default action. Without flash-crowd control the switch measures no responses."""
+    """Yield the default action of the table of rate settings, which has no key. Without flash-crowd control the switch
+    measures no responses."""
     options = state.plan.config.news
     step, mask = (state.units.step(options.rate_window_s), flow_mask(state.crowd.flow_share)) if options else (0, 0)
     action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)

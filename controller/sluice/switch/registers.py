@@ -1,4 +1,4 @@
-"""Access to registers behind one interface: over P4Runtime where the target supports it, over Thrift on BMv2."""
+"""Access to registers behind one interface: over P4Runtime if the target supports it, over Thrift on BMv2."""
 
 from __future__ import annotations
 

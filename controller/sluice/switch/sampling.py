@@ -16,7 +16,8 @@ _WRAP = 1 << 32
 
 
 def settings(state: State) -> Iterator[P4TableEntry]:
-    """Yield the keyless table's default action, which sets how many of 65,536 packets are sampled."""
+    """Yield the default action of the table SAMPLING, which has no key. The action sets how many of 65,536 packets are
+    sampled."""
     action = P4TableAction(Action.SET_SAMPLING, packets=round(state.crowd.sample_share * 65_536))
     yield P4TableEntry(Table.SAMPLING, is_default_action=True, action=action)
 

@@ -51,7 +51,8 @@ def count_expired(slots: Slots, unexpired: NDArray[np.bool_]) -> list[int]:
 
 
 async def correct(registers: Registers, servers: Sequence[int], expired: Sequence[int]) -> dict[int, int]:
-    """Subtract connections whose end the switch did not see from the loads. Returns the corrections that have changed.
+    """Correct the loads by the numbers of connections whose end the switch did not see. Returns the corrections that
+    have changed.
 
     Those connections either lost their slot to another connection or have an expired slot. The loads themselves are
     neither read nor written, so connections that begin or end in the meantime are counted correctly. Raises

@@ -13,8 +13,8 @@ class SwitchClock:
     """A lower bound of the switch's time, in the connection table's ticks modulo 2^32.
 
     A stamp is never later than the switch's time, but may be minutes earlier: the last stamp of an ending connection is
-    older than those of live connections. So the bound continues from the stamp that has yielded the latest bound so
-    far.
+    older than those of live connections. So the bound is the stamp that has yielded the latest bound so far, plus the
+    time since that stamp was read.
     """
 
     def __init__(self, units: Units) -> None:

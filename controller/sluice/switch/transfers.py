@@ -175,7 +175,8 @@ def _mean(total_us: Counts, count: Counts) -> Times:
 
 
 def _flight(cells: Counts, latest_us: int, silent_us: Counts) -> Counts:
-    """Return the larger flight of the current and the previous interval, in bytes; 0 if both intervals are over.
+    """A cell contains the largest flight of its latest interval and of the interval before. Return, in bytes, the
+    larger of those that belong to the switch's current or previous interval; 0 if neither does.
 
     The cells are read after ``latest_us``, so a cell may belong to a later interval; its age then counts as 0. Interval
     numbers wrap after 9.5 hours, so the flight of a slot counts as 0 if the slot was silent for more than _LATER

@@ -22,7 +22,7 @@ _log = logger("metrics")
 
 _PATIENCE_S = 5.0
 Row = tuple[Sequence[str], Mapping[str, Any]]
-"""A sample's label values, and the values of its status by column name."""
+"""The label values of an object's samples, such as a server's, and the object's status: values by column name."""
 
 _STATES = ("in", "full", "draining", "ejected", "absent")
 """States of a server; the state `absent` is that of an agent that does not answer."""

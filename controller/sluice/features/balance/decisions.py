@@ -40,17 +40,18 @@ that the verdict is current. Without this delay, weights moved in the second bef
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
-    """Return the tables that a decision can have changed, by the ejected servers before and after the decision. Usually
-    it changes only the weights. Computing and comparing all entries of 1,000 servers would take longer than the rest of
-    a decision."""
+    """Return the tables that a decision can have changed, given the servers that were ejected before and after it: all
+    TABLES if these sets differ, else WEIGHTS. Computing and comparing all entries of 1,000 servers would take longer
+    than the rest of a decision."""
     return TABLES if before != after else WEIGHTS
 
 
 async def balance(world: World, view: ServiceView, link: Link, service: Service, trace: Trace) -> None:
     """Balance a service. Never returns. Raises SwitchError when the switch does not answer.
 
-    When the task restarts after a reload, its next decision is due as before, or earlier if the new period is shorter.
-    This time is then moved to the nearest time that is BEHIND_S after a verdict that can freeze the weights.
+    When the task restarts after a reload, its next decision is due at the time planned before the reload, or earlier if
+    the new period is shorter. The due time is then moved to the nearest time that is BEHIND_S after a verdict that can
+    freeze the weights.
     """
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]

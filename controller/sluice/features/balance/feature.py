@@ -1,4 +1,5 @@
-"""Balancing as a feature: a balancer for each service, modes set at run time, and the tasks that read and write."""
+"""Balancing as a feature: a balancer for each service, modes set at run time, and the tasks that read and write the
+switch."""
 
 from __future__ import annotations
 

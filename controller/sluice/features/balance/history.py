@@ -1,4 +1,4 @@
-"""Reads from the decision trace the weights by which new connections were drawn at an earlier time."""
+"""Reads from the decision trace the weights by which servers were selected for new connections at an earlier time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _BACK = 4096
-"""The most lines that are read backwards from a time. Lines of other services are among them."""
+"""The most lines that a search reads backwards from a time. The number includes lines of other services."""
 
 
 def weights_at(path: str | Path, service: str, unix_s: float) -> tuple[float, dict[str, int]] | None:

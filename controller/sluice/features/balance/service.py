@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sluice.balance import Balancer, Decision, full_servers, refuses
 
 SERVICE = 0
-"""Pseudo number of a server that represents all servers of a service together. Server numbers start at 1."""
+"""Stands in place of a server number for all servers of a service together. Server numbers start at 1."""
 NOT_JUDGED = "Not judged yet: the first window has not ended."
 """The sentence in a status report before the first decision."""
 
@@ -30,7 +30,8 @@ class ServiceView:
     refusing: bool = False
     """Whether the switch refuses new connections, by the last write."""
     reported_full: dict[int, float] = field(default_factory=dict[int, float])
-    """Servers, or SERVICE, that an event reported as full; the values are the times at which they were last full."""
+    """Servers that an event reported as full, by number, or SERVICE for all. The values are the times at which they
+    were last full, in seconds by the event loop's clock."""
 
     @property
     def weights(self) -> dict[int, int]:
@@ -61,6 +62,7 @@ class ServiceView:
         self.reported_full = {server: at_s for server, at_s in self.reported_full.items() if server in capped}
 
     def rebase(self) -> None:
-        """Use the next reading only as a base, since the switch's counters may have been reset."""
+        """Use the next reading only as a base for later differences, since the switch's counters may have been
+        reset."""
         self.balancer.rebase()
         self.due_s = None

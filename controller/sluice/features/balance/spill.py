@@ -1,4 +1,5 @@
-"""The task of caps on open connections: it excludes full servers, and refuses new connections where all are full.
+"""The task of caps on open connections: it excludes full servers, and refuses new connections to a service whose
+servers are all full.
 
 Between two readings a server can exceed its cap by as many connections as arrive in this time (ADR 0141).
 """
@@ -27,8 +28,8 @@ _log = logger("spill")
 READ_S = 0.1
 """Seconds between two readings of the open connections of servers that have a cap."""
 ROOM_S = 2.0
-"""Seconds for which a server must stay below its cap before an event reports that it has room. At the cap, each
-connection changes whether the server has room."""
+"""Seconds for which a server must stay below its cap before an event reports that it has room. At the cap, every
+connection that opens or closes changes whether the server has room."""
 _NAMED = 12
 """The most servers that the text of an event names."""
 

@@ -17,13 +17,13 @@ from .service import ServiceView
 
 
 def number(value: float | None) -> float | str | None:
-    """Return a number in a form that JSON can represent: infinity becomes ``"inf"``; None, for no evidence, stays
-    None."""
+    """Return a number in a form that JSON can represent: infinity becomes ``"inf"``. None, which means no evidence,
+    stays None."""
     return "inf" if value is not None and math.isinf(value) else value
 
 
 def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bool) -> dict[str, Any]:
-    """Return a decision as a JSON object, with the measurements of each server on which the decision is based."""
+    """Return a decision as a JSON object, with each server's measurements, on which the decision is based."""
     members, weights = view.balancer.members, view.weights
     return {
         "time": round(time.time(), 3),

@@ -1,4 +1,5 @@
-"""The task of agents: it sends them rules and cookie keys, receives their reports, and decides which are absent.
+"""The task that manages agents: it sends them rules and cookie keys, receives their reports, and decides which agents
+are absent.
 
 Rules change in three steps. First one agent gets the new rules, so that a mistake in the rules changes nothing. Then
 the other agents get them. Last the switch gets the new generation number of the rules, which invalidates what the
@@ -44,7 +45,8 @@ DEAD_S = 2.0
 """Seconds without a report after which an agent counts as absent, by watched time (`loops.watchedtime`)."""
 LAST_S = 2 * DEAD_S
 """Seconds without a report after which all agents of a service count as absent at once, while their connections are
-open. The cause may be the controller itself, so it first contacts each agent once more over a new connection."""
+open. The cause may be the controller itself, so it contacts each agent once more over a new connection before it gives
+up."""
 SHARE_AGAIN_S = 60.0
 """Seconds after which the controller repeats to an agent what other agents have learned. The agent forgets this after
 ten minutes."""
@@ -58,10 +60,10 @@ class AgentView:
 
     control: str
     since_s: float
-    """Time, by the event loop's clock, of the last report that the agent serves all its services; before the first
-    report, the time at which the controller began to listen to the agent."""
+    """Time, by the event loop's clock, of the last report by which the agent serves all its services. Before the first
+    such report it is the time at which the controller began to listen to the agent."""
     has: bytes | None = None
-    """The serialized configuration that the agent has accepted; None before the first."""
+    """The serialized configuration that the agent last accepted or refused; None before the first."""
     report: Report | None = None
     """The newest report; None while the agent does not answer."""
     error: str = ""
@@ -78,7 +80,8 @@ class AgentView:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A configuration message for an agent. It is valid as long as the sources are the same objects."""
+    """A configuration message for an agent. It is valid as long as the objects from which it was made, the ``sources``,
+    are the same."""
 
     sources: tuple[object, ...]
     message: Any
@@ -199,7 +202,8 @@ class Agents:
             await asyncio.sleep(_LOOK_S)
 
     def _sources(self, view: AgentView) -> tuple[object, ...]:
-        """Return the sources of the result of `_learned_by_others`: the plan, and what each other agent has learned."""
+        """Return the objects on which the result of `_learned_by_others` depends: the plan, and what each other agent
+        has learned. While they are the same objects, the result is the same."""
         reports = (other.report for other in self.views.values() if other is not view)
         return (self._world.plan, *(None if report is None else report.learned for report in reports))
 
@@ -275,8 +279,8 @@ class Agents:
             if changed or self._unread != before:
                 self._report_unread(before.keys())
                 if before.keys() - self._unread.keys():
-                    # This write precedes the choice of agents. Otherwise a SYN that is to bypass the agents would be
-                    # pinned to an agent.
+                    # This write precedes the write of TABLES, which choose among the agents. Otherwise a SYN that is to
+                    # bypass the agents would be pinned to an agent.
                     await link.apply(self._world.state(), {Table.SERVICES})
                 await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)

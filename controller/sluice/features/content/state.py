@@ -35,9 +35,9 @@ class ContentState:
 
     @property
     def unread(self) -> dict[int, dict[int, int]]:
-        """Weights of the servers that get new connections unread, for each service without any agent (as State.unread).
-
-        The setting `without_agents` of a service selects these servers. Without this setting there are no such servers.
+        """Weights of the servers that get new connections, whose requests no agent reads, for each service without any
+        agent (as State.unread). The setting `without_agents` of a service selects these servers. Without this setting
+        there are no such servers.
         """
         plan, views = self._world.plan, self._world[Balance].views
         groups = {service.name: service.id for service in plan.services}

@@ -118,8 +118,8 @@ class BaselineFile:
         return _NoFile(self._clock)
 
     def expire(self, view: NewsView) -> None:
-        """Forget what was learned if the last decision is older than LIFE_S. A controller that becomes primary may have
-        been standby, or without its switch, since then."""
+        """Forget what was learned if the last decision is older than LIFE_S. This happens if the controller has since
+        been standby, or without its switch."""
         age_s = self._clock() - self._decided_s
         if view.usual is not None and age_s > LIFE_S:
             _log.warning("baseline is too old", extra={"age_s": round(age_s, 1)})
@@ -198,7 +198,8 @@ def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:
 
 
 def _content(path: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file. Raises OSError, or Unfit for another kind of file, such as a pipe."""
+    """Return the first ``most`` bytes of a regular file, or all bytes if it has fewer. Raises OSError, or Unfit for
+    another kind of file, such as a pipe."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):

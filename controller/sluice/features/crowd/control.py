@@ -28,7 +28,7 @@ METERS = frozenset({Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT})
 written."""
 
 MEASURED = frozenset({Table.RATE_SETTINGS})
-"""The table that a reading can change: it selects the responses that are measured."""
+"""The table that can change after a reading. Its entries select the responses that are measured."""
 
 
 async def control(
@@ -40,8 +40,8 @@ async def control(
 
     Flows are read several times per interval, because another flow can take over a flow's register cell soon after the
     flow has ended. Requests and the servers' counts are read at the end of the interval. Nothing is learned from an
-    interval with a late reading. When the task restarts after a reload, it continues with its grid of times, as
-    balancing does.
+    interval with a late reading. When the task restarts after a reload, it keeps the times at which its intervals were
+    to end, as balancing does.
     """
     loop, balance = asyncio.get_running_loop(), world[Balance]
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)

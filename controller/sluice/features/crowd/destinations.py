@@ -29,7 +29,8 @@ class DestinationTable:
     def want(
         self, addresses: Iterable[Address], *, shared: bool, separate: Collection[Address] = ()
     ) -> Collection[Address]:
-        """Number these addresses and drop all others. Returns the last addresses, for which no number is free.
+        """Number these addresses and drop all others. If there are too few numbers, the last addresses get none; these
+        are returned.
 
         With ``shared``, all addresses except those in ``separate`` have one common number.
         """

@@ -14,7 +14,8 @@ from sluice.news import Decision
 from .view import NewsView
 
 _NOTED = 64
-"""The most reading times that are stored for the next row. While every reading is late, no row is written."""
+"""The most times of readings that are stored for the next row. The bound is needed because no row is written while
+every reading is late."""
 
 
 class NewsTrace:

@@ -39,7 +39,8 @@ _log = logger("news")
 
 
 class NewsView:
-    """A News object for all destinations behind the switch. It survives reloads as long as it is configured."""
+    """A News object for all destinations behind the switch. It survives reloads as long as flash-crowd control is
+    configured."""
 
     def __init__(self, config: NewsConfig, plan: Plan) -> None:
         self.config = config
@@ -126,7 +127,8 @@ class NewsView:
         self._number()
 
     def rebase(self) -> None:
-        """Use the next readings only as bases, since the switch may be another one, or may have been restarted."""
+        """Use the next readings only as bases for later differences, since the switch may be another one, or may have
+        been restarted."""
         self._news.rebase()
         self._flows.rebase()
         self._samples.rebase()
@@ -162,8 +164,8 @@ class NewsView:
         self._number()
 
     def adopt(self, snapshot: Readback) -> None:
-        """Take over a switch's numbers of destinations and its limits. A switch without numbers gets this control's
-        own."""
+        """Take over a switch's numbers of destinations and its limits. A switch without numbers gets the numbers that
+        this control has assigned."""
         self.rebase()
         self.due_s = None
         if not snapshot.destinations:
@@ -179,8 +181,8 @@ class NewsView:
         self._number()
 
     def _limits_in(self, snapshot: Readback) -> Iterator[tuple[Address, Split]]:
-        """Yield the limits that an earlier control left in the switch. If the switch has no note of a limit's rate, the
-        rate of the limit's first bucket is used."""
+        """Yield the limits that an earlier control left in the switch. The rate of a limit is the one noted in the
+        switch; without a note, it is the rate of the limit's first bucket."""
         anybody, returning = snapshot.meters[Meter.DESTINATION_LIMIT], snapshot.meters[Meter.RETURNING_LIMIT]
         own = self._own()
         for address, number in sorted(snapshot.destinations.items(), key=lambda item: order(item[0])):
@@ -198,7 +200,8 @@ class NewsView:
 
     def begin(self, now_s: float) -> float:
         """Return the time at which the present interval ends, for control and balancing tasks that start now. It is the
-        time from before a reload, or an earlier one if the interval is shorter now."""
+        time planned before a reload, or an earlier one if the reload has shortened the interval. In the first call
+        after a start or a new base it is ``now_s``."""
         self.due_s = now_s if self.due_s is None else min(self.due_s, now_s + self.config.interval_s)
         return self.due_s
 
@@ -254,7 +257,7 @@ class NewsView:
         ejected: Collection[int],
         ratios: Ratios,
     ) -> Decision | None:
-        """Decide at the end of an interval by all readings since the last interval.
+        """Decide at the end of an interval by all readings since the end of the previous one.
 
         ``ejected`` servers and ``ratios`` are those of the balancers of all services.
         """

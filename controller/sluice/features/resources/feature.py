@@ -23,9 +23,10 @@ class Resources(Feature):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.view: ResourcesView | None = None
-        """The state of the managed resources; None if no service configures it."""
+        """The state of the managed resources; None if no service has ``resources`` in its configuration."""
         self._led: tuple[Link, Stages] | None = None
-        """The stages of the switch that was led last. They store notes of idle connections, which survive reloads."""
+        """The link to the switch that this controller last led, and the stages of this switch. The stages store notes
+        of idle connections, which so survive reloads."""
         self.configure(0.0)
 
     # -- methods of Feature

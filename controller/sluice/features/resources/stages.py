@@ -14,8 +14,8 @@ from sluice.switch.closing import Candidate, Closings, IdleFlows
 
 
 class SwitchStages:
-    """The stages of a led switch (an implementation of view.Stages). It stores notes of idle connections while the
-    switch is led."""
+    """The stages of the switch that the controller leads (an implementation of view.Stages). It stores notes of idle
+    connections as long as the controller leads the switch."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world, self._link = world, link

@@ -25,8 +25,8 @@ TABLES = frozenset({Table.RESOURCES})
 SHARE_S = 1.0
 """Seconds between two decisions on buffers."""
 CLOSE_S = 0.25
-"""Seconds between two rounds of closing. In a longer time, 30 new connections a second would use up the spare
-connections of a small server."""
+"""Seconds between two rounds of closing. If the time were longer, 30 new connections a second would use up the spare
+connections of a small server between two rounds."""
 LEARN_S = 1.0
 """Seconds between two readings of pauses, refusals and closings."""
 _ATTEMPTS = 8
@@ -100,7 +100,7 @@ async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
 async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: float) -> None:
     """Choose connections, read their present state, and probe those that are still idle.
 
-    The switch's notes are out of date for connections that have become active since. Others are chosen in their place.
+    A connection that has become active since the switch noted it as idle is not probed. Another is chosen in its place.
     """
     loads = await read_loads(link.registers, list(view.idling))
     waiting = view.probed

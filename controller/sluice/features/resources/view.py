@@ -30,8 +30,8 @@ from sluice.switch.plan import Plan
 PROBE_S = 1.0
 """Seconds for which the switch accepts a server's answer to a probe."""
 TRIES = 2
-"""Number of probes of a connection while it is idle. Linux answers one stray segment in 500 ms, and some firewalls drop
-all stray segments."""
+"""The most probes of a connection while it is idle. A second probe can succeed, because Linux answers only one stray
+segment in 500 ms. More are useless: some firewalls drop all stray segments."""
 
 
 class Stages(Protocol):
@@ -61,7 +61,7 @@ class Stages(Protocol):
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
         """Send a segment to a connection's server, with the client as source. The server's answer closes the connection
-        if it has been silent for ``least_age_s``. ``facts`` must have returned the connection before."""
+        if the connection has been silent for ``least_age_s``. ``facts`` must have returned the connection before."""
         ...
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
@@ -234,7 +234,8 @@ class ResourcesView:
         """Return the connections to probe: the server of each, by the connection's flow number.
 
         ``noted`` are all connections that the switch has marked as idle; ``probed`` are those of ``self.probed`` that
-        are still idle. The result contains connections of a server only if some of the server's are to be closed.
+        are still idle. The result contains connections of a server only if some connections of this server are to be
+        closed.
         """
         pending = self._pending(now_s, probed)
         barred = self._barred(now_s, noted) | pending.keys()
@@ -260,8 +261,8 @@ class ResourcesView:
     def _pending(self, now_s: float, probed: Iterable[Candidate]) -> dict[int, int]:
         """Return the probed connections whose answer may still arrive: the server of each, by flow number.
 
-        A probe has lapsed if its connection is still idle after PROBE_S. Connections that are no longer idle have ended
-        or were active. Such results are no evidence about a server, because the controller itself may have been late.
+        A probe has lapsed if its connection is still idle after PROBE_S. A connection that is no longer idle has ended
+        or was active. Neither case is evidence about the server, because the controller itself may have been late.
         """
         candidates = {candidate.flow: candidate for candidate in probed}
         pending: dict[int, int] = {}
@@ -348,7 +349,7 @@ class _ByServer:
 
 
 def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:
-    """Return a server's managed resources, by the configuration of its service and its own."""
+    """Return a server's managed resources, by the configuration of its service and of the server itself."""
     own = server.resources
     return Managed(
         _send(options.send, own.send if own else None),

@@ -16,7 +16,8 @@ from . import EMBEDDED, Profile, of_arch
 _ANSWER_S = 10.0
 
 _NOT_REPORTED = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.UNIMPLEMENTED)
-"""Status codes that mean "not reported": BMv2 answers so without a program, and older builds lack Capabilities."""
+"""Status codes that mean "not reported": BMv2 answers with one of them while it has no program, and older builds lack
+Capabilities."""
 
 
 async def detect(address: str, device_id: int) -> Profile:

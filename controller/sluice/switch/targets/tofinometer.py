@@ -16,7 +16,7 @@ CLOCK_HZ = 1_220_000_000
 
 _RATE_BITS, _RATE_SHIFT, _BURST_BITS = 9, 27, 8
 _LEAST_MANTISSA = 32
-"""The burst to which smaller bursts are raised where the rate's precision requires it; the rate's error is then at most
+"""The burst to which smaller bursts are raised if the rate's precision requires it; the rate's error is then at most
 1.6 percent."""
 
 MOST_BURST = 255 << 14
