@@ -214,7 +214,11 @@ async def test_the_trace_has_the_weights_in_force(switch: FakeSwitch, write_conf
 
 
 async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_leave_it() -> None:
-    """Two services share server x2; limits of other services are not written again."""
+    """Two services share server x2: when x2 reaches its cap, it receives no new connection from either service.
+
+    The entry of x2 is then marked as draining, so that remembered clients leave x2. A comparison of the complete state
+    finds nothing left to write.
+    """
     text = content().replace("address: 10.0.2.12, port: 8000}", "address: 10.0.2.12, port: 8000, max_connections: 5}")
     world = world_of(parse(text))
     memory, updates = Memory(), Updates()

@@ -361,7 +361,10 @@ STEPS = st.lists(
 def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
     steps: list[tuple[list[float], int, int, list[Packed]]], mode: NewsMode, identify: bool
 ) -> None:
-    """A decision limits only new connections, by at most one token bucket, to a sampled destination or to all."""
+    """A decision sets at most one limit, within its bounds and only on new connections.
+
+    The limit applies to a destination, or to all destinations if `identify` is false.
+    """
     options = NewsOptions(mode=mode, identify=identify, limit_min=3, limit_max=500, sample_min=5)
     news, counts, written = News(options), Requests(), {}
     news.observe(Observation(0, np.zeros(0), {SIX[1]: counts, SIX[2]: counts}))
