@@ -55,7 +55,7 @@ class PinTable(Protocol):
         ...
 
     def stored(self, state: PinState) -> PinState:
-        """Return the state in which the table stores this state."""
+        """Return the state that the table stores in place of this state."""
         ...
 
 

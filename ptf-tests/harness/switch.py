@@ -165,7 +165,7 @@ class Switch:
         return ThriftRegisters(thrift) if thrift else P4RuntimeRegisters(self.client)
 
     def number(self, port: plan.Port | int) -> int:
-        """Return the target's number of a port of the plan, or of an index in the target's sorted list of ports."""
+        """Return the target's number of a port of the plan, or of the port at an index of the sorted list of ports."""
         return self.numbers[port.place if isinstance(port, plan.Port) else port]
 
     # -- Tables

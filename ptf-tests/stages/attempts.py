@@ -88,13 +88,16 @@ class AnotherServerIsAsked(Refusing):
 
 
 class AnotherServerIsAskedByTurns(AnotherServerIsAsked):
-    """As in AnotherServerIsAsked, but the switch draws servers evenly instead of by hashes."""
+    """As in AnotherServerIsAsked, but the switch draws servers by an evenly spaced sequence instead of by hashes."""
 
     shares = 64
 
 
 class HashesDrawAllServers(Refusing):
-    """Without compared candidates, four attempts that are drawn by hashes reach all four servers of equal weight."""
+    """Without a comparison of candidates, four attempts of a connection reach all four servers of equal weight.
+
+    The switch draws servers by hashes.
+    """
 
     looks = False
 
@@ -104,7 +107,10 @@ class HashesDrawAllServers(Refusing):
 
 
 class TurnsDrawOtherServers(Refusing):
-    """Without compared candidates, four attempts of a connection, drawn evenly, reach three or four of four servers."""
+    """Without a comparison of candidates, four attempts of a connection reach three or four of the four servers.
+
+    The switch draws servers by an evenly spaced sequence.
+    """
 
     looks = False
     shares = 64

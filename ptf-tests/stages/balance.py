@@ -92,7 +92,10 @@ class CapacitiesSpread(Drawing):
 
 
 class DrawsAreIndependent(Drawing):
-    """Connections that one selector sends to one server are distributed by the other selector like all connections."""
+    """The selectors by R and by capacity draw independently.
+
+    The connections that the selector by capacity sends to one server are distributed equally by the selector by R.
+    """
 
     def runTest(self) -> None:
         equal = {S1: 1, S2: 1}
@@ -106,7 +109,10 @@ class DrawsAreIndependent(Drawing):
 
 
 class DrawIsTheHash(Drawing):
-    """The draw is the CRC-32 of a connection's fields modulo the sum of weights, among the members in their order."""
+    """The switch selects the member whose index is the CRC-32 of the connection's fields modulo the sum of weights.
+
+    In the order of the members, each member has as many successive indices as its weight.
+    """
 
     def runTest(self) -> None:
         weights = {S1: 3, S2: 1, S3: 4}

@@ -199,7 +199,10 @@ class FirstFreeAgain(StageTest):
 
 
 class MidConnection(StageTest):
-    """A packet in mid-connection without a pin, as after a cleared table, is sent by capacity, and claims nothing."""
+    """A packet in mid-connection without a pin, as after a cleared table, reaches the server by capacity.
+
+    The packet claims no slot.
+    """
 
     def runTest(self) -> None:
         flow = Flow(WEB, S3)
@@ -209,7 +212,7 @@ class MidConnection(StageTest):
 
 
 class UdpIsNotPinned(StageTest):
-    """UDP has no first packet, so it always uses the weights by capacity: new weights by R split no exchange."""
+    """UDP has no first packet, so it always uses the weights by capacity; new weights by R move no packet."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D3)

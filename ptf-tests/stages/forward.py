@@ -27,7 +27,7 @@ from sluice.names import Counter, DropReason, PinState, PuntReason, Register
 
 
 class Connected(StageTest):
-    """A host in a connected network is its own next hop, also if it is behind a server's port but is no server."""
+    """A host in a connected network is its own next hop, also if servers are connected to the same port."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))

@@ -114,7 +114,10 @@ class IdleButNotReplaced(StageTest):
 
 
 class ReplacedWhenIdle(StageTest):
-    """If another connection claims the slot of an idle connection, the idle one's packets are sent by capacity."""
+    """If another connection claims the slot of an idle connection, the idle one loses its pin.
+
+    Its packets then reach the server that the weights by capacity select.
+    """
 
     def runTest(self) -> None:
         flows = crowd()
@@ -181,7 +184,10 @@ class NothingShortens(StageTest):
 
 
 class Flood(StageTest):
-    """Unanswered SYNs that share both slots with established connections are sent by capacity, and evict none."""
+    """Unanswered SYNs that share both slots with established connections evict none of them.
+
+    The SYNs reach the server that the weights by capacity select.
+    """
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd(late=40))

@@ -205,7 +205,10 @@ class OrdersAreIdempotent(ContentTest):
 
 
 class OrdersOfOthers(ContentTest):
-    """Only the connection's agent can splice it: no other agent, server or client, and not without a connection."""
+    """Only a connection's own agent can splice it: the switch refuses an order of another agent.
+
+    An order that arrives by a port without an agent, or before the agent's connection to a server, is refused too.
+    """
 
     def runTest(self) -> None:
         flow = self.flow()

@@ -292,7 +292,7 @@ class NumbersWrap(TransferTest):
         end = 0
         for done in range(
             3 * MSS, far, 1 << 30
-        ):  # the test moves the edge in its cell, instead of sending 3 GB; the ACKs are real
+        ):  # the test moves the edge of sent data in its cell, instead of sending 3 GB; the ACKs are real
             edge = (self.first + done + (1 << 30)) % (1 << 32)
             self.put(flow, Register.TRANSFER_EDGE, MSS << 32 | edge)
             self.acknowledges(flow, edge - ANSWER - 1)
@@ -306,7 +306,7 @@ class Flight(Established):
     """The largest flights of the current interval and of the interval before are stored, but none of older ones."""
 
     def interval_back(self, number: int) -> None:
-        """Set back the interval in the flow's cell of flights by `number`."""
+        """Reduce the number of the interval in the flow's cell of flights by `number`."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         now = (cell >> 48) - number & 0x7FFF
         self.put(self.flow, Register.TRANSFER_FLIGHT, now << 48 | cell & (1 << 48) - 1)

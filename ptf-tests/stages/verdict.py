@@ -94,7 +94,11 @@ class PuntLimited(Punting):
 
 
 class SendersLimited(Punting):
-    """Above the rate of `sender` no sender is reported; ARP requests are answered, replies to the router reported."""
+    """If the rate of the punt reason `sender` is exceeded, senders of ARP requests are not reported.
+
+    Requests for the router's address are still answered. Replies to the router have a punt reason of their own, and
+    their senders are still reported.
+    """
 
     def runTest(self) -> None:
         answer = arp_answer(CLIENT_HOST, CLIENT.address)
