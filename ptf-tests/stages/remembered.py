@@ -253,7 +253,7 @@ class Guess(Remembering):
     """Base class: SHOP remembers the client's last server as a guess, which an agent checks."""
 
     def guesses(self, first_port: int = 39000, **client: Any) -> ContentFlow:
-        """Return a connection to the guessed server after its handshake, with TCP options as for content connections."""
+        """Return a connection to the guessed server after its handshake, with the options of content connections."""
         self.remembers(Remember.GUESS, first_port)
         flow = self.flow(**client)
         syn = flow.request(flags="S", seq=FIRST, options=OFFERED)

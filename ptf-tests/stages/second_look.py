@@ -415,7 +415,7 @@ class DrawsEvenlyOfFewer(Even):
 
 
 class OthersEvenly(Even):
-    """Successive draws of a server as second candidate, from the group of the first, are equally far apart too."""
+    """Successive draws of a second candidate, from the group of the first candidate, are equally far apart too."""
 
     def runTest(self) -> None:
         others = {S2: 85, S3: 43}
