@@ -399,7 +399,7 @@ class Crosses(Closing):
 class AskedWhileOff(Closing):
     """If a request passed while closing was disabled, the server's answer to the tickle does not close the connection.
 
-    The answer acknowledges the request, which the switch has not seen.
+    The answer acknowledges the request, which the stage has not recorded.
     """
 
     def manage(self) -> None:

@@ -199,9 +199,9 @@ class FirstFreeAgain(StageTest):
 
 
 class MidConnection(StageTest):
-    """A packet in mid-connection without a pin, as after a cleared table, reaches the server by capacity.
+    """A packet in mid-connection whose connection has no pin, as after a cleared table, claims no slot.
 
-    The packet claims no slot.
+    It reaches the server that the weights by capacity select.
     """
 
     def runTest(self) -> None:

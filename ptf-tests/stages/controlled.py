@@ -31,9 +31,9 @@ FAST_BPS, SLOW_BPS = 1e6, 1e4
 
 
 class Controlled(StageTest):
-    """The limit starts at the rate of admitted requests; the switch enforces the limit until it is removed.
+    """The limit of a crowd starts at the rate of admitted requests.
 
-    It does so even while responses are fast again.
+    The switch enforces the limit until it is removed, even while responses are fast again.
     """
 
     def setUp(self) -> None:

@@ -398,9 +398,9 @@ class DrawsEvenly(Even):
 
 
 class DrawsEvenlyOfFewer(Even):
-    """Successive draws of a server are equally far apart also if the weights sum to only half of `shares`.
+    """Successive draws of a server are also equally far apart if the weights sum to only half of `shares`.
 
-    Servers are missing in the group then.
+    This is so if some of the service's servers are not in the selector group.
     """
 
     WEIGHTS: Mapping[Server, int] = {S1: 100, S2: 28}
@@ -415,7 +415,7 @@ class DrawsEvenlyOfFewer(Even):
 
 
 class OthersEvenly(Even):
-    """Successive draws of a second candidate, from the group of the first candidate, are equally far apart too."""
+    """Successive draws of a server as second candidate are equally far apart, according to its weight in the group."""
 
     def runTest(self) -> None:
         others = {S2: 85, S3: 43}
@@ -423,7 +423,7 @@ class OthersEvenly(Even):
 
 
 class LargePoolsEvenly(Even):
-    """The same holds in a large pool, in which the second candidate is drawn from all servers."""
+    """Also in a large pool, whose second candidate is drawn from all servers, draws of a server are equally far apart."""
 
     def runTest(self) -> None:
         others = {S2: 170, S3: 86}
