@@ -23,7 +23,7 @@ def _default(table: Table, action: Action, **args: int) -> P4TableEntry:
 
 
 def port(number: int, mac: str, inside: bool = False) -> P4TableEntry:
-    """Return the entry of a port: the router's MAC address, and whether servers or protected hosts are behind it."""
+    """Return the entry of a port: the router's MAC address, and whether it leads to servers or protected hosts."""
     return _entry(Table.PORTS, {"port": number}, Action.SET_PORT, mac=mac, inside=int(inside))
 
 
@@ -106,7 +106,7 @@ def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server,
 
 
 def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4TableEntry:
-    """Return a group from which the switch draws one alternative server, or `looks` - 1 alternatives at once."""
+    """Return a group from which the switch draws further candidates for a SYN, `looks` - 1 at once."""
     members = [(places, _drawn(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
 

@@ -105,7 +105,8 @@ def _count_cells() -> list[Cell]:
 def _register_cells() -> list[tuple[Register, int]]:
     """Return the register cells that every test checks.
 
-    Cell 0 of the requests has a test of its own, because every SYN to an address without an entry counts there.
+    Cell 0 of the registers of requests has a test of its own, because every SYN to an address without an entry counts
+    there.
     """
     servers = [0, *(server.id for server in plan.SERVERS)]
     cells = [(register, server) for register in LEDGER for server in servers]

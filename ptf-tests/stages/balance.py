@@ -60,7 +60,7 @@ class Drawing(StageTest):
 
 
 class RatiosSpread(Drawing):
-    """SYNs are distributed by the weights by R."""
+    """SYNs are distributed according to the weights by R."""
 
     def runTest(self) -> None:
         weights = {S1: 5, S2: 2, S3: 1}
@@ -78,7 +78,7 @@ class RatiosFine(Drawing):
 
 
 class CapacitiesSpread(Drawing):
-    """Packets without a pin are distributed by the weights by capacity."""
+    """Packets of connections without a pin are distributed according to the weights by capacity."""
 
     def runTest(self) -> None:
         weights = {S1: 1, S2: 3, S3: 4}
@@ -180,7 +180,10 @@ class RatiosGone(StageTest):
 
 
 class CapacitiesGone(StageTest):
-    """Without a group by capacity, connections are pinned as before, but packets without a pin are dropped."""
+    """If a service has no group with weights by capacity, packets of connections without a pin are dropped.
+
+    New connections are pinned as before.
+    """
 
     def runTest(self) -> None:
         self.delete(entries.capacities(WEB, {S3: 1}))

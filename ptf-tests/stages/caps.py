@@ -151,7 +151,7 @@ class ZeroStaysZero(Capped):
 
 
 class EndpointShrinks(Capped):
-    """If an endpoint shrinks its window, the smaller window passes; later windows pass up to the offered edge."""
+    """If an endpoint shrinks its window, the smaller window passes; later windows may reach the edge offered before."""
 
     send = CAP
 

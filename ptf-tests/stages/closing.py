@@ -213,7 +213,7 @@ class OtherServer(Closing):
 
 
 class PortsUsedAgain(Closing):
-    """A SYN after the closing opens a new connection, which is drawn, counted and closed like any other."""
+    """A SYN after the closing opens a new connection, which is distributed, counted and closed like any other."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -280,7 +280,7 @@ class Moves(Closing):
 
 
 class InTheSecondWay(Closing):
-    """A connection in way 2 (pinned by its second hash) has its own cells; closing it affects none in way 1."""
+    """A connection in way 2 (pinned by its second hash) has its own cells; no connection in way 1 is closed with it."""
 
     def runTest(self) -> None:
         flows = crowd()

@@ -98,7 +98,7 @@ class RetransmittedSyn(StageTest):
 
 
 class PoolChange(StageTest):
-    """Removing a server from the groups by R and by capacity moves none of its connections."""
+    """Removing a server from the selector groups by R and by capacity moves none of the server's connections."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))

@@ -231,7 +231,7 @@ class TagStripped(StageTest):
 
 
 class TagsOfAConnection(StageTest):
-    """If clients and servers are in different VLANs, each side receives frames with its own tag."""
+    """If clients and servers are in different VLANs, each side receives frames with the tag of its VLAN."""
 
     def runTest(self) -> None:
         self.insert(

@@ -210,7 +210,10 @@ class IdleWhenAllIsKnownToHaveEnded(Seeking):
 
 
 class SmallIdleOnesAreNot(Seeking):
-    """Among servers of unequal weight the small idle S1 is not selected, although it is drawn first."""
+    """If weights are unequal, the head of the queue is preferred to the idle S1, although S1 is drawn first.
+
+    S1 has a small weight.
+    """
 
     def runTest(self) -> None:
         self.switch.modify([entries.others(GROUP, {S2: 9})])

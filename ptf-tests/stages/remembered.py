@@ -120,7 +120,7 @@ class MemoryEnds(Remembering):
 class UseRenewsMemory(Remembering):
     """Each handshake with the remembered server renews the memory of the client.
 
-    A SYN alone does not renew the memory, and a handshake after the time has passed does not either.
+    Neither a SYN alone renews the memory, nor a handshake after the time has passed.
     """
 
     AGE = 15_000

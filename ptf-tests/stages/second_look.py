@@ -121,7 +121,7 @@ class IdleEndsTheLooking(SecondLookTest):
 
 
 class StaleOfAThird(SecondLookTest):
-    """Connections that the controller has marked as ended do not count for the third and fourth candidates either."""
+    """Connections that the controller has marked as ended do not count for the third and the fourth candidate."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -154,7 +154,7 @@ class RefusingIsPreferredToNone(SecondLookTest):
 
 
 class RefusingThird(SecondLookTest):
-    """A refusing server is not selected as the third or fourth candidate either."""
+    """A server that refuses SYNs is not selected as the third or fourth candidate."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -423,7 +423,10 @@ class OthersEvenly(Even):
 
 
 class LargePoolsEvenly(Even):
-    """Also in a large pool, whose second candidate is drawn from all servers, draws of a server are equally far apart."""
+    """Draws of a server as second candidate are also equally far apart in a large pool.
+
+    In a large pool one group contains all servers.
+    """
 
     def runTest(self) -> None:
         others = {S2: 170, S3: 86}
@@ -431,7 +434,7 @@ class LargePoolsEvenly(Even):
 
 
 class SequenceOfItsOwn(Even):
-    """A connection advances the sequence of its service by two points, and that of no other service."""
+    """A connection advances the sequence of its service by two points; the sequences of other services stay."""
 
     DRAWS = 1
 

@@ -35,7 +35,7 @@ def sharing(flow: Flow, number: int = 1) -> list[Flow]:
 
 
 class Beginning(TransferTest):
-    """The SYN-ACK claims the slot, with all that identifies the connection; no segment is counted yet."""
+    """The SYN-ACK claims the slot and stores what identifies the connection; no segment is counted yet."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -125,7 +125,7 @@ class Sample(TransferTest):
 
 
 class SecondWay(TransferTest):
-    """A connection in way 2 (pinned by its second hash) has a number above those of way 1."""
+    """A connection in way 2 (pinned by its second hash) has a connection number above all numbers of way 1."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())

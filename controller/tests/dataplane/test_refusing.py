@@ -1,6 +1,6 @@
 """Tests of a server that refuses connections: its host answers SYNs with RSTs.
 
-Such a server has no open connection, but must not attract more connections than its weight draws.
+Such a server has no open connection, and so the smallest load, but must not receive more than its share by weight.
 """
 
 from __future__ import annotations
