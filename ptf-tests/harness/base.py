@@ -56,7 +56,7 @@ class Outcome:
     """All effects of the frames that a test has sent: frames out, packet-ins, and changed counts."""
 
     frames: list[tuple[int, bytes]]
-    """Each frame that left the switch with the number of its port, in the order of arrival on each port."""
+    """The frames that left the switch, each with the number of its port, in the order of arrival on each port."""
     packets: list[P4PacketIn]
     changes: dict[Cell, int]
 
@@ -296,7 +296,7 @@ class StageTest(BaseTest):
         expected: Packet | bytes,
         *changes: Changes,
     ) -> None:
-        """Send a frame; assert that exactly `expected` leaves by `out`, and that only `changes` are counted."""
+        """Send a frame; assert that only `expected` leaves, by `out`, and that only the counts in `changes` change."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [(self.switch.number(out), octets(expected))])
         self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 1}, changes)

@@ -118,7 +118,7 @@ class Capped(StageTest):
         return talk
 
     def data(self, talk: Talk, client: bool, size: int = 1000, window: int = 1) -> None:
-        """Send `size` bytes from the client or the server; assert that the window is unchanged."""
+        """Send `size` bytes from the client or the server; assert that the peer receives `window` unchanged."""
         self.sends(talk, client, talk.frame(client, bytes(size), window=window), window)
 
     def acks(self, talk: Talk, window: int, received: int, client: bool = True, **fields: Any) -> None:

@@ -77,7 +77,7 @@ def deny_direct(item: Service, server: Server) -> P4TableEntry:
 
 
 def origin(item: Service, server: Server, action: Action = Action.FROM_SERVER) -> P4TableEntry:
-    """Return the entry that translates a server's answers to the address of the server's service."""
+    """Return the entry that replaces the source of a server's answers by the endpoint of its service `item`."""
     match = _endpoint(server.host.address, item.protocol, server.port)
     args = {"server": server.id, "service": item.id, "address": item.address, "port": item.port}
     return _entry(Table.ORIGINS, match, action, **args)

@@ -25,7 +25,10 @@ COARSE = {
     PinState.CLIENT_RESET: PinState.CLOSED,
     PinState.RESET: PinState.CLOSED,
 }
-"""States that Tofino stores instead (p4src/tna/externs/steps.p4): each FIN or RST closes, and a SYN starts again."""
+"""States that Tofino stores in place of others (p4src/tna/externs/steps.p4).
+
+On Tofino each FIN or RST makes a connection closed, and a SYN makes it pending.
+"""
 
 
 @dataclass(frozen=True)

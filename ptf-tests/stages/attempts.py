@@ -43,7 +43,7 @@ class Refusing(ContentTest):
         self.switch.registers.write(Register.DRAW_POINT, IMAGES.id, 0)
 
     def asks(self, port: int, attempt: int) -> ContentFlow:
-        """Send an agent's SYN; return the flow with the server that received the SYN; the flow is pinned to it."""
+        """Send an agent's SYN; assert that the server that receives it is pinned; return the flow with this server."""
         flow = self.flow(client_port=port)
         outcome = self.exchange(AGENT_1.host.port, numbered(flow.opening(), attempt))
         ((_, frame),) = outcome.frames

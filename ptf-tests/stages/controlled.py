@@ -1,4 +1,4 @@
-"""Test of flash-crowd control: the controller's own code decides by the switch's counts, and sets its meter."""
+"""Test of flash-crowd control: the controller's own code decides from the switch's counts, and sets a meter there."""
 
 from __future__ import annotations
 

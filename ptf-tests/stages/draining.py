@@ -55,7 +55,10 @@ class EveryState(Candidates):
 
 
 class Retransmitted(Candidates):
-    """Repeated SYNs and SYN-ACKs of the new handshake reach its server, although the weights have changed."""
+    """Repeated SYNs of the new handshake reach its server, although the weights have changed.
+
+    Repeated SYN-ACKs of that server reach the client.
+    """
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))

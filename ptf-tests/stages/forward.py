@@ -210,7 +210,7 @@ class TagKept(StageTest):
 
 
 class TagSet(StageTest):
-    """The tag of a port is added to untagged frames, and replaces the tag of others; the priority stays."""
+    """The tag of a port is added to untagged frames, and replaces the tag of tagged frames; the priority stays."""
 
     def runTest(self) -> None:
         self.insert(entries.set_vlan(self.switch.number(UPLINK), 99))
@@ -221,7 +221,7 @@ class TagSet(StageTest):
 
 
 class TagStripped(StageTest):
-    """A port without tags removes the tags of frames."""
+    """If a port is configured to strip tags, frames leave it without a tag."""
 
     def runTest(self) -> None:
         self.insert(entries.strip_vlan(self.switch.number(UPLINK)))

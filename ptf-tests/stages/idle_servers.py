@@ -101,7 +101,7 @@ class IdleOnesThatAreDrawnComeFirst(Seeking):
 
 
 class OnlyMembersAreSought(Seeking):
-    """An idle server that is not a member is not selected.
+    """An idle server that is not a member in table `idle_members` is not selected.
 
     Such a server drains, is full or small, or belongs to another service. A connection that finds it at the head of the
     queue removes it there, and is sent to one of the two drawn servers. The next connection uses the next entry.

@@ -384,7 +384,10 @@ class SynWithPayload(Guess):
 
 
 class SynWithPayloadOfAGuessedConnection(Guess):
-    """A SYN with payload after a SYN without payload is dropped: before and after the server's answer, and with ACK."""
+    """If a connection to a guessed server began by a SYN without payload, a SYN with payload is dropped.
+
+    It is dropped before and after the server's answer, and also if it has the flag ACK or FIN.
+    """
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)

@@ -261,7 +261,7 @@ class EndedUnseen(SecondLookTest):
 
 
 class Evicted(SecondLookTest):
-    """A connection that loses its slot before it ends is counted for its server; an ended connection is not."""
+    """A connection that loses its slot before it ends is counted as evicted; an ended connection is not."""
 
     def runTest(self) -> None:
         self.set_timers(linger=1)

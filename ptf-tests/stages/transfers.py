@@ -303,7 +303,7 @@ class NumbersWrap(TransferTest):
 
 
 class Flight(Established):
-    """The largest flights of the current interval and of the interval before are stored, but none of older ones."""
+    """The largest flights of the current interval and of the interval before are stored; older ones are forgotten."""
 
     def interval_back(self, number: int) -> None:
         """Reduce the number of the interval in the flow's cell of flights by `number`."""
@@ -327,7 +327,7 @@ class Flight(Established):
         self.interval_back(1)
         self.sends(self.flow, 1920, 64)
         after = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
-        if (after >> 48) == (cell >> 48):  # no interval has begun since
+        if (after >> 48) == (cell >> 48):  # no interval has begun since `cell` was read
             self.assertEqual(self.flights(), (640, 704))
         self.put(self.flow, Register.TRANSFER_EDGE, ANSWER + 1 + 1984 + (1 << 30))
         self.sends(self.flow, 1984 + (1 << 30), 64)

@@ -114,7 +114,7 @@ class SendersLimited(Punting):
 
 
 class PuntLimitedKeepsReason(Punting):
-    """A packet that is dropped for its TTL or its neighbour has the same drop reason above the limit."""
+    """A packet that is dropped for its TTL or for an unknown neighbour has the same drop reason above the limit."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.TTL, 1)

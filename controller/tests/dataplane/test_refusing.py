@@ -97,7 +97,10 @@ class Pool:
 def test_a_dead_server_gets_at_most_its_share_of_new_connections(
     weights: list[int], looks: int, before: int, history: list[int]
 ) -> None:
-    """After `before` connections server 1 dies; each later step opens a connection, and an odd step also ends one."""
+    """After `before` connections server 1 dies, and then receives at most its share (plus SLACK) of the connections.
+
+    Each later step opens a connection, and an odd step also ends one.
+    """
     pool = Pool(dict(enumerate(weights, 1)), looks)
     for _ in range(before):
         pool.connect()

@@ -122,7 +122,7 @@ def test_what_was_learned_before_a_reload_is_not_kept_as_that_of_other_services(
         return path.read_text()
 
     first = kept(0.1)
-    changed = [kept(0.2) for _ in range(8)]  # written until 64 s after the first
+    changed = [kept(0.2) for _ in range(8)]  # only the last of these calls, 64 s after the first call, writes the file
     assert changed[:7] == [first] * 7
     assert json.loads(changed[7])["origin"]["fast_share"] == 0.2
 

@@ -169,7 +169,10 @@ async def test_a_drained_server_is_no_room(switch: FakeSwitch, write_config: Wri
 
 
 def test_an_ejected_server_is_no_room() -> None:
-    """Server 1 is ejected because it answers no SYN: it has no cap, but clients are refused if 2 and 3 are full."""
+    """Server 1 has no cap, but is ejected, because it answers no SYN.
+
+    Clients are therefore refused if servers 2 and 3 are full.
+    """
     more = "  - {name: s3, address: 10.0.2.3, port: 80}\n"
     world = world_of(parse(web(mode="production", more=more)))
     view = world[Balance].views[1]

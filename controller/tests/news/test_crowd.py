@@ -74,7 +74,7 @@ def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> No
         link.run(22 * T)
     limits = [[d.limit.rate for d in link.decisions if d.limit] for link in (published, larger)]
     assert limits[0][0] > 1.5 * CAPACITY
-    pairs, odd = divmod(len(limits[0]) - 1, 2)  # moves alternate, beginning with "down": an odd number also ends "down"
+    pairs, odd = divmod(len(limits[0]) - 1, 2)  # a reduction, a raise, and so on: an odd number ends with a reduction
     assert limits[0][-1] == pytest.approx(limits[0][0] * 0.99**pairs * 0.9**odd)
     assert limits[0][-1] > 1.5 * CAPACITY
     assert limits[1][-1] < CAPACITY

@@ -140,7 +140,7 @@ async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     """A connection without an end counts as open until its state times out, with and without a second candidate."""
     silent = connection(1.0, 5000, S1)[:seen]
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
-        other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet sets the clock
+        other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet's time is the time of the sweep
         world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path, mode)
         await swept(world, memory)
         assert await read_loads(memory, [1, 2]) == {1: still_open, 2: 1}
