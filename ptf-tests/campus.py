@@ -158,7 +158,10 @@ def datagram(source: str, ttl: int = 64) -> bytes:
 
 
 async def learns_and_forgets(app: LearningSwitch, wires: Wires) -> None:
-    """Check that a digest reports a new host, that only the host's port receives its frames, and that it expires."""
+    """Check that a digest reports a new host, and that an idle timeout removes a silent host.
+
+    In between, frames to the host leave only by the host's port.
+    """
     ada, bob = (int(address.replace(":", ""), 16) for address in (ADA, BOB))
     first = station_frame(ADA, BOB)
     wires.send(1, first)

@@ -121,5 +121,5 @@ if __name__ == "__main__":
         main()
     except BaseException:
         traceback.print_exc()
-        os._exit(1)  # the threads of p4runtime-shell never end, so the interpreter would not either
+        os._exit(1)  # the threads of p4runtime-shell never end, so the interpreter would not end by itself
     os._exit(0)

@@ -347,7 +347,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             yield response
 
     def _response(self, wanted: p4r.Entity) -> p4r.ReadResponse:
-        """Return the response for one requested entity; a register that is read as a whole is copied from zeros."""
+        """Return the response for one requested entity.
+
+        The response for a complete register is a copy of a response with zeros, in which written cells are replaced.
+        """
         entry = wanted.register_entry
         if wanted.WhichOneof("entity") != "register_entry" or entry.HasField("index"):
             return p4r.ReadResponse(entities=self._read(wanted))

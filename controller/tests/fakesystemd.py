@@ -56,7 +56,7 @@ class Systemd:
 
 @contextmanager
 def hanging(process: int, name: str) -> Generator[None]:
-    """Stop the thread `name` of a process while its other threads run; needs a child process or root."""
+    """Stop the thread `name` of a process while its other threads run; needs root if the process is no child."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     (thread,) = (int(task.name) for task in tasks if (task / "comm").read_text().strip() == name)
     libc = ctypes.CDLL(None, use_errno=True)

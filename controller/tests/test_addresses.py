@@ -1,4 +1,4 @@
-"""Tests of addresses: IPv4 and IPv6 have one type, which only one module creates."""
+"""Tests of addresses: one type contains IPv4 and IPv6 addresses, and only one module creates its values."""
 
 import re
 import subprocess

@@ -43,7 +43,7 @@ async def test_it_is_ready_without_a_switch_and_reports_until_it_stops(tmp_path:
         for _ in range(3):
             await systemd.hears("WATCHDOG=1")
         process.send_signal(signal.SIGSTOP)
-        while not await systemd.silent_for(2 * WATCHDOG_S):  # messages that the process sent before the hang
+        while not await systemd.silent_for(2 * WATCHDOG_S):  # skips messages that the process sent before the hang
             pass
         process.send_signal(signal.SIGCONT)
         await systemd.hears("WATCHDOG=1")

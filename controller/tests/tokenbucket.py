@@ -10,7 +10,7 @@ from sluice.switch.bucket import Bucket
 
 @dataclass
 class TokenBucket:
-    """A token bucket in the switch: it admits all requests until it is configured, and each change fills it."""
+    """A token bucket in the switch: it admits all requests until it is configured; each new configuration fills it."""
 
     seconds: float
     """Length of a simulation step in seconds."""

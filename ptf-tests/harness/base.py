@@ -56,7 +56,7 @@ class Outcome:
     """All effects of the frames that a test has sent: frames out, packet-ins, and changed counts."""
 
     frames: list[tuple[int, bytes]]
-    """Each frame that left the switch with the number of its port, in the order of arrival on each port."""
+    """The frames that left the switch, each with the number of its port, in the order of arrival on each port."""
     packets: list[P4PacketIn]
     changes: dict[Cell, int]
 
@@ -296,7 +296,7 @@ class StageTest(BaseTest):
         expected: Packet | bytes,
         *changes: Changes,
     ) -> None:
-        """Send a frame; assert that exactly `expected` leaves by `out`, and that only `changes` are counted."""
+        """Send a frame; assert that only `expected` leaves, by `out`, and that only the counts in `changes` change."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [(self.switch.number(out), octets(expected))])
         self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 1}, changes)
@@ -441,7 +441,7 @@ class StageTest(BaseTest):
         return flows
 
     def put_pin(self, flow: Flow, state: PinState, age: int, way: int = 1) -> Flow:
-        """Write a connection's pin into the table: the flow's server, and a stamp of `age` ticks ago; return the flow.
+        """Write the flow's pin with its server, `state`, and a time stamp of `age` ticks ago; return the flow.
 
         The test reads the switch's current time from the pin of an additional SYN.
         """
@@ -458,7 +458,7 @@ class StageTest(BaseTest):
         return flow
 
     def assertPinned(self, flow: Flow, state: PinState, way: int = 1) -> Pin:
-        """Assert that the connection's pin is in this way, with the flow's server and this state; return the pin."""
+        """Assert that the connection has a pin in way `way`, with the flow's server and `state`; return the pin."""
         pins = [pin for pin in self.pins(flow.key) if pin.way == way]
         self.assertTrue(pins, f"{flow.key} is not in way {way}; {self.pins(flow.key)}")
         self.assertEqual((pins[0].server, pins[0].state), (flow.server.id, self.switch.pins.stored(state)))
@@ -505,8 +505,8 @@ class StageTest(BaseTest):
     def set_timers(self, **times: int) -> None:
         """Set timeouts of the connection table until the end of the test: idle, pending, answered, half_closed, linger.
 
-        The unit is ticks. A negative timeout has always expired. Other timeouts have the values with which the program
-        starts.
+        The unit is ticks. A negative timeout has always expired. Timeouts that are not given have the values with which
+        the program starts.
         """
         changed = {f"{name}_time": ticks % (1 << STAMP_BITS) for name, ticks in times.items()}
         self.replace(entries.timers({**self.switch.times, **changed}), entries.timers(self.switch.times))
@@ -524,13 +524,16 @@ class StageTest(BaseTest):
         self.replace(config, entries.unmetered(name, index))
 
     def spent(self, *names: Meter) -> None:
-        """Empty the buckets without a refill rate, whose tokens the test has used up; without names, all buckets."""
+        """Empty the buckets without a refill rate, whose tokens the test has used up; without names, in all meters."""
         now = [cell for cell in self._unspent if not names or cell[0] in names]
         if now:
             self.switch.modify([self._unspent.pop(cell) for cell in now])
 
     def watch(self, address: str, number: int, answer_reset: bool = False, remember: int = 0) -> None:
-        """Count and limit the requests to an address until the end of the test."""
+        """Count and limit the requests to an address as destination `number` until the end of the test.
+
+        `answer_reset`: refused SYNs are answered by an RST. `remember`: ticks for which clients are remembered.
+        """
         self.insert(entries.destination(address, number, answer_reset, remember))
 
     def sample(self, packets: int) -> None:
@@ -539,7 +542,10 @@ class StageTest(BaseTest):
         self.replace(entries.sampling(packets), entries.sampling(0))
 
     def measure_rates(self, step: int, mask: int = 0) -> None:
-        """Measure response rates until the end of the test, starting with free slots."""
+        """Measure response rates until the end of the test, starting with free slots.
+
+        `step` is the length of a time step in units of the rate clock; `mask` selects the responses (0: all).
+        """
         self.switch.registers.clear(Register.RATE_FLOW, Register.RATE_BYTES)
         self.replace(entries.rate_settings(step, mask), entries.rate_settings(0, 0))
 

@@ -43,7 +43,10 @@ def cell(fingerprint: int, cap: int) -> int:
 
 
 class Talk:
-    """A connection with the next sequence number of each side; the key is True for the client, False for the server."""
+    """A connection with the first and the next sequence number of each side.
+
+    In `first` and `next`, the key True is the client, and False the server.
+    """
 
     def __init__(self, flow: Flow, client: int = FIRST, server: int = ANSWER) -> None:
         self.flow = flow
@@ -115,14 +118,17 @@ class Capped(StageTest):
         return talk
 
     def data(self, talk: Talk, client: bool, size: int = 1000, window: int = 1) -> None:
-        """Send `size` bytes from the client or the server; assert that the window is unchanged."""
+        """Send `size` bytes from the client or the server; assert that the peer receives `window` unchanged."""
         self.sends(talk, client, talk.frame(client, bytes(size), window=window), window)
 
     def acks(self, talk: Talk, window: int, received: int, client: bool = True, **fields: Any) -> None:
-        """Acknowledge all data from one side, with this window; assert that the peer receives the window `received`."""
+        """Let one side acknowledge all data with the window `window`; assert that its peer receives `received`."""
         self.sends(talk, client, talk.frame(client, window=window, **fields), received)
 
     def advances(self, talk: Talk, window: int, received: int, client: bool = True) -> None:
-        """Send data to one side, and acknowledge the data from there; assert that the peer receives `received`."""
+        """Send data to one side, and the side's acknowledgement with the window `window`.
+
+        Assert that the sender of the data receives the window `received`. `client`: whether the side is the client.
+        """
         self.data(talk, not client)
         self.acks(talk, window, received, client)

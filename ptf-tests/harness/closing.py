@@ -200,7 +200,10 @@ class Closing(StageTest):
         self.server_sends(talk.flow, talk.answer())
 
     def assertCounts(self, taken: int = 0, back: int = 0, raced: int = 0) -> None:
-        """Assert s1's counts: closed connections, attempts that payload cancelled, and closings that payload raced."""
+        """Assert the numbers of s1's closed connections (`taken`), and of attempts that payload cancelled (`back`).
+
+        `raced` is the number of closed connections on which the client's payload arrived afterwards.
+        """
         counts = self.switch.registers.read([(register, S1.id) for register in COUNTS])
         self.assertEqual(counts, [taken, back, raced])
 

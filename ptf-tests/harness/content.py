@@ -217,11 +217,11 @@ class ContentTest(StageTest):
         return flow
 
     def client_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a client's frame; assert that the server receives `expected`, or the frame, with translated numbers."""
+        """Send a client's frame; assert that the server receives `expected` (None: the frame) at its own endpoint."""
         self.forwards(CLIENT, frame, flow.server.host.port, flow.at_server(expected or frame))
 
     def server_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a server's frame; assert that the client receives `expected`, or the frame, with translated numbers."""
+        """Send a server's frame; assert that the client receives `expected` (None: the frame) from the service."""
         self.forwards(flow.server.host.port, frame, CLIENT, flow.at_client(expected or frame))
 
     def client_segment(
@@ -229,7 +229,8 @@ class ContentTest(StageTest):
     ) -> None:
         """Send a client's segment that acknowledges `acked` sequence numbers of the server.
 
-        Assert that the server receives the segment with its own sequence numbers, and with `received_window` if given.
+        Assert that the server receives the acknowledgement as a number of its own sequence, and `received_window` if
+        given.
         """
         fields = {"flags": "A", "seq": FIRST + 1, **fields}
         sent, expected = (flow.request(payload, ack=(own + acked) % (1 << 32), **fields) for own in (OWN, SERVERS_OWN))
@@ -239,7 +240,7 @@ class ContentTest(StageTest):
     def server_segment(
         self, flow: ContentFlow, payload: bytes = b"", sent: int = 1, received_window: int | None = None, **fields: Any
     ) -> None:
-        """Send a server's segment whose number is `sent` after the server's first.
+        """Send a server's segment whose sequence number is the server's initial sequence number plus `sent`.
 
         Assert that the client receives the segment with the agent's sequence numbers, and with `received_window` if
         given.

@@ -1,4 +1,7 @@
-"""Table entries of the program, by the names in its P4Info; `number` is a port number of the target."""
+"""Table entries of the program, by the names in its P4Info.
+
+`number` is the target's number of a port; in `destination` it is the number of the destination.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def _default(table: Table, action: Action, **args: int) -> P4TableEntry:
 
 
 def port(number: int, mac: str, inside: bool = False) -> P4TableEntry:
-    """Return the entry of a port: the router's MAC address, and whether servers or protected hosts are behind it."""
+    """Return the entry of a port: the router's MAC address, and whether it leads to servers or protected hosts."""
     return _entry(Table.PORTS, {"port": number}, Action.SET_PORT, mac=mac, inside=int(inside))
 
 
@@ -62,7 +65,7 @@ def _endpoint(address: str, protocol: int, port_number: int) -> dict[str, object
 
 
 def service(item: Service, shares: int = 0) -> P4TableEntry:
-    """Return the entry of a service's endpoint; if `shares` is not 0, the switch draws servers evenly."""
+    """Return the entry of a service's endpoint; `shares` has the same meaning as in `group`."""
     match = _endpoint(item.address, item.protocol, item.port)
     return _entry(Table.SERVICES, match, Action.TO_SERVICE, service=item.id, shares=shares)
 
@@ -74,7 +77,7 @@ def deny_direct(item: Service, server: Server) -> P4TableEntry:
 
 
 def origin(item: Service, server: Server, action: Action = Action.FROM_SERVER) -> P4TableEntry:
-    """Return the entry that translates a server's answers to the address of the server's service."""
+    """Return the entry that replaces the source of a server's answers by the endpoint of its service `item`."""
     match = _endpoint(server.host.address, item.protocol, server.port)
     args = {"server": server.id, "service": item.id, "address": item.address, "port": item.port}
     return _entry(Table.ORIGINS, match, action, **args)
@@ -87,7 +90,10 @@ def server(item: Server, draining: bool = False) -> P4TableEntry:
 
 
 def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server, int] | None = None) -> P4TableEntry:
-    """Return the selector group with a service's weights by R; `others` are the servers' groups of alternatives."""
+    """Return the selector group with a service's weights by R.
+
+    `others` contains, by server, the number of the group from which further candidates are drawn; None: no candidates.
+    """
     groups = others or {}
     members = [
         (
@@ -100,13 +106,16 @@ def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server,
 
 
 def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4TableEntry:
-    """Return a group from which the switch draws one alternative server, or `looks` - 1 alternatives at once."""
+    """Return a group from which the switch draws further candidates for a SYN, `looks` - 1 at once."""
     members = [(places, _drawn(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
 
 
 def idle_members(item: Service, servers: Iterable[Server], *, before_any: bool = False) -> P4TableEntry:
-    """Return the entry of the servers that the switch may select while idle; `before_any`: before all other servers."""
+    """Return the entry of the servers that the switch may select because they are idle.
+
+    `before_any`: such servers are always preferred to the drawn candidates.
+    """
     ((word, members),) = sought_idle({server.id: 1 for server in servers}).words.items()
     match = {"service": item.id, "word": word}
     return _entry(Table.IDLE_MEMBERS, match, Action.SEEK_IDLE, servers=members, before_any=int(before_any))
@@ -148,17 +157,23 @@ def destination(address: str, number: int, answer_reset: bool = False, remember:
 
 
 def sampling(packets: int) -> P4TableEntry:
-    """Return the setting that samples the destination of `packets` in 65,536 packets to inside ports."""
+    """Return the setting by which the switch samples the destinations of `packets` in 65,536 packets.
+
+    Only packets that leave by an inside port are sampled.
+    """
     return _default(Table.SAMPLING, Action.SET_SAMPLING, packets=packets)
 
 
 def rate_settings(step: int, mask: int) -> P4TableEntry:
-    """Return the time step in which response rates are measured (0: off), and the mask of the measured fingerprints."""
+    """Return the setting by which response rates are measured in time steps of `step` (0: off).
+
+    Only responses whose fingerprint is 0 in the bits of `mask` are measured.
+    """
     return _default(Table.RATE_SETTINGS, Action.SET_RATES, step_time=step, flow_mask=mask)
 
 
 def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> P4MeterEntry:
-    """Return the configuration of a token bucket, in packets and packets per second."""
+    """Return the configuration of a token bucket: rates in packets per second, bursts in packets."""
     return P4MeterEntry(name, index=index, config=P4MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst))
 
 
@@ -168,7 +183,10 @@ def unmetered(name: Meter, index: int) -> P4MeterEntry:
 
 
 def content(item: Service, generation: int = 1, remember: int = 0) -> P4TableEntry:
-    """Return the entry of a content service's endpoint; clients are remembered for `remember` ticks."""
+    """Return the entry of a content service's endpoint.
+
+    `generation` is the version of the service's rules; clients are remembered for `remember` ticks.
+    """
     match = _endpoint(item.address, item.protocol, item.port)
     args = {"service": item.id, "generation": generation, "remember_time": remember}
     return _entry(Table.SERVICES, match, Action.TO_CONTENT, **args)
@@ -186,12 +204,12 @@ def group(item: Service, of: Service, shares: int = 0) -> P4TableEntry:
 
 
 def content_origin(of: Service, server: Server) -> P4TableEntry:
-    """Return the entry that recognises answers of a server in a content service's groups."""
+    """Return the entry that recognises answers of a server in the groups of the content service `of`."""
     return origin(of, server, Action.FROM_CONTENT)
 
 
 def agent(of: Service, number: int, server: Server) -> P4TableEntry:
-    """Return the entry of a content service's agent, which is behind a port."""
+    """Return the entry of an agent of the content service `of`: the agent `server`, at port `number` of the target."""
     match = {"port": number, "address": of.address, "service_port": of.port}
     return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, address=server.host.address)
 
@@ -200,7 +218,7 @@ def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -
     """Return the entry of a server whose TCP resources are managed.
 
     The caps are in bytes: `send_cap` is for windows towards the server, `receive_cap` for the server's own windows.
-    Other parameters are 0 unless given.
+    `how` sets other parameters, which are 0 unless given.
     """
     args = {"measured": 0, "sampling": 0, "closed": 0, "send_cap": send_cap, "receive_cap": receive_cap, **how}
     return _entry(Table.RESOURCES, {"server": item.id}, Action.MANAGE, **args)

@@ -25,7 +25,10 @@ COARSE = {
     PinState.CLIENT_RESET: PinState.CLOSED,
     PinState.RESET: PinState.CLOSED,
 }
-"""States that Tofino stores instead (p4src/tna/externs/steps.p4): each FIN or RST closes, and a SYN starts again."""
+"""States that Tofino stores in place of others (p4src/tna/externs/steps.p4).
+
+On Tofino each FIN or RST makes a connection closed, and a SYN makes it pending.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class PinTable(Protocol):
         ...
 
     def stored(self, state: PinState) -> PinState:
-        """Return the state in which the table stores this state."""
+        """Return the state that the table stores in place of this state."""
         ...
 
 

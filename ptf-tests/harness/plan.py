@@ -24,7 +24,7 @@ class Port:
     address: str
     network: str
     inside: bool = False
-    """Whether servers or protected hosts are behind the port."""
+    """Whether the port leads to servers or protected hosts."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def routed(frame: Packet, to: Host) -> Packet:
 
 
 def between(source: Host, to: Host) -> tuple[Packet, Port, Packet]:
-    """Return a datagram from one host to another as sent, the port by which it leaves the switch, and as it leaves."""
+    """Return a datagram from one host to another, the port by which it leaves the switch, and the leaving datagram."""
     frame = plain(source, to.address)
     return frame, to.port, routed(frame, to)
 

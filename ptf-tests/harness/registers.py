@@ -1,4 +1,4 @@
-"""Access to register cells by one interface: over P4Runtime where the target supports registers, over Thrift on BMv2.
+"""Access to register cells by one interface: over P4Runtime if the target supports registers, over Thrift on BMv2.
 
 BMv2's P4Runtime server answers UNIMPLEMENTED to reads and writes of registers (p4lang/PI issue 376).
 """

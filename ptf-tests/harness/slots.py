@@ -67,11 +67,14 @@ class Tuple5:
         return self.connection.full_fingerprint
 
     def drawn_by_ratio(self, total: int) -> int:
-        """Return which of `total` weighted copies of its members the selector by R draws for the connection."""
+        """Return the index, below `total`, that the selector by R draws for the connection.
+
+        `total` is the sum of weights: each member has as many successive indices as its weight.
+        """
         return self.connection.draw % total
 
     def drawn_by_capacity(self, total: int) -> int:
-        """Return which of `total` weighted copies of its members the selector by capacity draws for the connection."""
+        """Return the index, below `total`, that the selector by capacity draws (see `drawn_by_ratio`)."""
         return self.connection.stable_draw % total
 
     def response(self, tofino: bool) -> Response:

@@ -105,7 +105,8 @@ def _count_cells() -> list[Cell]:
 def _register_cells() -> list[tuple[Register, int]]:
     """Return the register cells that every test checks.
 
-    Cell 0 of the requests has a test of its own, because every SYN to an address without an entry counts there.
+    Cell 0 of the registers of requests has a test of its own, because every SYN to an address without an entry counts
+    there.
     """
     servers = [0, *(server.id for server in plan.SERVERS)]
     cells = [(register, server) for register in LEDGER for server in servers]
@@ -165,7 +166,7 @@ class Switch:
         return ThriftRegisters(thrift) if thrift else P4RuntimeRegisters(self.client)
 
     def number(self, port: plan.Port | int) -> int:
-        """Return the target's number of a port of the plan, or of an index in the target's sorted list of ports."""
+        """Return the target's number of a port of the plan, or of the port at an index of the sorted list of ports."""
         return self.numbers[port.place if isinstance(port, plan.Port) else port]
 
     # -- Tables

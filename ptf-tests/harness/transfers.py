@@ -33,7 +33,10 @@ CELLS = (
 MSS = 1000
 SECOND = 1_000_000
 SILENCE = 400_000
-"""Microseconds without a segment, longer than any test takes between two segments (except for TCP timeouts)."""
+"""A pause in microseconds, by which tests set back a transfer's times to simulate a silence.
+
+It is longer than the time between any two segments of a test, so a retransmission after it counts as a timeout.
+"""
 _SPAN = (1 << SENT_AT_BITS) - 1
 
 

@@ -43,7 +43,7 @@ class Refusing(ContentTest):
         self.switch.registers.write(Register.DRAW_POINT, IMAGES.id, 0)
 
     def asks(self, port: int, attempt: int) -> ContentFlow:
-        """Send an agent's SYN; return the flow with the server that received the SYN; the flow is pinned to it."""
+        """Send an agent's SYN; assert that the server that receives it is pinned; return the flow with this server."""
         flow = self.flow(client_port=port)
         outcome = self.exchange(AGENT_1.host.port, numbered(flow.opening(), attempt))
         ((_, frame),) = outcome.frames
@@ -88,13 +88,16 @@ class AnotherServerIsAsked(Refusing):
 
 
 class AnotherServerIsAskedByTurns(AnotherServerIsAsked):
-    """As in AnotherServerIsAsked, but the switch draws servers evenly instead of by hashes."""
+    """As in AnotherServerIsAsked, but the switch draws servers by an evenly spaced sequence instead of by hashes."""
 
     shares = 64
 
 
 class HashesDrawAllServers(Refusing):
-    """Without compared candidates, four attempts that are drawn by hashes reach all four servers of equal weight."""
+    """Without a comparison of candidates, four attempts of a connection reach all four servers of equal weight.
+
+    The switch draws servers by hashes.
+    """
 
     looks = False
 
@@ -104,7 +107,10 @@ class HashesDrawAllServers(Refusing):
 
 
 class TurnsDrawOtherServers(Refusing):
-    """Without compared candidates, four attempts of a connection, drawn evenly, reach three or four of four servers."""
+    """Without a comparison of candidates, four attempts of a connection reach three or four of the four servers.
+
+    The switch draws servers by an evenly spaced sequence.
+    """
 
     looks = False
     shares = 64

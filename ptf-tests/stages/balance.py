@@ -60,7 +60,7 @@ class Drawing(StageTest):
 
 
 class RatiosSpread(Drawing):
-    """SYNs are distributed by the weights by R."""
+    """SYNs are distributed according to the weights by R."""
 
     def runTest(self) -> None:
         weights = {S1: 5, S2: 2, S3: 1}
@@ -78,7 +78,7 @@ class RatiosFine(Drawing):
 
 
 class CapacitiesSpread(Drawing):
-    """Packets without a pin are distributed by the weights by capacity."""
+    """Packets of connections without a pin are distributed according to the weights by capacity."""
 
     def runTest(self) -> None:
         weights = {S1: 1, S2: 3, S3: 4}
@@ -92,7 +92,10 @@ class CapacitiesSpread(Drawing):
 
 
 class DrawsAreIndependent(Drawing):
-    """Connections that one selector sends to one server are distributed by the other selector like all connections."""
+    """The selectors by R and by capacity draw independently.
+
+    The connections that the selector by capacity sends to one server are distributed equally by the selector by R.
+    """
 
     def runTest(self) -> None:
         equal = {S1: 1, S2: 1}
@@ -106,7 +109,10 @@ class DrawsAreIndependent(Drawing):
 
 
 class DrawIsTheHash(Drawing):
-    """The draw is the CRC-32 of a connection's fields modulo the sum of weights, among the members in their order."""
+    """The switch selects the member whose index is the CRC-32 of the connection's fields modulo the sum of weights.
+
+    In the order of the members, each member has as many successive indices as its weight.
+    """
 
     def runTest(self) -> None:
         weights = {S1: 3, S2: 1, S3: 4}
@@ -174,7 +180,10 @@ class RatiosGone(StageTest):
 
 
 class CapacitiesGone(StageTest):
-    """Without a group by capacity, connections are pinned as before, but packets without a pin are dropped."""
+    """If a service has no group with weights by capacity, packets of connections without a pin are dropped.
+
+    New connections are pinned as before.
+    """
 
     def runTest(self) -> None:
         self.delete(entries.capacities(WEB, {S3: 1}))

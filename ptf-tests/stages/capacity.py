@@ -16,7 +16,7 @@ UNPINNED_SHARE = 0.012
 """Largest allowed share of connections without a pin when a quarter is occupied (p4src/common/sizes.p4)."""
 
 LAST = 1024
-"""Number of connections that begin by packets, after the test has written the cells of all other connections.
+"""Number of connections that begin by SYNs, after the test has written the cells of all other connections.
 
 On Tofino's model the packets take 5 s; a SYN's slot expires there after 10 s at the earliest.
 """
@@ -26,9 +26,9 @@ LONG = 100_000
 
 
 def placed(keys: list[Tuple5], slots: int) -> list[int]:
-    """Return the way in which each connection is pinned, in order of arrival: 1 if its first slot is free, else 2.
+    """Return, for each connection in order of arrival, the number of its way.
 
-    The result is 0 for a connection whose slots are both occupied.
+    The number is 1 if the slot of the connection's first hash is free, else 2 if that of its second is free, else 0.
     """
     taken: tuple[set[int], set[int]] = (set(), set())
     ways: list[int] = []

@@ -151,7 +151,7 @@ class ZeroStaysZero(Capped):
 
 
 class EndpointShrinks(Capped):
-    """If an endpoint shrinks its window, the smaller window passes; later windows pass up to the offered edge."""
+    """If an endpoint shrinks its window, the smaller window passes; later windows may reach the edge offered before."""
 
     send = CAP
 
@@ -190,7 +190,7 @@ class LeastCap(Capped):
             ([("WScale", SCALE)], [("WScale", SCALE)], 17, 17),  # without the option the MSS is 536
             ([("WScale", SCALE), ("MSS", 0)], options(SCALE), 17, 17),
             (options(14), options(0), 1, 4 * MSS),
-            (options(15), options(0), 1, 4 * MSS),  # 14 is the largest (RFC 7323, section 2.3)
+            (options(15), options(0), 1, 4 * MSS),  # 14 is the largest scale (RFC 7323, section 2.3)
         )
         for port, (syn, syn_ack, client, server) in enumerate(cases):
             talk = Talk(Flow(WEB, S1, client_port=41_000 + port))
@@ -214,7 +214,7 @@ class NumbersWrap(Capped):
 
 
 class AckOfNothing(Capped):
-    """An ACK of data that was never sent, near or far, changes nothing, and neither does an old ACK."""
+    """An ACK of data that was never sent changes nothing, however far ahead the data is; neither does an old ACK."""
 
     send = receive = CAP
 
@@ -451,7 +451,10 @@ class SlotClaimedAnew(Capped):
 
 
 class AnotherTakesTheSlot(Capped):
-    """Another client's connection in a slot has no caps of the earlier connection, even if it begins unmanaged."""
+    """Another client's connection in a slot has no caps of the slot's earlier connection.
+
+    This also holds if the new connection begins while the server is not managed.
+    """
 
     send = CAP
 

@@ -27,7 +27,7 @@ from sluice.names import (
 class Closes(Closing):
     """The RST and FIN have the sequence numbers that their receivers expect; the FIN has the answer's timestamps.
 
-    The closing reduces the server's number of open connections once.
+    The closing reduces the server's number of open connections by one.
     """
 
     def runTest(self) -> None:
@@ -213,7 +213,7 @@ class OtherServer(Closing):
 
 
 class PortsUsedAgain(Closing):
-    """A SYN after the closing opens a new connection, which is drawn, counted and closed like any other."""
+    """A SYN after the closing opens a new connection, which is distributed, counted and closed like any other."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -280,7 +280,7 @@ class Moves(Closing):
 
 
 class InTheSecondWay(Closing):
-    """A connection in way 2 (pinned by its second hash) has its own cells; closing it affects none in way 1."""
+    """A connection in way 2 (pinned by its second hash) has its own cells; no connection in way 1 is closed with it."""
 
     def runTest(self) -> None:
         flows = crowd()
@@ -338,7 +338,7 @@ class MalformedTickles(Closing):
 
 
 class UnderACap(Closing):
-    """The window of the FIN is capped as that of the server's answer would have been, with a valid checksum."""
+    """The FIN has the capped window that the server's answer would have had, and a valid checksum."""
 
     def manage(self) -> None:
         """Enable closing for s1, with a cap on the server's windows."""
@@ -355,7 +355,7 @@ class UnderACap(Closing):
         self.inject(port, talk.answer())
         outcome = self.settle(port, sent=2)
         rst = talk.reset_to(talk.answer(), flow_is_server=True)
-        window = 8192 - len(GET)  # of the window that the SYN-ACK offered
+        window = 8192 - len(GET)  # what remains of the window that the SYN-ACK offered
         fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS, window=window))
         self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
 
@@ -397,7 +397,10 @@ class Crosses(Closing):
 
 
 class AskedWhileOff(Closing):
-    """A request that passed while closing was disabled is noticed by the server's answer to the tickle."""
+    """If a request passed while closing was disabled, the server's answer to the tickle does not close the connection.
+
+    The answer acknowledges the request, which the stage has not recorded.
+    """
 
     def manage(self) -> None:
         """Enable nothing: the test itself enables closing."""

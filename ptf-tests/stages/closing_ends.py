@@ -120,7 +120,7 @@ class TakenBack(Closing):
 
 
 class TakenBackUnanswered(Closing):
-    """If the server answers the tickle before it receives the client's next request, its old numbers close nothing."""
+    """If the server answers the tickle before it receives the client's next request, the answer closes nothing."""
 
     def runTest(self) -> None:
         talk = self.idle()

@@ -69,7 +69,7 @@ class ResetEitherWay(StageTest):
 
 
 class AcrossWeights(StageTest):
-    """A connection keeps its server when the weights change; a new connection is drawn by the new weights."""
+    """A connection keeps its server when the weights change; a new connection is distributed by the new weights."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1, client_port=40001))
@@ -83,7 +83,7 @@ class AcrossWeights(StageTest):
 
 
 class RetransmittedSyn(StageTest):
-    """A repeated SYN reaches its connection's server after a change of weights, in state pending or answered."""
+    """After a change of weights, the repeated SYN of a pending or answered connection reaches the same server."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -98,7 +98,7 @@ class RetransmittedSyn(StageTest):
 
 
 class PoolChange(StageTest):
-    """Removing a server from the groups by R and by capacity moves none of its connections."""
+    """Removing a server from the selector groups by R and by capacity moves none of the server's connections."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -116,7 +116,10 @@ class TimeBase(StageTest):
 
 
 class SecondWay(StageTest):
-    """A connection whose slot in way 1 (first hash) is occupied is pinned in way 2 (second hash); both are found."""
+    """A connection whose slot in way 1 (first hash) is occupied is pinned in way 2 (second hash).
+
+    Packets of both connections reach their servers.
+    """
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -182,7 +185,7 @@ class BothWaysTaken(StageTest):
 
 
 class FirstFreeAgain(StageTest):
-    """A connection without a pin claims a slot that has become free by its next SYN, not by another packet."""
+    """If a slot has become free, a connection without a pin claims it by its next SYN, not by another packet."""
 
     def runTest(self) -> None:
         flows = crowd()
@@ -199,7 +202,10 @@ class FirstFreeAgain(StageTest):
 
 
 class MidConnection(StageTest):
-    """A packet in mid-connection without a pin, as after a cleared table, is sent by capacity, and claims nothing."""
+    """A packet in mid-connection whose connection has no pin, as after a cleared table, claims no slot.
+
+    It reaches the server that the weights by capacity select.
+    """
 
     def runTest(self) -> None:
         flow = Flow(WEB, S3)
@@ -209,7 +215,7 @@ class MidConnection(StageTest):
 
 
 class UdpIsNotPinned(StageTest):
-    """UDP has no first packet, so it always uses the weights by capacity: new weights by R split no exchange."""
+    """UDP has no first packet, so it always uses the weights by capacity; new weights by R move no packet."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D3)

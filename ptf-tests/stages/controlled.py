@@ -1,4 +1,4 @@
-"""Test of flash-crowd control: the controller's own code decides by the switch's counts, and sets its meter."""
+"""Test of flash-crowd control: the controller's own code decides from the switch's counts, and sets a meter there."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ TARGET = from_text(S1_HOST.address).packed
 COUNTS = [(cell, HOT) for cell in (Register.REQUESTS_OFFERED, Register.REQUESTS_ADMITTED, Register.REQUESTS_REFUSED)]
 REFUSED = COUNTS[2]
 QUIET, CROWD = 64, 640
-"""Requests in an interval of 64 s before and in the crowd; the interval passes only in the observations."""
+"""Requests in an interval of 64 s before and in the crowd.
+
+The test does not wait for the interval; only the times in its observations advance.
+"""
 FAST_BPS, SLOW_BPS = 1e6, 1e4
 """Rates of responses before and in the crowd; no server answers, so the test chooses these rates."""
 
 
 class Controlled(StageTest):
-    """The limit starts at the admitted requests; the switch enforces it, also when responses recover, until it ends."""
+    """The limit of a crowd starts at the rate of admitted requests.
+
+    The switch enforces the limit until it is removed, even while responses are fast again.
+    """
 
     def setUp(self) -> None:
         super().setUp()

@@ -19,7 +19,10 @@ class Draining(StageTest):
     """Base class: S1 drains, and new connections are sent to S2."""
 
     def moves(self, flow: Flow, *, begun: bool = False) -> Flow:
-        """Perform a complete handshake of the flow's ports with S2; `begun`: S1 has received a SYN of the handshake."""
+        """Perform a complete handshake of the flow's ports with S2; return the connection to S2.
+
+        `begun`: the flow's pin to S1 is in a handshake, so the SYN counts as moved from S1.
+        """
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), [*again(WEB, S2), *([has_moved(WEB)] if begun else [])])
         self.completes(moved)
@@ -27,7 +30,10 @@ class Draining(StageTest):
 
 
 class Candidates(Draining):
-    """Base class of tests of candidates: the new server of a connection, to which an ACK moves the connection's pin."""
+    """Base class of tests of candidates.
+
+    A candidate is the new server of a connection whose pin refers to a draining server; the client's ACK moves the pin.
+    """
 
     NEEDS = (Register.CANDIDATE_KEY,)
 
@@ -49,7 +55,10 @@ class EveryState(Candidates):
 
 
 class Retransmitted(Candidates):
-    """Repeated SYNs and SYN-ACKs of the new handshake reach its server, although the weights have changed."""
+    """Repeated SYNs of the new handshake reach its server, although the weights have changed.
+
+    Repeated SYN-ACKs of that server reach the client.
+    """
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -143,7 +152,10 @@ class UnknownServer(Candidates):
 
 
 class WithoutSlot(Draining):
-    """If no slot is free and the server by capacity drains, new connections are dropped, and old ones continue."""
+    """New connections are dropped if no slot is free and the server that the weights by capacity select drains.
+
+    Old connections continue.
+    """
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -190,7 +202,7 @@ class MeteredOnce(Draining):
 
 
 class DrawnAgain(Draining):
-    """An ejected server that is drawn as a probe receives the connection, and the SYN does not pass endlessly."""
+    """An ejected server that is drawn as a probe receives the connection, and the SYN leaves the pipeline."""
 
     def runTest(self) -> None:
         self.drain(S1)
@@ -209,4 +221,4 @@ class PlaceTaken(Candidates):
         self.client_sends(first, first.syn(), again(WEB, S2))
         self.drops(CLIENT, second.syn(), DropReason.NO_SERVER, (Counter.OFFERED, WEB.id))
         self.completes(first)
-        self.moves(flows.second, begun=True)  # counted as begun: the pin does not show that its SYN was dropped
+        self.moves(flows.second, begun=True)  # counts as moved: the pin does not show that the first SYN was dropped

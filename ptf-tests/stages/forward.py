@@ -27,7 +27,7 @@ from sluice.names import Counter, DropReason, PinState, PuntReason, Register
 
 
 class Connected(StageTest):
-    """A host in a connected network is its own next hop, also if it is behind a server's port but is no server."""
+    """A host in a connected network is its own next hop, also if servers are connected to the same port."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))
@@ -210,7 +210,7 @@ class TagKept(StageTest):
 
 
 class TagSet(StageTest):
-    """The tag of a port is added to untagged frames, and replaces the tag of others; the priority stays."""
+    """The tag of a port is added to untagged frames, and replaces the tag of tagged frames; the priority stays."""
 
     def runTest(self) -> None:
         self.insert(entries.set_vlan(self.switch.number(UPLINK), 99))
@@ -221,7 +221,7 @@ class TagSet(StageTest):
 
 
 class TagStripped(StageTest):
-    """A port without tags removes the tags of frames."""
+    """If a port is configured to strip tags, frames leave it without a tag."""
 
     def runTest(self) -> None:
         self.insert(entries.strip_vlan(self.switch.number(UPLINK)))
@@ -231,7 +231,7 @@ class TagStripped(StageTest):
 
 
 class TagsOfAConnection(StageTest):
-    """If clients and servers are in different VLANs, each side receives frames with its own tag."""
+    """If clients and servers are in different VLANs, each side receives frames with the tag of its VLAN."""
 
     def runTest(self) -> None:
         self.insert(

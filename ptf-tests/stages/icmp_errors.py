@@ -197,7 +197,10 @@ class StateUntouched(ErrorTest):
 
 
 class WithoutPin(ErrorTest):
-    """An error about a connection without a pin is sent to the server by capacity, like the connection's packets."""
+    """An error about a connection without a pin reaches the same server as the connection's packets.
+
+    The weights by capacity select this server.
+    """
 
     def runTest(self) -> None:
         exchange = Exchange(Flow(WEB, S3), {}, TCP_DATA)
@@ -286,7 +289,7 @@ class AboutLaterFragment(StageTest):
 
 
 class AboutPing(StageTest):
-    """An error about an ICMP message, which has no ports either, is routed."""
+    """An error about an ICMP message, which has no ports, is routed."""
 
     def runTest(self) -> None:
         ping = layers(
@@ -333,7 +336,10 @@ class Error:
         return self.type in (3, 11, 12) and self.to == self.source.address
 
     def quoted(self, source: End | None = None, destination: End | None = None) -> bytes:
-        """Return the quoted packet, with its own ends or others: eight bytes of TCP, or a complete UDP datagram."""
+        """Return the quoted packet: the IP header, and eight bytes of TCP or a complete UDP datagram.
+
+        `source` and `destination` replace the ends of the packet.
+        """
         return _quoted(self.protocol, source or self.source, destination or self.destination)
 
     def frame(self, number: int) -> Packet:

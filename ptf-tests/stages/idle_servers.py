@@ -101,7 +101,7 @@ class IdleOnesThatAreDrawnComeFirst(Seeking):
 
 
 class OnlyMembersAreSought(Seeking):
-    """An idle server that is not a member is not selected.
+    """An idle server that is not a member in table `idle_members` is not selected.
 
     Such a server drains, is full or small, or belongs to another service. A connection that finds it at the head of the
     queue removes it there, and is sent to one of the two drawn servers. The next connection uses the next entry.
@@ -210,7 +210,10 @@ class IdleWhenAllIsKnownToHaveEnded(Seeking):
 
 
 class SmallIdleOnesAreNot(Seeking):
-    """Among servers of unequal weight the small idle S1 is not selected, although it is drawn first."""
+    """If weights are unequal, the head of the queue is preferred to the idle S1, although S1 is drawn first.
+
+    S1 has a small weight.
+    """
 
     def runTest(self) -> None:
         self.switch.modify([entries.others(GROUP, {S2: 9})])

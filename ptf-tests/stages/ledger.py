@@ -123,7 +123,8 @@ class EachServerItsOwn(StageTest):
 class AnswerOfStranger(StageTest):
     """A SYN-ACK counts as a first one for the server that sent it, even if the connection is pinned to another server.
 
-    The switch cannot match that SYN-ACK with a SYN. It had counted a SYN for that server, too.
+    The switch cannot match that SYN-ACK with a SYN. A server that sends a SYN-ACK has received a SYN, which the switch
+    has counted for that server.
     """
 
     def runTest(self) -> None:

@@ -110,7 +110,8 @@ class RandomPackets(StageTest):
     def weigh_anew(self, weights: Mapping[Server, int]) -> None:
         """Set new weights by R, with random options.
 
-        Servers are drawn by hashes or evenly, with one to four candidates, in groups as for a small or a large pool.
+        Servers are drawn by hashes or by an evenly spaced sequence, with one to four candidates, in groups as for a
+        small or a large pool.
         """
         looks, shares = self.source.choice((1, 2, 3, 4)), self.source.choice((0, SHARES)) if weights else 0
         large = self.source.random() < 0.5
@@ -271,7 +272,10 @@ class RandomPackets(StageTest):
         return sum(keys[index] != 0 for register, index in self.cells if register is Register.CANDIDATE_KEY)
 
     def _readable(self, values: Iterable[int], aged: int) -> dict[str, object]:
-        """Return cells by name; of a key, fingerprint and state together, and its stamp in halves of a pause."""
+        """Return the values of cells by name; a key is returned as a pair.
+
+        The pair consists of fingerprint with state, and of the time stamp as the number of half pauses since the start.
+        """
         readable: dict[str, object] = {}
         for (register, index), value in zip(self.cells, values, strict=True):
             name = f"{register.rsplit('.', 1)[-1]}[{index}]"

@@ -133,7 +133,7 @@ class ControlledTest(StageTest):
     def sends_arp(
         self, port: Port, address: str, mac: str, *, op: int = 1, to: str = BROADCAST, target: str = ""
     ) -> None:
-        """Send an ARP message with this address and MAC address as sender; without a target, a gratuitous one."""
+        """Send an ARP message with this sender for the address `target`; without one, the message is gratuitous."""
         sender = CLIENT_HOST.mac if port is CLIENT else S1_HOST.mac
         arp = ARP(op=op, hwsrc=mac, psrc=address, hwdst="00:00:00:00:00:00", pdst=target or address)
         self.inject(port, layers(Ether(dst=to, src=sender), arp))
@@ -202,7 +202,7 @@ class ServerStays(ControlledTest):
                 self._behind(port)
                 self.assertEqual(self.goes_to(S1_HOST), S1_HOST.mac, f"{address} at {mac} was believed")
         for op in (1, 2):
-            self.sends_arp(POOL_A, "10.0.2.77", self.place(), op=op)  # requests no address of the router
+            self.sends_arp(POOL_A, "10.0.2.77", self.place(), op=op)  # a message for no address of the router
             self._behind(POOL_A)
         self.assertEqual(self.known() & {POOL_A.address, WEB.address, "10.0.2.255", "0.0.0.0", "10.0.2.77"}, set())
 

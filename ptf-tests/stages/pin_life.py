@@ -69,7 +69,10 @@ class Lifetimes(StageTest):
 
 
 class OwnSyn(StageTest):
-    """A SYN of a pinned connection draws a new server if both ends closed, the server reset, or the pin expired."""
+    """A SYN of a pinned connection draws a server again if the connection has ended, or if its pin has expired.
+
+    The connection has ended if both ends have closed it, or if the server has sent an RST.
+    """
 
     def runTest(self) -> None:
         self.weigh(WEB, {S2: 1})

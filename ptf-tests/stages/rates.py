@@ -24,7 +24,7 @@ STEP = 64
 LONG = 1 << 18
 """Units of the rate clock: 268 s, so that few or no steps end during a test."""
 HEADERS = 40
-"""Bytes of a segment without payload, from the IPv4 header on."""
+"""Length in bytes of an IPv4 packet with a TCP segment without options and payload."""
 
 
 def segment(source: Host, to: Host, payload: bytes) -> Packet:
@@ -52,10 +52,10 @@ class Measured(StageTest):
         self.measure_rates(step, mask)
 
     def cells(self, key: Tuple5) -> tuple[int, int, int]:
-        """Return fingerprint, time of the last packet, and bytes in a response's slot, which another may occupy."""
+        """Return fingerprint, time of the last packet, and bytes in a slot, which another response may occupy."""
         slot = self.place(key).slot
         flow, content = self.switch.registers.read([(Register.RATE_FLOW, slot), (Register.RATE_BYTES, slot)])
-        # On Tofino the bytes are a pair, in which the first packet of a step is separate.
+        # On Tofino the bytes are a sum of two words; one contains the bytes of a step's first packet.
         return flow >> 32, flow & 0xFFFFFFFF, (content >> 32) + (content & 0xFFFFFFFF)
 
     def place(self, key: Tuple5) -> Response:
@@ -74,7 +74,7 @@ class Measured(StageTest):
         self.assertEqual(self.cells(key), (0, 0, 0))
 
     def assertAdded(self, key: Tuple5, size: int) -> int:
-        """Assert that a packet of `size` bytes was counted; return the steps since the packet before."""
+        """Assert that a packet of `size` bytes was counted; return how many steps began since the previous packet."""
         fingerprint, last, content = self.cells(key)
         twin = self.twins.setdefault(key, Twin())
         steps = last // self.step - twin.last // self.step
@@ -92,7 +92,7 @@ class Measured(StageTest):
         self.server_sends(flow, flow.reply(payload, flags=flags, seq=5001, ack=1019, **fields), *changes)
 
     def answers_with(self, flow: Flow, size: int) -> int:
-        """Send data of the server; assert that it is counted; return the steps since the last counted packet."""
+        """Send data of the server; assert that it is counted; return how many steps began since the previous packet."""
         self.sends(flow, bytes(size))
         return self.assertAdded(flow.key, HEADERS + size)
 

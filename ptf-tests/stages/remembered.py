@@ -1,6 +1,6 @@
 """Tests of remembered clients of content services, whose next connection opens to a server without an agent.
 
-With `sticky: client` that server is final; as a guess, an agent checks it when the request arrives.
+With `sticky: client` that server is final. A guessed server is checked by an agent when the request arrives.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class MemoryEnds(Remembering):
 class UseRenewsMemory(Remembering):
     """Each handshake with the remembered server renews the memory of the client.
 
-    A SYN alone does not renew the memory, and a handshake after the time has passed does not either.
+    Neither a SYN alone renews the memory, nor a handshake after the time has passed.
     """
 
     AGE = 15_000
@@ -182,7 +182,7 @@ class AgentsTurnRenewsNoMemory(UseRenewsMemory):
 
 
 class Unread(Remembering):
-    """Without agents a client's SYN claims a slot, as if spliced, for a server by capacity.
+    """Without agents a client's SYN reaches the server that the weights by capacity select, and claims a slot for it.
 
     Connections that agents have spliced are still translated. Connections that no agent read continue when the agents
     are back.
@@ -234,7 +234,7 @@ class RefusalForgets(Remembering):
 
 
 class AnothersRefusalForgetsNothing(Remembering):
-    """If another server has been remembered since, a refusal by the old server does not remove it from the memory."""
+    """A refusal by a client's former server does not remove the server that was remembered afterwards."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
@@ -253,7 +253,7 @@ class Guess(Remembering):
     """Base class: SHOP remembers the client's last server as a guess, which an agent checks."""
 
     def guesses(self, first_port: int = 39000, **client: Any) -> ContentFlow:
-        """Return a connection to the guessed server after its handshake, with options as content connections have."""
+        """Return a connection to the guessed server after its handshake, with the options of content connections."""
         self.remembers(Remember.GUESS, first_port)
         flow = self.flow(**client)
         syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
@@ -322,7 +322,10 @@ class GuessedWrong(Guess):
 
 
 class GuessedPieces(Guess):
-    """Each segment of a request, in any order, reaches the agent with the client's first number and guessed server."""
+    """Each segment of a request, in any order, reaches the agent with the guessed server's number.
+
+    The segment also reports the client's initial sequence number.
+    """
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -381,7 +384,10 @@ class SynWithPayload(Guess):
 
 
 class SynWithPayloadOfAGuessedConnection(Guess):
-    """A SYN with payload after a SYN without payload is dropped: before and after the server's answer, and with ACK."""
+    """If a connection to a guessed server began by a SYN without payload, a SYN with payload is dropped.
+
+    It is dropped before and after the server's answer, and also if it has the flag ACK or FIN.
+    """
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)

@@ -16,8 +16,9 @@ SENT = 2000
 AT_LEAST, AT_MOST = 600, 1400
 """Bounds of the number of samples if half of SENT packets are sampled.
 
-On Tofino's model a draw depends on earlier draws: the count of 400 packets has a standard deviation of 34 (20 runs);
-with independent draws the deviation would be 10. The bounds are 5 and 17 of these deviations away from half.
+On Tofino's model the random numbers depend on each other: the samples of 400 packets have a standard deviation of 34
+(20 runs), instead of 10 for independent numbers. For SENT packets, the bounds differ from one half by 5 deviations of
+the model, or 17 of independent numbers.
 """
 
 
@@ -51,7 +52,7 @@ class OffByDefault(Sampled):
 
 
 class All(Sampled):
-    """Every packet to an inside port is sampled, with its original destination: a service or a host."""
+    """Every packet that leaves by an inside port is sampled, with its original destination: a service or a host."""
 
     def runTest(self) -> None:
         self.sample(ALL)

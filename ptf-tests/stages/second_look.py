@@ -121,7 +121,7 @@ class IdleEndsTheLooking(SecondLookTest):
 
 
 class StaleOfAThird(SecondLookTest):
-    """Connections that the controller has marked as ended do not count for the third and fourth candidates either."""
+    """Connections that the controller has marked as ended do not count for the third and the fourth candidate."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -154,7 +154,7 @@ class RefusingIsPreferredToNone(SecondLookTest):
 
 
 class RefusingThird(SecondLookTest):
-    """A refusing server is not selected as the third or fourth candidate either."""
+    """A server that refuses SYNs is not selected as the third or fourth candidate."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -210,7 +210,7 @@ class EndsOnce(SecondLookTest):
 
 
 class ResetByServer(SecondLookTest):
-    """The server's RST ends a connection for the server's load."""
+    """An RST of the server reduces the server's load by one connection."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -261,7 +261,7 @@ class EndedUnseen(SecondLookTest):
 
 
 class Evicted(SecondLookTest):
-    """A connection that loses its slot before it ends is counted for its server; an ended connection is not."""
+    """A connection that loses its slot before it ends is counted as evicted; an ended connection is not."""
 
     def runTest(self) -> None:
         self.set_timers(linger=1)
@@ -276,7 +276,10 @@ class Evicted(SecondLookTest):
 
 
 class CandidateMoves(SecondLookTest):
-    """A connection that moves from a draining server ends there for the load, and counts for its new server."""
+    """If a connection moves from a draining server, that server's load decreases by one.
+
+    The load of the new server increases by one.
+    """
 
     NEEDS = (Register.CANDIDATE_KEY,)
 
@@ -341,7 +344,7 @@ class DrawsDiffer(SecondLookTest):
 
 
 class Even(SecondLookTest):
-    """Base class: WEB draws servers evenly from the start of its sequence, so that no draw is random."""
+    """Base class: WEB draws servers by an evenly spaced sequence from its start, so that no draw is random."""
 
     WEIGHTS: Mapping[Server, int] = {S1: 128, S2: 85, S3: 43}
     DRAWS = 120
@@ -363,7 +366,10 @@ class Even(SecondLookTest):
         return taken
 
     def others(self, group: int, weights: Mapping[Server, int]) -> list[str]:
-        """Return the addresses that connections reach if S1, with the highest load, is drawn first with this group."""
+        """Return the addresses that new connections reach if S1 is drawn first, and the second candidate from `group`.
+
+        S1 has the highest load, so each connection reaches the second candidate. `weights` are those of the group.
+        """
         self.insert(entries.others(group, weights))
         self.replace(entries.ratios(WEB, {S1: 128}, {S1: group}), entries.ratios(WEB, plan.RATIOS[WEB]))
         self.busy(S1, 1_000_000)
@@ -384,7 +390,7 @@ class Even(SecondLookTest):
 
 
 class DrawsEvenly(Even):
-    """In a service with shares, successive draws of a server are about equally far apart, according to its weight."""
+    """If a service has `shares`, successive draws of a server are about equally far apart, according to its weight."""
 
     def runTest(self) -> None:
         self.weigh(WEB, self.WEIGHTS)
@@ -392,7 +398,10 @@ class DrawsEvenly(Even):
 
 
 class DrawsEvenlyOfFewer(Even):
-    """Draws are even also if servers are omitted and the weights sum to half of the shares."""
+    """Successive draws of a server are also equally far apart if the weights sum to only half of `shares`.
+
+    This is so if some of the service's servers are not in the selector group.
+    """
 
     WEIGHTS: Mapping[Server, int] = {S1: 100, S2: 28}
 
@@ -406,7 +415,7 @@ class DrawsEvenlyOfFewer(Even):
 
 
 class OthersEvenly(Even):
-    """The draw of the second candidate is also even, among the servers in the group of the first."""
+    """Successive draws of a server as second candidate are equally far apart, according to its weight in the group."""
 
     def runTest(self) -> None:
         others = {S2: 85, S3: 43}
@@ -414,7 +423,10 @@ class OthersEvenly(Even):
 
 
 class LargePoolsEvenly(Even):
-    """In a large pool the second candidate is drawn evenly from all servers."""
+    """Draws of a server as second candidate are also equally far apart in a large pool.
+
+    In a large pool one group contains all servers.
+    """
 
     def runTest(self) -> None:
         others = {S2: 170, S3: 86}
@@ -422,7 +434,7 @@ class LargePoolsEvenly(Even):
 
 
 class SequenceOfItsOwn(Even):
-    """A connection advances the sequence of its service by two points, and that of no other service."""
+    """A connection advances the sequence of its service by two points; the sequences of other services stay."""
 
     DRAWS = 1
 

@@ -20,7 +20,10 @@ from sluice.names import PinState
 
 
 class ReuseClosed(StageTest):
-    """The ports of a closed connection can be reused at once, with a new draw, whichever end closed first."""
+    """The ports of a closed connection can be reused at once, whichever end closed first.
+
+    The new connection draws a server by the current weights.
+    """
 
     def runTest(self) -> None:
         for closing in ("client", "server", "reset"):
@@ -62,7 +65,7 @@ class ReuseHalfClosed(StageTest):
 
 
 class ReuseNeverAnswered(StageTest):
-    """A SYN that was not answered within the pending timeout occupies no slot; its repetition is drawn anew."""
+    """A SYN that was not answered within the pending timeout occupies no slot; a repeated SYN draws a server again."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
@@ -72,7 +75,7 @@ class ReuseNeverAnswered(StageTest):
 
 
 class ReuseOfTheSameServer(StageTest):
-    """A SYN that is drawn anew and reaches the same server as before does not count as moved."""
+    """A SYN that draws a server again, and reaches the same server as before, does not count as moved."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
@@ -89,7 +92,7 @@ class ReuseNeverCompleted(StageTest):
 
 
 class ReuseIdle(StageTest):
-    """A SYN with the ports of a connection that was idle for longer than the idle timeout is drawn anew."""
+    """A SYN with the ports of a connection that was idle for longer than the idle timeout draws a server again."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
@@ -114,7 +117,10 @@ class IdleButNotReplaced(StageTest):
 
 
 class ReplacedWhenIdle(StageTest):
-    """If another connection claims the slot of an idle connection, the idle one's packets are sent by capacity."""
+    """If another connection claims the slot of an idle connection, the idle one loses its pin.
+
+    Its packets then reach the server that the weights by capacity select.
+    """
 
     def runTest(self) -> None:
         flows = crowd()
@@ -181,7 +187,10 @@ class NothingShortens(StageTest):
 
 
 class Flood(StageTest):
-    """Unanswered SYNs that share both slots with established connections are sent by capacity, and evict none."""
+    """Unanswered SYNs that share both slots with established connections evict none of them.
+
+    The SYNs reach the server that the weights by capacity select.
+    """
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd(late=40))

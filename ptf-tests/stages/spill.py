@@ -30,7 +30,7 @@ class Capped(StageTest):
         self.look()
 
     def look(self) -> None:
-        """Update full servers and weights by the loads, as the controller does ten times a second."""
+        """Derive full servers and weights from the loads, as the controller does ten times a second."""
         loads = self.switch.registers.read([(Register.LOAD_FIRST, server) for server in CAPS])
         self.view.update_full(CAPS, dict(zip(CAPS, loads, strict=True)))
         weights = {SERVED[number]: weight for number, weight in self.view.weights.items()}

@@ -51,7 +51,10 @@ class FloodTakesNoSlot(ContentTest):
 
 
 class AgentsTurn(ContentTest):
-    """From an agent's SYN to the splice, packets of both sides reach the agent, and the agent's reach the server."""
+    """From an agent's SYN to the splice, packets of client and server reach the agent.
+
+    Packets of the agent reach the server.
+    """
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -205,7 +208,10 @@ class OrdersAreIdempotent(ContentTest):
 
 
 class OrdersOfOthers(ContentTest):
-    """Only the connection's agent can splice it: no other agent, server or client, and not without a connection."""
+    """Only a connection's own agent can splice it: the switch refuses an order of another agent.
+
+    An order that arrives by a port without an agent, or before the agent's connection to a server, is refused too.
+    """
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -390,7 +396,10 @@ class Resets(ContentTest):
 
 
 class Keepalives(ContentTest):
-    """A keepalive (at most one byte, with the number before the next one) is translated like any other segment."""
+    """A keepalive is translated like any other segment.
+
+    It has at most one byte, and a sequence number one below the next.
+    """
 
     def runTest(self) -> None:
         flow = self.established()

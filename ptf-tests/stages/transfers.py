@@ -35,7 +35,7 @@ def sharing(flow: Flow, number: int = 1) -> list[Flow]:
 
 
 class Beginning(TransferTest):
-    """The SYN-ACK claims the slot, with all that identifies the connection; no segment is counted yet."""
+    """The SYN-ACK claims the slot and stores what identifies the connection; no segment is counted yet."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -125,7 +125,7 @@ class Sample(TransferTest):
 
 
 class SecondWay(TransferTest):
-    """A connection in way 2 (pinned by its second hash) has a number above those of way 1."""
+    """A connection in way 2 (pinned by its second hash) has a connection number above all numbers of way 1."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -292,7 +292,7 @@ class NumbersWrap(TransferTest):
         end = 0
         for done in range(
             3 * MSS, far, 1 << 30
-        ):  # the test moves the edge in its cell, instead of sending 3 GB; the ACKs are real
+        ):  # the test moves the edge of sent data in its cell, instead of sending 3 GB; the ACKs are real
             edge = (self.first + done + (1 << 30)) % (1 << 32)
             self.put(flow, Register.TRANSFER_EDGE, MSS << 32 | edge)
             self.acknowledges(flow, edge - ANSWER - 1)
@@ -303,10 +303,10 @@ class NumbersWrap(TransferTest):
 
 
 class Flight(Established):
-    """The largest flights of the current interval and of the interval before are stored, but none of older ones."""
+    """The largest flights of the current interval and of the interval before are stored; older ones are forgotten."""
 
     def interval_back(self, number: int) -> None:
-        """Set back the interval in the flow's cell of flights by `number`."""
+        """Reduce the number of the interval in the flow's cell of flights by `number`."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         now = (cell >> 48) - number & 0x7FFF
         self.put(self.flow, Register.TRANSFER_FLIGHT, now << 48 | cell & (1 << 48) - 1)
@@ -327,7 +327,7 @@ class Flight(Established):
         self.interval_back(1)
         self.sends(self.flow, 1920, 64)
         after = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
-        if (after >> 48) == (cell >> 48):  # no interval has begun since
+        if (after >> 48) == (cell >> 48):  # no interval has begun since `cell` was read
             self.assertEqual(self.flights(), (640, 704))
         self.put(self.flow, Register.TRANSFER_EDGE, ANSWER + 1 + 1984 + (1 << 30))
         self.sends(self.flow, 1984 + (1 << 30), 64)

@@ -18,7 +18,10 @@ SACK_OPTIONS = [("NOP", None), ("NOP", None), ("SAck", (5001, 6461, 7921, 9381))
 
 
 class BothWays(StageTest):
-    """In a complete exchange the server receives packets to its own endpoint, the client packets from the service's."""
+    """In a complete exchange the server receives packets to its own endpoint.
+
+    The client receives packets from the service's endpoint.
+    """
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -145,7 +148,10 @@ class ServerMoves(StageTest):
 
 
 class ServerUnknown(StageTest):
-    """A packet whose drawn server is not configured has its own drop reason, and is not counted for a server."""
+    """If the server that is drawn for a packet is not configured, the packet is dropped with a drop reason of its own.
+
+    It is not counted for a server.
+    """
 
     def runTest(self) -> None:
         self.delete(entries.server(S1))

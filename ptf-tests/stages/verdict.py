@@ -94,7 +94,11 @@ class PuntLimited(Punting):
 
 
 class SendersLimited(Punting):
-    """Above the rate of `sender` no sender is reported; ARP requests are answered, replies to the router reported."""
+    """If the rate of the punt reason `sender` is exceeded, senders of ARP requests are not reported.
+
+    Requests for the router's address are still answered. Replies to the router have a punt reason of their own, and
+    their senders are still reported.
+    """
 
     def runTest(self) -> None:
         answer = arp_answer(CLIENT_HOST, CLIENT.address)
@@ -110,7 +114,7 @@ class SendersLimited(Punting):
 
 
 class PuntLimitedKeepsReason(Punting):
-    """A packet that is dropped for its TTL or its neighbour has the same drop reason above the limit."""
+    """A packet that is dropped for its TTL or for an unknown neighbour has the same drop reason above the limit."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.TTL, 1)

@@ -135,7 +135,10 @@ CLIENT = st.lists(st.integers(1, SYNS_A_CONNECTION), max_size=ENOUGH - 1)
 
 @given(CLIENT, st.lists(st.integers(0, ENOUGH * SYNS_A_CONNECTION), min_size=1, max_size=6))
 def test_fewer_connections_than_the_threshold_eject_no_server(syns: list[int], cuts: list[int]) -> None:
-    """An idle service receives only retransmissions of few connections, spread over arbitrary intervals."""
+    """No server is ejected if only server 3 receives SYNs: unanswered ones of fewer connections than ENOUGH.
+
+    The SYNs and their retransmissions are spread over arbitrary intervals.
+    """
     bounds = sorted({0, *(min(cut, sum(syns)) for cut in cuts), sum(syns)})
     parts = [later - earlier for earlier, later in pairwise(bounds)]
     for decision in decisions([([Counts(), Counts(), Counts(syn)], False) for syn in parts]):

@@ -1,4 +1,4 @@
-"""Tests of a new connection's candidate servers: the members of the selector groups, and the model of the draw."""
+"""Tests of a new connection's candidate servers: members of the selector groups, and a model of how they are drawn."""
 
 from __future__ import annotations
 

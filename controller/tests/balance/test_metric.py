@@ -20,7 +20,10 @@ def test_no_answer_to_enough_syns_is_infinity() -> None:
 
 
 def test_repeated_synacks_do_not_enter_r_but_are_shown() -> None:
-    """A window measured in docs/reference/algorithms.md: 2,718 SYNs, and 1,072 SYN-ACKs, 32 of them repeated."""
+    """Repeated SYN-ACKs do not enter R, but they enter the ratio that counts every SYN-ACK.
+
+    The window is a measurement in docs/reference/algorithms.md: 2,718 SYNs, and 1,072 SYN-ACKs, 32 of them repeated.
+    """
     window = Counts(syn=2718, synack=1040, synack_again=32)
     r, every = ratio_of_unanswered(window), ratio_with_every_synack(window)
     assert r is not None and every is not None

@@ -26,7 +26,10 @@ def test_every_mode_has_a_policy() -> None:
 
 
 def test_what_depends_on_a_mode_is_asked_of_its_policy() -> None:
-    """Modes are named only in the modules of options and of policies, and in the page's module that preselects one."""
+    """Modes are named only by the modules of options, by those of policies, and by one module of the web page.
+
+    That module preselects a mode.
+    """
     package = Path(sluice.__file__).parent
     naming = {
         str(file.relative_to(package)) for file in package.rglob("*.py") if re.search(r"Mode\.[A-Z]", file.read_text())

@@ -95,7 +95,8 @@ def test_weights_leave_the_full_out_and_keep_their_sum(ratios: dict[int, float],
 def test_a_server_is_not_slow_for_being_full(full: tuple[int, ...]) -> None:
     """Server 1 has many open connections and few new ones, so by Little's law its connections last long.
 
-    Server 1 loses weight because it is slow, but not if its cap is the cause (`full`).
+    If the server is not full, it therefore loses weight as a slow server. If it is full (`full`), its cap explains the
+    small number of new connections, and it keeps its weight.
     """
     options = BalanceOptions(Mode.PRODUCTION, 1.0, 4.0, production=ProductionOptions(slow_start_s=0))
     balancer = Balancer([Member(1), Member(2)], options)

@@ -1,6 +1,6 @@
 """Tests of a server that refuses connections: its host answers SYNs with RSTs.
 
-Such a server has no open connection, but must not attract more connections than its weight draws.
+Such a server has no open connection, and so the smallest load, but must not receive more than its share by weight.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ LIFETIMES = dict.fromkeys(PinState, 1000)
 SLACK = 4
 """Connections that a server may receive above its share.
 
-The weighted sequence of draws deviates from the share by fewer connections, and a server in the queue of idle servers
-is selected once more.
+The sequence in which the switch draws servers by weight deviates from the share by at most 3 connections. A server in
+the queue of idle servers can receive one connection in addition.
 """
 
 
@@ -75,14 +75,14 @@ class Pool:
         self.answer(server, connection, event)
 
     def die(self, server: int) -> None:
-        """Kill a server's process: its connections end by FIN, or by RST where data was unread."""
+        """Kill a server's process: its connections end by FIN, or by RST if the process had not read all data."""
         self.dead.add(server)
         for number in reversed(range(len(self.open))):
             if self.open[number][0] == server:
                 self.end(number, Event.RESET if number % 3 == 0 else Event.FIN)
 
     def refuses(self, server: int) -> bool:
-        """Return whether the switch marks the server as refusing."""
+        """Return whether the switch marks the server as one that refuses connections."""
         (refuses,) = {self.plane.memory.of(register)[server] for register in REFUSING}
         return bool(refuses)
 
@@ -97,7 +97,10 @@ class Pool:
 def test_a_dead_server_gets_at_most_its_share_of_new_connections(
     weights: list[int], looks: int, before: int, history: list[int]
 ) -> None:
-    """After `before` connections server 1 dies; each later step opens a connection, and an odd step also ends one."""
+    """After `before` connections server 1 dies, and then receives at most its share (plus SLACK) of the connections.
+
+    Each later step opens a connection, and an odd step also ends one.
+    """
     pool = Pool(dict(enumerate(weights, 1)), looks)
     for _ in range(before):
         pool.connect()
@@ -114,7 +117,7 @@ def test_a_dead_server_gets_at_most_its_share_of_new_connections(
 @settings(max_examples=50, deadline=None)
 @given(weights=st.lists(st.integers(1, 8), min_size=2, max_size=6), before=st.integers(0, 120))
 def test_a_server_that_answers_again_is_preferred_again(weights: list[int], before: int) -> None:
-    """The switch still draws a refusing server by weight, and so notices that the server answers SYNs again.
+    """The switch still selects a refusing server at times, by weight, and so notices when SYNs are answered again.
 
     The server then has the fewest open connections and is preferred.
     """
@@ -135,7 +138,7 @@ def test_a_server_that_answers_again_is_preferred_again(weights: list[int], befo
     ("event", "acknowledges", "refuses"),
     [
         (Event.RESET, True, True),
-        (Event.RESET, False, False),  # an RST that acknowledges no SYN answers another segment
+        (Event.RESET, False, False),  # an RST that acknowledges no SYN is an answer to a segment other than a SYN
         (Event.SYN_ACK, True, False),
         (Event.FIN, True, False),
     ],

@@ -18,8 +18,9 @@ caps = st.sampled_from((0, 1, 10_000, 65_536, 1_000_000, NO_CAP, WRAP - 1)) | st
 def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
     """Draw the bytes that the server sends, and the segment with which the client answers.
 
-    The segment is given by what it acknowledges (in 256ths of the bytes in flight; above 256, bytes that were never
-    sent), how far it goes back, and its window.
+    Three numbers describe the segment: the share of the bytes in flight that it acknowledges (in 256ths; above 256, it
+    acknowledges bytes that were never sent), by how many bytes its acknowledgement number is then reduced, and its
+    window field.
     """
     return (
         draw(st.integers(0, 100_000)),
@@ -147,7 +148,7 @@ def test_an_acknowledgement_of_what_was_never_sent_moves_nothing() -> None:
 def test_data_far_beyond_what_was_offered_moves_nothing() -> None:
     """Data far beyond the offered window does not move the expected sequence number.
 
-    A forged acknowledgement far ahead would be accepted otherwise.
+    Otherwise the switch would accept a forged acknowledgement of such data.
     """
     client, server = handshake(7, 1000, 7)
     for far in (1 << 20, 1 << 30, (1 << 31) - 1):

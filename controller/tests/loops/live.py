@@ -91,7 +91,7 @@ def rivals(write_config: WriteConfig, **options: str) -> tuple[Path, Path]:
 
 
 def feed(switch: FakeSwitch, server: int, syn: int, synack: int) -> None:
-    """Add SYNs to a server's counters, and SYN-ACKs with as many completed handshakes."""
+    """Add `syn` SYNs, `synack` SYN-ACKs and `synack` completed handshakes to a server's counters."""
     switch.count("ledger_syn", server, syn)
     switch.count("ledger_synack", server, synack)
     switch.count("ledger_completed", server, synack)

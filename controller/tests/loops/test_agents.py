@@ -74,7 +74,10 @@ async def test_agents_are_configured(config: Path, agents: tuple[FakeAgent, Fake
 async def test_a_configuration_is_serialized_once(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compiling thousands of rules takes long, so it is not repeated for each report (two per second)."""
+    """The controller compiles an agent's configuration once, not for each report (two per second).
+
+    Compiling thousands of rules takes long.
+    """
     made: list[str] = []
     write = agents_task.configuration
 
@@ -257,7 +260,10 @@ async def test_what_an_agent_learns_is_shared_with_the_others(
 async def test_what_agents_have_learned_is_merged_only_when_it_changes(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Merging takes long with many agents and groups, so it is not repeated for each report (two per second)."""
+    """The controller merges what agents have learned only if it has changed, not for each report (two per second).
+
+    Merging takes long with many agents and groups.
+    """
     first, second = agents
     first.learned = {"all": make("Ability", servers=[X1, X2], mss=1400)}
     merges: list[Any] = []

@@ -122,7 +122,7 @@ def test_what_was_learned_before_a_reload_is_not_kept_as_that_of_other_services(
         return path.read_text()
 
     first = kept(0.1)
-    changed = [kept(0.2) for _ in range(8)]  # written until 64 s after the first
+    changed = [kept(0.2) for _ in range(8)]  # only the last of these calls, 64 s after the first call, writes the file
     assert changed[:7] == [first] * 7
     assert json.loads(changed[7])["origin"]["fast_share"] == 0.2
 
@@ -146,7 +146,10 @@ def test_who_stood_by_for_too_long_forgets_what_was_usual(
 
 
 def test_what_was_taken_over_is_not_too_old_before_the_first_decision(path: Path) -> None:
-    """A controller that loses its switch at once starts to lead again, without a decision in between."""
+    """A controller takes over a baseline from the file, and loses its switch before its first decision.
+
+    When it leads the switch again, the baseline is still valid, although the file is missing.
+    """
     BaselineFile(lambda: BEGAN_S).keep(known(f"news: {options(path)}", path.with_name("x")))
     file, view = BaselineFile(lambda: BEGAN_S + 60), fresh(f"news: {options(path)}", path.with_name("x"))
     for _ in range(2):
@@ -194,7 +197,7 @@ def fresh(news: str, socket: Path) -> NewsView:
 
 
 def test_a_crowd_teaches_nothing_but_keeps_the_file_young(path: Path) -> None:
-    """During a crowd of hours the controller's own baseline stays valid, so the controller renews the file's time."""
+    """In a crowd that lasts hours the controller's own baseline stays valid, so the file's time stamp is renewed."""
     before = learn(path)
     assert before.view.usual is not None
     long = Run(options(path), crowd, baseline=BaselineFile(clock(BEGAN_S + 60))).until(60)
@@ -311,7 +314,10 @@ def test_a_pipe_is_not_waited_for(path: Path, caplog: pytest.LogCaptureFixture) 
 def test_a_folder_that_cannot_be_written_is_said_once_and_again_when_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The missing folder stands in for a folder that is not writable, because root may write everywhere."""
+    """Control continues without a writable folder, and writes the file as soon as the folder is writable.
+
+    A missing folder takes the place of a folder that is not writable, because root may write everywhere.
+    """
     path = tmp_path / "later" / "usual"
     run = Run(options(path), usual, baseline=BaselineFile(clock(BEGAN_S)))
 
@@ -331,7 +337,10 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_again_when_it_can(
 def test_a_full_disk_leaves_the_old_file_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The path is /dev/full, which can be opened but fails every write."""
+    """If the new file cannot be written completely, the old file stays; /dev/full takes the place of the new file.
+
+    The device /dev/full can be opened, but every write to it fails.
+    """
     learn(path)
     old, opened = path.read_text(), os.open
 

@@ -44,7 +44,7 @@ def idle(switch: FakeSwitch, flow: int, at: int, *, spoke: bool = True, status: 
 
 
 def cells(switch: FakeSwitch) -> None:
-    """Note three of four open connections as idle: OLD can be closed, YOUNG cannot yet, and OLDEST is active again."""
+    """Mark three of four open connections as idle: OLD can be closed, YOUNG cannot yet, and OLDEST is active again."""
     idle(switch, OLDEST, 1 * SECOND, spoke=False)
     idle(switch, OLD, 2 * SECOND)
     idle(switch, YOUNG, 100 * SECOND)

@@ -88,7 +88,7 @@ async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwi
 
 
 class Whole:
-    """Registers of the fake switch, read as complete columns of one moment."""
+    """Registers of the fake switch, read as complete arrays whose values are all of the same moment."""
 
     units = SimpleNamespace(pin_states=None)
 
@@ -199,7 +199,8 @@ async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_con
 async def test_an_idle_server_is_named(switch: FakeSwitch, write_config: WriteConfig, *, alike: bool) -> None:
     """The controller names an idle server of the queue as the next server.
 
-    With servers of equal capacity the queue comes first; otherwise an idle server replaces two busy candidates.
+    If all servers have equal capacity, this is the server at the head of the queue (s5), whatever the candidates are.
+    Otherwise a candidate that is idle (s3) precedes the queue.
     """
     config = write_config(mode="fixed")
     more = "".join(f"  - {{name: s{n}, address: 10.0.3.{n}, port: 80}}\n" for n in range(3, 9))

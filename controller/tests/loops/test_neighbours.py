@@ -202,7 +202,7 @@ async def test_host_that_asks_for_one_of_our_addresses_is_learned_at_once(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     async with running(_asking_once(write_config())):
-        switch.arp(1, "10.0.1.77", OTHER)  # an ARP request for another host, which is not learned
+        switch.arp(1, "10.0.1.77", OTHER)  # an ARP request for another host: its sender is not learned
         switch.arp(1, "10.0.1.50", SERVER, answered_by="10.0.1.1")
         switch.arp(1, "10.0.1.51", SERVER, answered_by="10.0.0.100")
         await until(lambda: _mac(switch, "10.0.1.50") and _mac(switch, "10.0.1.51"), "the clients' places")

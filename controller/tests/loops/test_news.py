@@ -34,7 +34,10 @@ PRODUCTION = "{mode: production, production: {baseline_s: 20}, hosts: [{name: fi
 
 
 def crowd(target: str, seconds: float = 60.0):
-    """Return arrivals in requests/s: 30 at WEB and 10 at HOST, and from ONSET, for `seconds`, a crowd at `target`."""
+    """Return arrivals in requests/s: 30 at WEB, 10 at HOST, and a crowd at `target` that begins at ONSET.
+
+    The crowd lasts `seconds` seconds.
+    """
 
     def arrivals(now: float) -> dict[str, float]:
         usual = {WEB: 30.0, HOST: 10.0}

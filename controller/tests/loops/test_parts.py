@@ -99,7 +99,10 @@ def test_a_round_looks_at_each_service_as_often_however_many_there_are(monkeypat
 async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_write(
     switch: FakeSwitch, session: Session
 ) -> None:
-    """Servers lose all weight, are ejected, recover and drain; the services draw one or two candidate servers."""
+    """After each decision for one service, a comparison of all tables finds nothing left to write.
+
+    Servers lose all weight, are ejected, recover and drain. A new connection has one or two candidate servers.
+    """
     source = random.Random(5)
     more = service(1, 5, "mode: paper, delta: 0.99", ", second_look: true")
     more += service(2, 5, "mode: production") + service(3, 20, "mode: production, min_syn: 1")

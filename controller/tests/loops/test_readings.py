@@ -32,7 +32,8 @@ STALLED = 3
 class Watched(Memory):
     """Registers that record the times of readings.
 
-    A reading of open connections takes `takes_s` seconds; the reading STALLED of counters takes `stall_s` seconds.
+    A reading of open connections takes `takes_s` seconds. Of the readings of counters, number STALLED takes `stall_s`
+    seconds.
     """
 
     def __init__(self, takes_s: float = 0.0, stall_s: float = 0.0) -> None:
@@ -154,7 +155,9 @@ def test_a_replay_reads_them_when_the_controller_does() -> None:
     [(0.4, [2.0, 4.8, 6.0, 8.0, 10.0]), (0.7, [2.0, 5.4, 8.0, 10.0]), (1.7, [2.0, 7.4, 10.0])],
 )
 def test_a_decision_that_is_late_has_none_right_behind_it(mode: str, periods: float, expected: list[float]) -> None:
-    """A reading of `periods` periods delays the second decision; the next one follows at least half a period later.
+    """A reading that takes `periods` periods delays the second decision.
+
+    The third decision follows at least half a period after the second.
 
     A replay decides at the same times, if it receives the delay or the times of all live decisions.
     """

@@ -68,13 +68,13 @@ class Lab:
     fails: bool = False
     """Whether the switch refuses writes of caps."""
     lies: set[int] = field(default_factory=set[int])
-    """Connections that the switch notes as idle, but that are active again when the controller checks the note."""
+    """Connections that the switch has recorded as idle, but that are active again when the controller checks them."""
     slow_s: float = 0.0
-    """Seconds that the controller needs to read the notes of idle connections."""
+    """Seconds that the controller needs to read the switch's records of idle connections."""
     paused: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     """Histogram of responses over the length of their longest pause, by server."""
     noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
-    """The switch's notes of idle connections; a connection that ended is noted until the controller checks the note."""
+    """The switch's records of idle connections; that of an ended connection exists until the controller checks it."""
 
     def link(self) -> Link:
         readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)

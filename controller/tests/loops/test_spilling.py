@@ -169,7 +169,10 @@ async def test_a_drained_server_is_no_room(switch: FakeSwitch, write_config: Wri
 
 
 def test_an_ejected_server_is_no_room() -> None:
-    """Server 1 is ejected because it answers no SYN: it has no cap, but clients are refused if 2 and 3 are full."""
+    """Server 1 has no cap, but is ejected, because it answers no SYN.
+
+    Clients are therefore refused if servers 2 and 3 are full.
+    """
     more = "  - {name: s3, address: 10.0.2.3, port: 80}\n"
     world = world_of(parse(web(mode="production", more=more)))
     view = world[Balance].views[1]
@@ -214,7 +217,11 @@ async def test_the_trace_has_the_weights_in_force(switch: FakeSwitch, write_conf
 
 
 async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_leave_it() -> None:
-    """Two services share server x2; limits of other services are not written again."""
+    """Two services share server x2: when x2 reaches its cap, it receives no new connection from either service.
+
+    The entry of x2 is then marked as draining, so that remembered clients leave x2. A comparison of the complete state
+    finds nothing left to write.
+    """
     text = content().replace("address: 10.0.2.12, port: 8000}", "address: 10.0.2.12, port: 8000, max_connections: 5}")
     world = world_of(parse(text))
     memory, updates = Memory(), Updates()

@@ -207,7 +207,10 @@ async def test_all_agents_that_have_ended_are_gone_at_once(wire: Wire) -> None:
 
 @stalled
 async def test_agents_that_were_not_listened_to_are_not_silent(wire: Wire) -> None:
-    """The controller read no reports while the switch was unreachable or a reload ran."""
+    """Agents do not count as silent for the time in which the controller itself read no reports.
+
+    It reads none while the switch is unreachable or a reload runs.
+    """
     world = world_of(parse(content(control="/nowhere/sluice.sock")))
     agents = world[Content].agents
     for _ in range(2):

@@ -181,7 +181,10 @@ class Switch:
             self.registers.count(Register.LEDGER_COMPLETED, server, int(self.random.binomial(answered, completed)))
 
     def flows(self, bps: float) -> None:
-        """Let responses of about `bps` bit/s send packets; a slot belongs to the first measured response."""
+        """Let responses of about `bps` bit/s send packets.
+
+        Only responses whose fingerprint the mask selects are measured, and of these only the first in each slot.
+        """
         self.clock += round(TICK_S * 1e6 / RATE_TICK_US)
         mask, owners = flow_mask(self.crowd.flow_share), dict[int, int]()
         for flow in range(self.live):

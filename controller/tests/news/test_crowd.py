@@ -61,9 +61,10 @@ def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() ->
 
 
 def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> None:
-    """While the published alarm does not reset, the scoreboard alternates, and the limit falls by 1 % in 2 T.
+    """While the published alarm does not reset, the scoreboard reduces and raises the limit in turn.
 
-    A larger step reduces the limit by step^2 in that time, and so reaches the capacity during the crowd.
+    In two intervals the limit thus falls by the square of the step: by 1 % with the published step of 0.1. With a step
+    of 0.3 it falls by 9 %, and so reaches the capacity during the crowd.
     """
     onset = 8 * T
     published, larger = (
@@ -73,7 +74,7 @@ def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> No
         link.run(22 * T)
     limits = [[d.limit.rate for d in link.decisions if d.limit] for link in (published, larger)]
     assert limits[0][0] > 1.5 * CAPACITY
-    pairs, odd = divmod(len(limits[0]) - 1, 2)  # moves alternate, beginning with "down": an odd number also ends "down"
+    pairs, odd = divmod(len(limits[0]) - 1, 2)  # a reduction, a raise, and so on: an odd number ends with a reduction
     assert limits[0][-1] == pytest.approx(limits[0][0] * 0.99**pairs * 0.9**odd)
     assert limits[0][-1] > 1.5 * CAPACITY
     assert limits[1][-1] < CAPACITY

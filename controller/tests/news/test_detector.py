@@ -35,7 +35,10 @@ def test_compared_with_the_average_from_before_the_observation() -> None:
 
 
 def test_the_operating_point_survives_the_onset() -> None:
-    """After an alarm the average falls slowly: 0.875 * 100 + 0.125 * 50 = 93.75, then 0.875 * 93.75 + 0.125 * 60."""
+    """After an alarm the average of AR falls slowly.
+
+    It falls to 0.875 * 100 + 0.125 * 50 = 93.75, then to 0.875 * 93.75 + 0.125 * 60.
+    """
     d = detector()
     d.observe(100, 40)
     d.observe(50, 80)
@@ -49,7 +52,7 @@ def test_resets_only_above_the_average_by_the_tolerance() -> None:
     d.observe(50, 80)  # the average becomes 93.75, so the alarm resets above 103.125
     assert d.observe(103, 60).alarm  # the average becomes 94.90625, so the alarm resets above 104.396875
     assert d.observe(104, 20).alarm
-    # The average was 0.875 * 94.90625 + 0.125 * 104 = 96.04297: the alarm resets above 105.65, and 106 is the average.
+    # The average became 0.875 * 94.90625 + 0.125 * 104 = 96.04297, so the alarm resets above 105.65, and 106 resets it.
     last = d.observe(106, 60)
     assert not last.alarm
     assert last.recovered

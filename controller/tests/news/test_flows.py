@@ -43,7 +43,7 @@ def test_keys_that_are_not_as_many_as_the_flows_are_refused() -> None:
 def test_a_time_when_more_was_measured_counts_for_no_more() -> None:
     """The first reading measures all keys, the second a quarter of the keys: those whose last two bits are zero.
 
-    Only keys of that quarter count from both readings.
+    The result contains only keys of that quarter, from both readings.
     """
     flows = FlowCollector()
     flows.add(np.arange(1, 9, dtype=np.uint64), np.full(8, 10.0))

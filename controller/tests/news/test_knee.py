@@ -79,7 +79,7 @@ def test_the_limit_stays_at_the_knee(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_scatter_of_a_dozen_responses_does_not_lower_it(seed: int) -> None:
-    """AR scatters by a fifth per window, while the share of long ones among hundreds of responses is normal."""
+    """AR scatters by a quarter per interval; the share of long responses, counted in 130 responses, scatters little."""
     limits = settle(seed, scatter=0.25)
     assert float(np.mean(limits[200:])) > 0.8 * CAPACITY
 

@@ -58,7 +58,7 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert named is not None
     assert named.hot_spot == HOT
     assert named.changed
-    assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # not the total of 120
+    assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # not all 120 requests/s
     assert named.limit is not None
     assert named.limit.burst == 27.5
     assert named.target == Requests(110 * 64, 110 * 64)
@@ -68,7 +68,7 @@ def test_a_crowd_by_the_papers_rules() -> None:
     down = d.interval(60_000, 100, other=10, refused=60)  # alarm 1 -> 1: the scores are equal, so the limit is reduced
     assert down.limit is not None
     assert down.limit.rate == pytest.approx(99)
-    up = d.interval(60_000, 99, other=10, refused=60)  # alarm 1 -> 1: the last move is penalised, so up
+    up = d.interval(60_000, 99, other=10, refused=60)  # alarm 1 -> 1: the reduction is penalised, the limit is raised
     assert up.limit is not None
     assert up.limit.rate == pytest.approx(108.9)
     assert (up.up_score, up.down_score) == (0, -1)
@@ -361,7 +361,10 @@ STEPS = st.lists(
 def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
     steps: list[tuple[list[float], int, int, list[Packed]]], mode: NewsMode, identify: bool
 ) -> None:
-    """A decision limits only new connections, by at most one token bucket, to a sampled destination or to all."""
+    """A decision sets at most one limit, within its bounds and only on new connections.
+
+    The limit applies to a destination, or to all destinations if `identify` is false.
+    """
     options = NewsOptions(mode=mode, identify=identify, limit_min=3, limit_max=500, sample_min=5)
     news, counts, written = News(options), Requests(), {}
     news.observe(Observation(0, np.zeros(0), {SIX[1]: counts, SIX[2]: counts}))

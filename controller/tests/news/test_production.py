@@ -83,9 +83,10 @@ def test_noise_widens_what_counts_as_a_change() -> None:
 
 
 def test_slight_degradation_that_lasts_is_distinguished_from_noise() -> None:
-    """If AR (the rate of the fastest responses) scatters by 17 %, one window at half of it raises an alarm.
+    """AR (the rate of the fastest responses) scatters by 17 % of its usual value.
 
-    At three quarters of AR, four windows raise an alarm.
+    An alarm is raised at once below half of the usual value, within two windows at 60 %, and within four at 70 %. At
+    80 % there is no alarm.
     """
 
     def noisy() -> BaselineDetector:
@@ -225,9 +226,9 @@ def test_search_waits_for_responses_that_recover() -> None:
     search = CapacitySearch(100.0)
     search.degraded(0.2, EXTRA)
     assert search.limit == approx(50)
-    search.degraded(0.25, EXTRA)  # over 10 % better than 0.2: the queue drains, so the limit stays
+    search.degraded(0.25, EXTRA)  # AR is over 10 % higher than 0.2: the queue drains, so the limit stays
     assert search.limit == approx(50)
-    search.degraded(0.26, EXTRA)  # only 4 % better: the queue no longer drains
+    search.degraded(0.26, EXTRA)  # AR is only 4 % higher than 0.25: the queue no longer drains
     assert search.limit == approx(25)
 
 

@@ -12,7 +12,10 @@ OPTIONS = NewsOptions(step=0.1, limit_min=5, limit_max=1000)
 
 
 def test_the_papers_example() -> None:
-    """Section 5.2: with scores 5 and 3 the limit is raised; the score becomes 6 if the alarm resets, 4 otherwise."""
+    """Section 5.2: with the scores up 5 and down 3 the limit is raised.
+
+    The score of up becomes 6 if the alarm then resets, and 4 otherwise.
+    """
     helped, useless = Scoreboard(up=5, down=3), Scoreboard(up=5, down=3)
     assert helped.choose() is Direction.UP
     helped.judge(alarm=False)
@@ -52,7 +55,10 @@ def test_transitions() -> None:
 
 
 def test_an_alarm_that_never_resets_makes_the_published_scoreboard_alternate() -> None:
-    """A move that does not help is penalised, so raises and reductions alternate: two intervals reduce by step^2."""
+    """A move that does not help is penalised, so raises and reductions alternate.
+
+    Two intervals together reduce the limit by the square of the step.
+    """
     regulator = PaperRegulator(OPTIONS)
     regulator.start(100)
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Test of production mode: repeated SYNs of admitted connections do not raise the limit, which is on connections."""
+"""Test of production mode: repeated SYNs of admitted connections do not raise the limit, which counts connections."""
 
 from __future__ import annotations
 

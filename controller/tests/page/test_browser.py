@@ -333,7 +333,7 @@ def upgraded(url: str, host: str, origin: str) -> int:
 
 
 async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
-    """The page shows flash-crowd control's status before a crowd, during the crowd, and two seconds later."""
+    """The page shows flash-crowd control's status before a crowd, and at two moments in the crowd, 2 s apart."""
 
     def told(at_s: float) -> dict[str, Any]:
         return status(service("web", server("s1"))) | {
@@ -420,7 +420,7 @@ async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome
                 process.send_signal(end)
                 async with asyncio.timeout(PATIENCE_S):
                     await process.wait()
-                    await process.stdout.read()  # even without a signal, the page's process has ended
+                    await process.stdout.read()  # ends when the page's process, which received no signal, ends too
             finally:
                 with suppress(ProcessLookupError):
                     process.kill()

@@ -82,7 +82,10 @@ def test_much_work_is_done_less_often() -> None:
 
 
 async def test_what_viewers_are_sent_is_work_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Serialising messages to JSON happens after the reading, and also counts as work, which lengthens the pause."""
+    """After reading a status, the page's process serialises it for viewers; this also counts as work.
+
+    More work lengthens the pause before the next reading.
+    """
     burnt_s, works = 0.05, list[float]()
 
     def burn() -> None:

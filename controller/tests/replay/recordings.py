@@ -61,7 +61,7 @@ def connection(time: float, port: int, server: Address, *, answered: bool = True
 
 
 def load(seconds: int, lost: int) -> list[Packet]:
-    """Return 20 connections per second, half to each server; server 2 leaves `lost` of its ten unanswered."""
+    """Return 20 connections per second, ten to each server; server 2 leaves `lost` of its ten SYNs unanswered."""
     packets: list[Packet] = []
     for second in range(seconds):
         for n in range(20):

@@ -110,7 +110,7 @@ def test_both_byte_orders_and_what_an_interface_says_of_its_times(tmp_path: Path
         packet(9_500_000_000, order=order, options=option(2, b"\1\0\0\0", order) + option(0, b"", order)),
         packet(50 * 1024 + 512, FRAME[14:], number=1, order=order),
         packet(11_500_000, number=2, order=order),
-        section(),  # begins the interfaces of an appended capture
+        section(),  # begins an appended capture, whose interfaces are numbered from 0 again
         interface(228),
         packet(12_500_000, FRAME[14:]),
     )

@@ -86,7 +86,7 @@ async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) ->
 
 @pytest.mark.parametrize("since_s", [0.0, 1.0e9, 1.8e9, 1.9e9, 4.2e9])
 async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> None:
-    """Ticks since the epoch exceed 2^31 every nine years; a zeroed cell must not look recent then."""
+    """The 32-bit time in ticks wraps every nine years; a cell of 0 must not look recent at any time in this cycle."""
     replay = Replay(parse(web(more="news: {}")))
     switch = SwitchModel(replay.world)
     for segment in read_capture(write(tmp_path / "c.pcap", connection(since_s, 5000, S1))):
@@ -140,7 +140,7 @@ async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     """A connection without an end counts as open until its state times out, with and without a second candidate."""
     silent = connection(1.0, 5000, S1)[:seen]
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
-        other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet sets the clock
+        other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet's time is the time of the sweep
         world, memory = taken([*silent, *connection(1.003, 5001, S2)[:-1], other], tmp_path, mode)
         await swept(world, memory)
         assert await read_loads(memory, [1, 2]) == {1: still_open, 2: 1}
@@ -292,7 +292,10 @@ def live(
 def test_replay_decides_as_the_controllers_own_tasks_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, stall_s: float
 ) -> None:
-    """Server 2 loses SYNs, then answers none, then answers all; one reading takes `stall_s` seconds."""
+    """A replay decides as the live controller did, although one of its readings took `stall_s` seconds.
+
+    Server 2 loses SYNs, then answers none, then answers all.
+    """
     packets: list[Packet] = []
     for second in range(30):
         lost = 4 if second < 10 else 10 if second < 16 else 0
@@ -313,7 +316,10 @@ def test_replay_decides_as_the_controllers_own_tasks_did(
 def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Server 2 is silent for ten seconds, in which clients give up; other connections last 0.2 s."""
+    """A replay decides as the live controller did, also about connections whose end the switch has not received.
+
+    Server 2 is silent for ten seconds, in which clients give up; other connections last 0.2 s.
+    """
     source, packets = random.Random(1), list[Packet]()
     for n in range(20 * 110):
         begin, server = 1000.0 + n / 20 + 0.04 * source.random(), (S1, S2)[n % 2]
@@ -327,7 +333,8 @@ def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
     decided = [json.loads(line) for line in trace.read_text().splitlines()]
     second = {round(decision["time"] - 1000): decision["servers"]["s2"] for decision in decided}
     assert second[50]["ratio"] < 0.05 and second[50]["work"]["open_sum"] > 4000
-    assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4  # sweep at 60 s; 5 s window
+    # The sweep at 60 s removes the abandoned connections, and the window contains 5 s.
+    assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
 
 
@@ -340,7 +347,10 @@ def renumbered(packet: Packet, port: int) -> Packet:
 
 
 def crowd(quiet_s: int, crowd_s: int) -> list[Packet]:
-    """Return packets of 20 connections/s, then of 100/s with responses at a tenth of the rate."""
+    """Return packets of `quiet_s` s with 20 connections/s, then of `crowd_s` s with 100 connections/s.
+
+    In the second part responses are sent at a tenth of their rate in the first.
+    """
     begun = [(0.05 * n, 0.01) for n in range(20 * quiet_s)]
     begun += [(quiet_s + 0.01 * n, 0.1) for n in range(100 * crowd_s)]
     packets: list[Packet] = []
@@ -371,7 +381,7 @@ CONTROL = {
 def test_replay_limits_as_the_controllers_own_task_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, late: float
 ) -> None:
-    """One reading at the end of an interval is delayed by `late` intervals."""
+    """A replay limits as the live controller did, although a reading of response rates was `late` intervals late."""
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
     options, interval_s = CONTROL[mode], {"paper": 4, "production": 1}[mode]
     config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {options}"))
@@ -392,7 +402,10 @@ def test_replay_limits_as_the_controllers_own_task_did(
 def test_replay_begins_anew_behind_a_late_reading_within_an_interval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A late reading ends at 36.725 s: the controller does not decide at 37 s but takes that time as its new base."""
+    """A replay limits as the live controller did after a reading that ended late, at 36.725 s.
+
+    The live controller does not decide at 37 s, but counts from 37 s on, and decides at 38 s.
+    """
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
     options = CONTROL["production"].replace("rate_window_s", "poll_s: 0.125, rate_window_s")
     config.write_text(web(mode="production", period_s=1, window_s=5, more=f"news: {options}"))

@@ -23,7 +23,10 @@ RTT_S, SIZE = 0.02, 1000
 
 
 def segment(time_s: float, port: int, flags: int, numbers: tuple[int, int], payload: int, *, down: bool) -> Segment:
-    """Return a segment, as after translation, between a client's port and server 1; `numbers` are sequence and ACK."""
+    """Return a segment between a client's port and server 1, with the server's own address, as after translation.
+
+    `numbers` are the sequence number and the acknowledgement number; `down` is whether the server sends the segment.
+    """
     sequence, number = numbers
     ends = (SERVER, 80, CLIENT, port) if down else (CLIENT, port, SERVER, 80)
     return Segment(time_s, *ends, flags, sequence, payload, 40 + payload, 63, number)

@@ -38,7 +38,10 @@ def test_the_least_counts_and_a_server_that_takes_more_has_grown() -> None:
 
 
 def test_silence_is_no_limit() -> None:
-    """A server that is down for ten seconds, from the middle of one reading to that of another, sets no limit."""
+    """A server that is down for ten seconds, from the middle of one reading to the middle of another, sets no limit.
+
+    A limit that was learned before stays.
+    """
     off = [(300, 50, 25), *[(300, 50, 0)] * 9, (310, 50, 25)]
     assert learn(Learner(), (900, 50, 50), *off, (320, 50, 50)) is None
     assert learn(Learner(), (1000, 90, 60), *off) == 970

@@ -21,7 +21,7 @@ def pooled(losses: Losses, many: int) -> list[float]:
 
 
 def test_what_may_be_chance_is_taken_for_it() -> None:
-    """Losses of 8 and 12 in 1,000 with 10 expected each: (4 + 4) / 10 = 0.8 is below 1, the expectation by chance.
+    """Losses of 8 and 12 in 1,000 with 10 expected each: (4 + 4) / 10 = 0.8 is below 1, the mean of this sum by chance.
 
     Both transfers therefore have the common loss rate.
     """

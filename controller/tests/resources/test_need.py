@@ -70,7 +70,7 @@ def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
 
 
 def test_the_sawtooths_largest_flight_is_no_need() -> None:
-    """The need does not depend on the largest flight, by which all needs would be nearly equal."""
+    """The need does not depend on the largest flight, which would make the needs of all transfers nearly equal."""
     low, high = (reading(flight * MSS, under_way=12 * MSS, losses=1e3) for flight in (14, 40))
     assert need(Needs.PRODUCTION, low) == need(Needs.PRODUCTION, high)
 
@@ -107,7 +107,7 @@ def test_without_a_loss_a_need_doubles(how: Needs) -> None:
 
 @pytest.mark.parametrize("how", MODELS)
 def test_what_a_slow_reader_leaves_is_taken_away(how: Needs) -> None:
-    """Azuma et al., section 2.1.3: the receiving side of the proxy is slower, so the flight falls."""
+    """If the client reads slowly, the bytes in flight fall, and the need follows (Azuma et al., section 2.1.3)."""
     assert need(how, reading(400 * MSS), reading(5 * MSS)) == GROWTH * 5 * MSS
 
 

@@ -22,7 +22,7 @@ PAPER = Budget(1e6, sabt, needs=Needs.PAPER)
 
 
 def columns(flight: list[float], **other: object) -> Seen:
-    """Return readings of transfers of one server, without losses; `flight` is each transfer's largest, in bytes."""
+    """Return readings of transfers of one server, without losses; `flight` is the most bytes in flight, by transfer."""
     many = len(flight)
     whole = Seen(
         flow=np.arange(many) + 100,
@@ -81,7 +81,7 @@ def test_the_caps_in_the_switch_never_exceed_the_budget(
 
 @given(FLIGHTS, NEEDS, st.floats(1e5, 1e9))
 def test_caps_under_abt_are_max_min_fair(flight: list[float], needs: Needs, budget: float) -> None:
-    """Max-min fairness: a transfer below its need has the largest share, apart from less than one segment."""
+    """Max-min fairness: a transfer whose cap is below its need has the largest cap, to within one segment."""
     decision = step(sharer(Budget(budget, abt, needs=needs)), columns(flight))
     status = decision.send[SERVER]
     caps = np.array(sends(decision))
@@ -93,7 +93,10 @@ def test_caps_under_abt_are_max_min_fair(flight: list[float], needs: Needs, budg
 
 @given(FLIGHTS, SHARING, st.integers(2, 50))
 def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: int) -> None:
-    """If all flights and the budget are multiplied, so are the caps, up to rounding to bytes and the largest cap."""
+    """If all flights and the budget are multiplied by `times`, so are the caps.
+
+    Only rounding to bytes and the upper bound of a cap make a difference.
+    """
     few = [max(window, 8 * MSS) for window in flight]
     budget = Budget(sum(few), sharing, needs=Needs.PAPER)  # type: ignore[arg-type]
     small = np.array(sends(step(sharer(budget), columns(few))))

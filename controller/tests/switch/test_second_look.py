@@ -56,7 +56,10 @@ def test_a_large_pool_has_one_group_that_is_no_servers_number() -> None:
 
 
 def test_a_large_pool_of_which_few_are_left_looks_as_before() -> None:
-    """Pairs of servers have numbered groups only in small pools; this pool is large, though two servers are left."""
+    """The pool is large, but only two of its servers still have a weight: the group is that of a large pool.
+
+    Only a small pool has a group for each first candidate.
+    """
     state = looking(servers=SMALL_POOL + 4)
     (service,) = state.plan.services
     few = {SMALL_POOL + 3: 128, SMALL_POOL + 4: 128}

@@ -96,7 +96,10 @@ async def _asked(switch: FakeSwitch, program: Pipeline, servers: int) -> set[boo
 async def test_few_cells_are_read_by_themselves_and_many_as_whole_registers(
     switch: TofinoSwitch, program: Pipeline
 ) -> None:
-    """Copying a complete register costs the driver as much as reading about 100 cells."""
+    """On a Tofino the counters of 20 servers are read as single cells, those of 200 servers as complete registers.
+
+    Copying a complete register costs the driver as much as reading about 100 cells.
+    """
     assert await _asked(switch, program, 20) == {False}
     assert await _asked(switch, program, 200) == {True}
     async with FakeSwitch() as plain:
