@@ -38,7 +38,7 @@ def missing(
 ) -> list[Point]:
     """Return the points to measure (with `again`, all points of the form), each with its estimated seconds.
 
-    `coming` are the names of the lab runs that earlier experiments will have made by then.
+    `coming` are the names of the lab runs that other experiments will have made before this experiment begins.
     """
     points = [point for point in experiment.points(quick) if again or not store.has(point)]
 

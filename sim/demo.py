@@ -65,8 +65,8 @@ def simulate_demo(rate_per_s: float, seed: int) -> Phases:
 
 
 class _Reader:
-    """A reader that downloads one long file after another. The switch balances its connections like all others; the
-    servers answer all of them."""
+    """A reader that downloads one long file after another. The switch balances the reader's connections like all other
+    connections; the servers answer all of them."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._run = simulation

@@ -13,8 +13,8 @@ from .secondlook import SecondLook
 class LeastConnections(SecondLook):
     """Selects the server with the fewest open connections, without weights.
 
-    Among servers with equally many connections, it selects the server whose number has been constant for the longest
-    time, as HAProxy's tree does (src/lb_fwlc.c). That server probably has the most CPU quota left.
+    Among servers with equally many connections, it selects the server whose number of connections has been constant for
+    the longest time, as HAProxy's tree does (src/lb_fwlc.c). That server probably has the most CPU quota left.
     """
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:

@@ -36,7 +36,7 @@ class Results:
     """Connect times of the same load behind kernel DNAT, without the switch."""
     loaded: str
     changes: Sequence[float]
-    """Times of weight changes in the phase under R (seconds, time.time())."""
+    """Times of weight changes in the phase under R, in seconds on the clock of time.time()."""
     downloads: Sequence[Download]
     packets: PacketCounts
     drops: Mapping[str, int]

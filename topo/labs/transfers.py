@@ -139,7 +139,7 @@ class TransfersLab(NamespaceNetwork):
         self._control()
 
     def _far(self) -> None:
-        """Build the network behind the switch's neighbour."""
+        """Build what lies beyond the switch's neighbour, as seen from the switch: here, the delays of the client."""
         self.delay(CLIENT.name, {distance.address: distance.delay_s for distance in self.distances})
 
     def _control(self) -> None:

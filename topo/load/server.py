@@ -118,7 +118,7 @@ class Server:
 
     @property
     def waiting(self) -> int:
-        """The number of answers of which a next block is to be sent."""
+        """The number of answers that wait for a turn to send their next block."""
         return len(self._turns)
 
     def own_bytes(self) -> int:

@@ -51,7 +51,7 @@ def pool_r(counts: Mapping[str, Counts]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One reading of the controller's status; `time` in seconds, time.time()."""
+    """One reading of the controller's status; `time` is in seconds, on the clock of time.time()."""
 
     time: float
     ratios: Mapping[str, float]

@@ -22,7 +22,7 @@ class Segment:
     """A SYN, SYN-ACK, FIN or RST, as captured at the client."""
 
     time: float
-    """Time of the capture in seconds, time.time()."""
+    """Time of the capture in seconds, on the clock of time.time()."""
     client: str
     client_port: int
     to_server: bool

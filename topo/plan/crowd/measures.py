@@ -55,7 +55,8 @@ class Records:
         return next((moment for moment in alarms(self.rows) if moment >= self.onset_s), None)
 
     def false_alarms(self) -> int:
-        """Return the number of alarms during the load and before the onset."""
+        """Return the number of alarms from the load's begin to the crowd's onset, or to the end of a run without a
+        crowd."""
         until = self.onset_s if self.crowd else self.end_s
         return sum(0 <= moment < until for moment in alarms(self.rows))
 
@@ -89,8 +90,8 @@ class Figures:
     bystander_latency_median_ms: float
     """Time from a finished request's due time to its last byte."""
     bystander_refused: float
-    """SYNs to the bystander that the switch refused; in the window after the alarm, counted from the onset on. NaN if
-    destinations share a limit, because the switch then counts their refusals together."""
+    """SYNs to the bystander that the switch refused. For the window after the alarm, the count begins at the onset. NaN
+    if destinations share a limit, because the switch then counts their refusals together."""
     bystander_unconnected: int
     """Requests to the bystander that ended without a connection, for any reason (patience, lost SYN-ACKs). Some end
     because the link lost a SYN: the kernel repeats it only after a second, and this second is not compressed."""

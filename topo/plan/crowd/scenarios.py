@@ -50,7 +50,8 @@ class Settings:
     several minutes"). The link is full after 20 s."""
     link_bit_per_s: float = LINK_BIT_PER_S
     loss: float = 0.0
-    """Share of the packets towards the clients that netem drops behind r1 (`--loss`); the kernel must have netem."""
+    """Share of the packets towards the clients that netem drops between r1 and the client hosts (`--loss`); the kernel
+    must have netem."""
     queue_frames: int = 32
     burst_frames: int = 2
     initcwnd: int = 2
