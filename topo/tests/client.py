@@ -233,8 +233,9 @@ class Transfers:
     """The program that makes transfers, each together with a twin (an equal transfer to the address `twin`). It prints
     the outcome as JSON.
 
-    The outcome includes the longest stall of transfers and of twins, and the largest difference between a transfer's
-    stall and its twin's, in both directions. Differences in favour of the transfer show the influence of the machine.
+    The outcome includes the longest stall (time without progress) of transfers and of twins. It also includes the
+    largest time by which a transfer's stall was longer than its twin's (`longer_s`), or shorter (`shorter_s`). The
+    latter shows how much stalls differ by the machine's influence alone.
     """
 
     to: str
@@ -294,8 +295,8 @@ class PortReuse:
     """The program that uses `ports` ports for each of WAYS until SIGTERM; the ports of a way begin their connections
     evenly spread over the way's period.
 
-    It prints a line of JSON for each connection: time of its begin (seconds, time.time()), port, way, the server's
-    name, and a description of the fault, if any.
+    It prints a line of JSON for each connection: time of its begin (in seconds, on the clock of time.time()), port,
+    way, the server's name, and a description of the fault, if any.
     """
 
     to: str
@@ -314,7 +315,8 @@ class PortReuse:
                     group.create_task(self.use(next(port), way, now + period_s * place / self.ports))
 
     async def use(self, port: int, way: str, first_s: float) -> None:
-        """Make one connection after another on a port; `first_s`: time.monotonic() of the first connection."""
+        """Make one connection after another on a port; `first_s`: begin of the first one, on the clock of
+        time.monotonic()."""
         due = first_s
         while True:
             await asyncio.sleep(due - time.monotonic())

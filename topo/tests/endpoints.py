@@ -207,7 +207,7 @@ class Endpoints:
             self.seen["out of order at a client"] += 1
         elif segment.payload or segment.flags & FIN:
             if client.races and segment.flags & FIN:
-                self.asks(key)  # with the sequence numbers before the FIN
+                self.asks(key)  # before `expected` changes, so that the request does not acknowledge the FIN
             client.expected = segment.behind
             client.pages += segment.payload == PAGE
             client.saw_fin |= bool(segment.flags & FIN)
