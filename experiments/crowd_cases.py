@@ -290,8 +290,8 @@ def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
 
 
 def _rate(case: Case, run: CrowdRun) -> float | None:
-    """Return AR (the response rate of the fastest flows) during crowds relative to AR before the first crowd; None
-    without responses."""
+    """Return AR (the response rate of the fastest flows) during crowds relative to AR before the first crowd; None if
+    either was not measured."""
     begins_s = min(surge.begins_s for surge in case.surges)
     measured = [(decision.time_s, ar) for decision in run.decisions if (ar := decision.measurement.ar) is not None]
     before = [ar for time_s, ar in measured if WARM_S <= time_s < begins_s]

@@ -142,6 +142,7 @@ def _obey_the_parent() -> None:
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
     """Write summary.json and the pictures from the stored runs; return the runs' form (full or quick) and the report.
 
+    Returns None, and writes nothing, if there are no stored runs.
     Raises StoreError if runs of another program version lack fields that the report needs.
     """
     form, records = store.known(experiment)

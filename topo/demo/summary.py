@@ -40,7 +40,7 @@ class Results:
     downloads: Sequence[Download]
     packets: PacketCounts
     drops: Mapping[str, int]
-    """Packets that the switch dropped since the first reading, by reason."""
+    """Packets that the switch dropped during calibration and phases, by reason."""
 
     def share_of(self, baseline: ConnectTimes) -> float:
         """Return the mean connect time under R divided by the mean of a baseline; NaN if no connection was answered."""

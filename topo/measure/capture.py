@@ -127,7 +127,8 @@ HANDSHAKE_FILTER = (
 
 
 def parse_segment(frame: bytes, time: float, service: Address, port: int) -> Segment | None:
-    """Parse a captured frame (Ethernet, IPv4, TCP); return None if the frame is not to or from the service."""
+    """Parse a captured frame (Ethernet, IPv4, TCP); return None if the frame is too short for a TCP header, or is not
+    to or from the service."""
     if len(frame) < 34:
         return None
     header_bytes = (frame[14] & 0x0F) * 4

@@ -44,7 +44,7 @@ class Counts:
 
 
 def pool_r(counts: Mapping[str, Counts]) -> float | None:
-    """Return R of all servers together."""
+    """Return R of all servers together; None without a SYN-ACK."""
     servers = counts.values()
     return Counts(sum(server.syn for server in servers), sum(server.synack for server in servers), 0, 0, 0).r()
 

@@ -230,7 +230,7 @@ class Bmv2Switch(_OfKind):
 
 
 class TofinoSwitch(_OfKind):
-    """Tofino's model and driver, of an installation of open-p4studio, behind sluice-tofino."""
+    """Tofino's model and driver from an installation of open-p4studio, controlled through the gateway sluice-tofino."""
 
     kind, program = TOFINO, TOFINO.program
     load_share, size_share = 0.1, 0.01

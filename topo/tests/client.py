@@ -50,8 +50,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Requests:
-    """The program whose workers make connections in turn; their requests are below random paths and demand answers of
-    random size.
+    """The program whose workers each make one connection after another. A request is for a random one of `paths`, and
+    demands an answer of random size.
 
     The program prints an `Outcome` as JSON every REPORT_S seconds and at the end. SIGTERM ends it.
     """

@@ -156,8 +156,8 @@ def connections(
 
 
 def press(lab: TalkingLab, pressed: Sequence[Connection], seconds: float) -> None:
-    """For ``seconds``, send SYNs of other clients whose connections have the same slots as `pressed`, in both ways (hash
-    functions) of the table. The switch gives them the slots as soon as the slots are free."""
+    """For ``seconds``, send SYNs of other clients whose connections have the same slots as `pressed`, in both ways
+    (hash functions) of the table. The switch gives them the slots as soon as the slots are free."""
     frames: list[bytes] = []
     for connection in pressed:
         key = Tuple5(str(LOAD_CLIENT.address), connection.port, str(VIP), WEB_PORT)

@@ -48,8 +48,8 @@ class Records:
     """Memory limit of the slow server, in bytes."""
 
     def alarm_s(self) -> float | None:
-        """Return the time of the crowd's alarm, which is the first alarm after the onset; None without such an
-        alarm."""
+        """Return the time of the crowd's alarm, which is the first alarm after the onset; None without a crowd or
+        without such an alarm."""
         if not self.crowd:
             return None
         return next((moment for moment in alarms(self.rows) if moment >= self.onset_s), None)
