@@ -123,8 +123,8 @@ def _sensitive(rows: Rows) -> Rows:
 
 
 def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
-    """Return the effects of a parameter's value compared with the usual value: a late alarm, false alarms, or another
-    AR."""
+    """Return the effects of a parameter's value compared with the usual value: a late alarm, more false alarms, or
+    another ratio of AR in the crowd to AR before the crowd."""
     said: list[str] = []
     if not all(moment <= record.result["period_s"] for record in runs for moment in simulated.detections_s([record])):
         said.append(simulated.alarm(runs))

@@ -58,8 +58,8 @@ def plan(
     quick: bool,
     again: bool,
 ) -> dict[str, list[Point]]:
-    """Return the points to measure by name of the experiment, in order. If several experiments use the same lab run,
-    the first of these experiments makes it."""
+    """Return the points to measure by name of the experiment, in the order of `experiments`. If several experiments use
+    the same lab run, the first of these experiments makes it."""
     work: dict[str, list[Point]] = {}
     for experiment in experiments:
         coming = {point.lab_run for points in work.values() for point in points}

@@ -20,8 +20,8 @@ PAGE_S = 0.2e-3
 """CPU seconds of one page. Traced in the lab: 0.19 to 0.22 ms."""
 READERS = 6
 DOWNLOAD_PAGES, PAGES_PER_S = 30, 1.2
-"""In the second phase six readers download 3 MB at 120 KB/s repeatedly; each reader occupies a worker, which uses CPU
-time ``PAGES_PER_S`` times per second."""
+"""In the second phase six readers download 3 MB at 120 KB/s repeatedly. Each reader occupies a worker, which spends the
+CPU time of a page ``PAGES_PER_S`` times per second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,8 +281,8 @@ WAYS = {"client_fin": 1.25, "server_fin": 0.4, "client_reset": 0.4, "server_rese
 """Ways in which connections end, with the seconds between two connections of a port.
 
 A forgotten connection ends without a packet, as when the client's machine loses power. A client that closes first
-cannot use its port for another second (tcp_tw_reuse). The same applies after a forgotten connection, because the server
-assigns the port's next SYN to the old connection.
+cannot use its port again until a second has passed (tcp_tw_reuse). The same applies after a forgotten connection,
+because the server assigns the port's next SYN to the old connection.
 """
 FIRST_PORT = 10_000
 CONNECTION_S = 45.0

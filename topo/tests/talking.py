@@ -1,5 +1,5 @@
-"""The web lab with line-based servers, connections to these servers, and SYNs of other clients that claim the
-connections' slots in the switch's table."""
+"""The web lab with line-based servers, connections to these servers, and SYNs of other clients whose connections have
+the same slots in the switch's table."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class TalkingLab(Lab):
 
     @contextmanager
     def pressed(self) -> Generator[None]:
-        """Shorten the lifetimes of pins while the context is active, and add a route to the clients whose SYNs claim
-        slots."""
+        """Shorten the lifetimes of pins while the context is active, and add a route to the clients whose SYNs `press`
+        sends."""
 
         def change(wanted: dict[str, Any]) -> None:
             wanted["connections"] = SHORT
