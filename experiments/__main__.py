@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def places(options: argparse.Namespace) -> LabRuns:
-    """Return the folders of the results: with --output, only that folder is written to."""
+    """Return the folders that runs are read from and written to; with --output, only the folder given there."""
     since = time.time() if options.again else 0.0
     if options.output:
         return LabRuns(options.output, options.output, since)

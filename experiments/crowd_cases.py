@@ -30,7 +30,7 @@ LINK_BIT_PER_S, QUEUE_BYTES = 1e6, 25_000.0
 QUIET_PER_S, CROWD_PER_S, RAMP_S = 10.0, 55.0, 10.0
 """Requests per second before and in a crowd, half of the testbed's rates, and the seconds of the rise between them."""
 PATIENCE_S = 60.0
-"""Mean patience of a client in seconds, as in Chen & Heidemann, section 7.6.1."""
+"""Mean seconds after which a client considers leaving, as in Chen & Heidemann, section 7.6.1."""
 SLOW_TURN_S, WORKERS, BACKLOG = 15e-3, 75, 64
 """The slow server: seconds of CPU for a block of 2 KB, so that it answers about 20 requests per second; workers and
 backlog are half of the testbed's."""

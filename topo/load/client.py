@@ -68,7 +68,7 @@ class ReplayClients:
     output: str
     """Path of the file to which the outcomes are written."""
     patience_s: float = 0.0
-    """Mean seconds after which a client abandons a request; 0: clients never abandon requests."""
+    """Mean seconds after which a client considers abandoning a request (`draw_wait`); 0: clients never do."""
     seed: int = 1
 
     def run(self) -> None:
@@ -312,7 +312,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def connected(host: str, port: int, source: str) -> Streams:
-    """Open a connection from the address `source`. Raises OSError."""
+    """Open a connection from the address `source`. Raises OSError if the connection fails."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
     transport, protocol = await loop.create_connection(

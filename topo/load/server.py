@@ -60,7 +60,7 @@ class SizedServer:
     turn_us: float = 0.0
     """Time that a turn sleeps, in us, in place of using CPU time; 0: a turn does not sleep."""
     slow_us: float = 0.0
-    """Time that a turn sleeps after the signal SIGUSR1, in us."""
+    """Time that each turn sleeps, in us, once the process has received the signal SIGUSR1."""
     memory_mb: float = 0.0
     """Limit of the process's memory, in MiB; 0: no limit."""
     answer_kb: float = 0.0

@@ -241,7 +241,8 @@ class TofinoSwitch(_OfKind):
     spared_mean_ms = 50.0
     """The value is high because the model needs 3 ms per packet; handshakes of 15 to 33 ms were measured."""
     client_wait_ms = 20.0
-    """Model and driver occupy two processors; measured: httperf noticed connections 15 ms after the capture."""
+    """The value is high because model and driver occupy two processors. In a measurement, httperf noticed connections
+    15 ms later than the capture did."""
     time_share = 2.5
     """Phases are longer because a period has fewer connections, and because the driver needs a fraction of a second to
     read registers."""

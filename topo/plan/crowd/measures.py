@@ -88,7 +88,7 @@ class Figures:
     """SYNs to the target per second, including repetitions."""
     bystander_latency_mean_ms: float
     bystander_latency_median_ms: float
-    """Time from a finished request's due time to its last byte."""
+    """Mean and median time, in milliseconds, from a finished request's due time to its last byte."""
     bystander_refused: float
     """SYNs to the bystander that the switch refused. For the window after the alarm, the count begins at the onset. NaN
     if destinations share a limit, because the switch then counts their refusals together."""

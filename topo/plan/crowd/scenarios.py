@@ -57,7 +57,7 @@ class Settings:
     initcwnd: int = 2
     congestion_control: str = "reno"
     patience_s: float = 60.0
-    """Mean seconds before a client gives up (section 7.6.1)."""
+    """Mean seconds after which a client considers giving up (`draw_wait`; section 7.6.1)."""
     bulk_bit_per_s: float = 327e3
     """Rate of the bulk transfer from the bystander's server without a crowd (section 8.6)."""
     web_per_s: float = 5.0
