@@ -26,7 +26,7 @@ CPU time of a page ``PAGES_PER_S`` times per second."""
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """A run, and its connections in the phase with the equal split and in the phase by R."""
+    """A run, and its connections in the phase with the equal split and in the phase under R."""
 
     run: PoolRun
     equal: list[Connection]

@@ -324,7 +324,7 @@ def test_a_part_of_a_segment_in_the_window_sends_none() -> None:
     pipe = Pipe(clock, 0.1, {20})
     pipe.sender.offer(200 * MSS)
     clock.run(10.0)
-    # After the loss the window is 11 segments; it grows by each round trip to 11.96, 12.9, 13.9, 14.8 (RFC 5681,
+    # After the loss the window is 11 segments; with each round trip it grows, to 11.96, 12.9, 13.9, 14.8 (RFC 5681,
     # equation 3).
     flights = [sum(moment == at for moment, _ in pipe.sent) for at in (0.5, 0.6, 0.7, 0.8, 0.9)]
     assert flights == [11, 11, 12, 13, 14]

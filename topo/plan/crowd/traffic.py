@@ -17,7 +17,7 @@ from topo.plan.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
 """Seconds (not compressed) at the beginning of the load without requests. Otherwise the few requests at the end of the
-controller's first interval would become its first estimate of the usual rate."""
+controller's first interval would become the controller's first estimate of the usual rate."""
 
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
