@@ -130,7 +130,8 @@ def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
         said.append(simulated.alarm(runs))
     if simulated.mean(runs, "false_alarms") > simulated.mean(usual, "false_alarms"):
         said.append(f"{simulated.mean(runs, 'false_alarms'):.1f} false alarms a run")
-    # AR is the response rate of the fastest p %, so its level depends on p; compare AR in the crowd to AR before it.
+    # AR is the response rate of the fastest p %, so its level depends on p. The ratio of AR in the crowd to AR before
+    # the crowd is compared instead.
     ours, theirs = _kept(runs, "ar_kbps"), _kept(usual, "ar_kbps")
     if not abs(ours / theirs - 1) <= SIMILAR:
         said.append(f"AR keeps {ours:.0%} rather than {theirs:.0%}")

@@ -27,8 +27,8 @@ def values(run: Judged) -> Values:
 
 
 def right(record: Record) -> bool:
-    """Return whether the verdict that was in force longest is the true cause of the run's label, and the controller
-    named as sick only the failing server, if the label has one."""
+    """Return whether the run's most frequent verdict is the true cause of the run's label, and the controller named as
+    sick only the failing server, or no server if the label has no failing server."""
     label, result = Label(record.parameters["label"]), record.result
     names = [SICK_NAME] if label in FAILING else []
     return result["cause"] == CAUSES[label] and result["named"] == names
