@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def places(options: argparse.Namespace) -> LabRuns:
-    """Return the folders of the results: with --output, only that folder is written to."""
+    """Return the folders that runs are read from and written to; with --output, only the folder given there."""
     since = time.time() if options.again else 0.0
     if options.output:
         return LabRuns(options.output, options.output, since)
@@ -78,8 +78,8 @@ def places(options: argparse.Namespace) -> LabRuns:
 def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
     """Return the folder of the result pages for a call without the option --docs.
 
-    The folder is `docs` for runs in the standard results folder of the embedded switch. For experiments about one kind
-    of switch, it is `docs` for runs in the results folder of that kind. Otherwise pages are written beside the runs.
+    The folder is `docs` if `output` is a standard folder: that of the embedded switch or, for experiments that are run
+    with only one kind of switch, that of this kind. Otherwise the pages are written to `output`, beside the runs.
     """
     (switch, *others) = {experiment.switch for experiment in experiments}
     ours = [] if others else [results_directory(RUNS, switch)] if switch else [RESULTS / RUNS]

@@ -32,8 +32,8 @@ POOL, LOADED = 10, 1
 WORK_S, RATE_PER_SERVER = 7e-3, 5.6
 """CPU seconds of a request, and requests per second for each server. This load is two fifths of a server's capacity."""
 OVERLOAD = 6.0
-"""Factor of the usual request rate under overload: more than twice the capacity of all servers, so that each server
-loses most SYNs."""
+"""Factor by which overload multiplies the usual request rate. The product is more than twice the capacity of all
+servers, so that each server loses most SYNs."""
 LOST_SHARE = 0.01
 """Share of the SYNs lost between switch and servers in the case of stray losses."""
 FLOOD_PER_S = 500.0
@@ -171,7 +171,7 @@ WITHOUT_PRODUCTION = (PAPER, FIXED)
 
 def points(quick: bool) -> Sequence[Point]:
     """Return a point to measure for each mechanism, case and seed, with and without the second look (choice by load).
-    The mechanism of the idle queue needs the second look."""
+    The idle queue belongs to the second look, so it is ablated only with the second look."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, CASES)
     return [
         _point(case, without, second_look=second_look, seed=seed)

@@ -12,8 +12,8 @@ from experiments.records import matching, number_of
 WHOLE = "production mode"
 """Name of the complete mode, with all of its mechanisms."""
 MARGIN = 0.05
-"""A difference counts if its whole confidence interval is above this share of the complete mode's value, and above
-`Measured.least`."""
+"""A difference counts if it is, with its whole confidence interval, larger than this share of the complete mode's value
+and larger than `Measured.least`; its sign does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Cost:
 
     @property
     def _sure(self) -> bool:
-        """Whether the whole confidence interval of the difference is above the margin."""
+        """Whether the difference, whatever its sign, exceeds the margin with its whole confidence interval."""
         margin = max(self.figure.least, MARGIN * abs(self.whole.value))
         return abs(self.more.value) - self.more.half > margin
 

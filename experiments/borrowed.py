@@ -33,7 +33,8 @@ def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) 
 
 
 def beside(key: str, own: Point, simulated_s: float, **more: Any) -> Point:
-    """Return a point that reads the lab run of another experiment's point, and simulates the same conditions."""
+    """Return the point `key`, which reads the lab run of `own`, a point of another experiment, and simulates the same
+    conditions. `more`: parameters that are added to those of `own`."""
     parameters, seconds = {**own.parameters, **more}, own.seconds + simulated_s
     return Point(key, parameters, seconds, "lab", lab_run=own.lab_run, read_s=simulated_s)
 

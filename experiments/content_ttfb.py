@@ -38,7 +38,7 @@ MEASURED = (PLAIN, AGENT, HIT, MISS, CLIENT, CHAIN, MAP, LOCATION)
 POSTED = (DIRECT, PLAIN, AGENT, HIT, MISS)
 """Series that are measured with posted documents, as in LCS's Figures 6b and 7."""
 COMPARED = (AGENT, HIT)
-"""Series whose posted documents are compared with each other."""
+"""Series whose times for posted documents are compared with each other."""
 
 LOAD = 0.3
 """Request rate as a share of the highest rate that HAProxy's chain of rules reaches in the same lab."""
@@ -46,7 +46,8 @@ CAPACITY_S = 3.0
 SECONDS, QUICK_SECONDS = 20.0, 10.0
 REPETITIONS = 3
 COMPARED_ROUNDS = 4
-"""Rounds of the series in COMPARED within the single lab of a quick run: medians of few posts scatter."""
+"""Rounds of the series in COMPARED within the single lab of a quick run. One round would not suffice, because medians
+of few posts scatter."""
 DOCUMENTS = (1_000, 10_000, 100_000, 1_000_000)
 POST_SECONDS = 4.0
 POST_RATE_PER_S, POST_BYTES_PER_S = 40.0, 5e6
@@ -56,7 +57,7 @@ BOUND, DOCUMENT = "bound by the path", "bound by the document"
 rule on the document's last element."""
 P50_TIMES, P99_TIMES = 1.3, 1.5
 EQUAL_TIMES = 1.1
-"""Factor by which medians of the same series differ from run to run."""
+"""Two medians count as equal if they differ by at most this factor, as medians of one series do from run to run."""
 HALF, TENTH = 0.5, 0.1
 FLAT_TIMES = 2.0
 """A time that grows by less than this factor over all document sizes counts as constant."""
@@ -219,8 +220,8 @@ def _first_bytes(records: Sequence[Record]) -> list[Goal]:
 
 
 def _hits(records: Sequence[Record]) -> Goal:
-    """Require that a hit (the pre-allocated server was right) takes no longer than an agent pass for any document, in
-    pairs of runs of the same round."""
+    """Require for every document size that a hit (the pre-allocated server was right) does not take significantly
+    longer than the series AGENT takes, compared over pairs of runs of the same round."""
     text = "pre-allocated hit: within one agent pass of plain service, whatever its size"
 
     def rounds(series: Series, size: int) -> dict[int, float]:

@@ -46,7 +46,8 @@ from topo.testbed.processes import Process, threads_s
 HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
 AHEAD_ADDRESS = from_text("10.0.0.111")
 PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
-"""Ports of the services other than shop, because each endpoint belongs to one service only."""
+"""Ports of the services other than shop. Each service needs its own port, because an endpoint (address and port)
+belongs to one service only."""
 BALANCE = Balance("production", 2.0, 10.0)
 BACKLOG = 512
 """Length of accept queues: long enough that waiting in them does not affect the figures."""
@@ -121,7 +122,7 @@ def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, objec
 
 
 RULES = 10
-"""Number of rules on the path in experiments that do not vary it."""
+"""Number of rules on the path, in experiments that do not vary the number."""
 FIRST, LAST = f"/shop/0/{KILO}", f"/shop/{RULES - 1}/{KILO}"
 """Paths that match the first and the last of the RULES rules; their groups share no server."""
 

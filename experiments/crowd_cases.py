@@ -30,7 +30,7 @@ LINK_BIT_PER_S, QUEUE_BYTES = 1e6, 25_000.0
 QUIET_PER_S, CROWD_PER_S, RAMP_S = 10.0, 55.0, 10.0
 """Requests per second before and in a crowd, half of the testbed's rates, and the seconds of the rise between them."""
 PATIENCE_S = 60.0
-"""Mean patience of a client in seconds, as in Chen & Heidemann, section 7.6.1."""
+"""Mean seconds after which a client considers leaving, as in Chen & Heidemann, section 7.6.1."""
 SLOW_TURN_S, WORKERS, BACKLOG = 15e-3, 75, 64
 """The slow server: seconds of CPU for a block of 2 KB, so that it answers about 20 requests per second; workers and
 backlog are half of the testbed's."""
@@ -43,7 +43,8 @@ ANSWERED_S, GIVEN_UP_S = 10.0, 30.0
 """A request counts as answered if its whole answer arrives within ANSWERED_S. In the mean of the times, a request
 counts with at most GIVEN_UP_S."""
 NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
-"""Service counts as normal again when this share of the requests begun within a window of this length is answered."""
+"""Service counts as normal again when NORMAL_SHARE of the requests that begin within NORMAL_WINDOW_S seconds are
+answered."""
 WARM_S = 60.0
 """Seconds at the beginning of a run without a crowd that the figures leave out."""
 LATE_S = 30.0
@@ -94,16 +95,16 @@ class Case:
         return usual + sum(surge.per_s * (surge.lasts_s - surge.ramp_s / 2) for surge in self.surges)
 
     def crowded(self, time_s: float) -> bool:
-        """Return whether a time is within a crowd or, in a run without crowds, between the run's first and last
-        seconds."""
+        """Return whether a time is within a crowd. In a run without crowds, return whether the time is neither in the
+        first WARM_S nor in the last GIVEN_UP_S seconds."""
         if not self.surges:
             return WARM_S <= time_s < self.end_s - GIVEN_UP_S
         return any(surge.begins_s <= time_s < surge.ends_s for surge in self.surges)
 
     @property
     def windows(self) -> Sequence[tuple[float, float]]:
-        """Return the begin and end of each crowd, joined where crowds overlap; in a run without crowds, the run without
-        its first and last seconds."""
+        """Return begin and end of each crowd; overlapping crowds are joined. In a run without crowds, return the run
+        without its first WARM_S and its last GIVEN_UP_S seconds."""
         if not self.surges:
             return [(WARM_S, self.end_s - GIVEN_UP_S)]
         joined: list[tuple[float, float]] = []
@@ -169,7 +170,7 @@ def requests(case: Case, seed: int) -> Iterator[Request]:
 
 
 class Busy:
-    """CPU seconds that the slow server has used, read at the ends of windows."""
+    """CPU seconds that the slow server has used, read at the begin and at the end of each window."""
 
     def __init__(self) -> None:
         self.readings: dict[float, float] = {}
@@ -289,8 +290,8 @@ def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
 
 
 def _rate(case: Case, run: CrowdRun) -> float | None:
-    """Return AR (the response rate of the fastest flows) during crowds relative to AR before the first crowd; None
-    without responses."""
+    """Return AR (the response rate of the fastest flows) during crowds relative to AR before the first crowd; None if
+    either was not measured."""
     begins_s = min(surge.begins_s for surge in case.surges)
     measured = [(decision.time_s, ar) for decision in run.decisions if (ar := decision.measurement.ar) is not None]
     before = [ar for time_s, ar in measured if WARM_S <= time_s < begins_s]

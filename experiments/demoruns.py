@@ -19,8 +19,8 @@ META = "meta.json"
 
 
 def is_there(directory: Path, since: float = 0.0) -> bool:
-    """Return whether the directory contains a run of the present switch, controller and lab that began at `since`
-    (time.time()) or later."""
+    """Return whether the directory contains a run of the present switch, controller and lab that began at `since` or
+    later. `since` is in seconds, on the clock of time.time()."""
     try:
         meta = json.loads((directory / META).read_text())
     except (FileNotFoundError, json.JSONDecodeError):

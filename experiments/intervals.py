@@ -64,7 +64,8 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Mean:
 
 
 def surely_above(gap: Mean) -> bool:
-    """Return whether the whole interval of a difference is above 0; for a single pair, whether the difference is."""
+    """Return whether the whole interval of a difference is above 0. For a single pair, which has no interval, return
+    whether the difference is above 0."""
     return gap.value > (0.0 if math.isnan(gap.half) else gap.half)
 
 

@@ -27,7 +27,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Yield the measuring function, which builds a lab for each run: the controller has no state of earlier runs."""
+    """Yield the measuring function, which builds a new lab for each run, so that the controller has no state from
+    earlier runs."""
     del group, say
     yield measure
 

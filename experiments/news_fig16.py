@@ -123,14 +123,15 @@ def _sensitive(rows: Rows) -> Rows:
 
 
 def _differs(runs: Sequence[Record], usual: Sequence[Record]) -> list[str]:
-    """Return the effects of a parameter's value compared with the usual value: a late alarm, false alarms, or another
-    AR."""
+    """Return the effects of a parameter's value compared with the usual value: a late alarm, more false alarms, or
+    another ratio of AR in the crowd to AR before the crowd."""
     said: list[str] = []
     if not all(moment <= record.result["period_s"] for record in runs for moment in simulated.detections_s([record])):
         said.append(simulated.alarm(runs))
     if simulated.mean(runs, "false_alarms") > simulated.mean(usual, "false_alarms"):
         said.append(f"{simulated.mean(runs, 'false_alarms'):.1f} false alarms a run")
-    # AR is the response rate of the fastest p %, so its level depends on p; compare its ratio to before the crowd.
+    # AR is the response rate of the fastest p %, so its level depends on p. The ratio of AR in the crowd to AR before
+    # the crowd is compared instead.
     ours, theirs = _kept(runs, "ar_kbps"), _kept(usual, "ar_kbps")
     if not abs(ours / theirs - 1) <= SIMILAR:
         said.append(f"AR keeps {ours:.0%} rather than {theirs:.0%}")
@@ -155,8 +156,8 @@ def _insensitive(rows: Rows) -> list[Goal]:
 
 
 def _protected(rows: Rows) -> list[Goal]:
-    """Return a goal for each mode: the bystander's goodput in the crowd, relative to before, is as high as
-    published."""
+    """Return a goal for each mode: the ratio of the bystander's goodput in the crowd to its goodput before the crowd is
+    as high as published."""
     asked = PAPER_FTP_NEWS_KBPS / PAPER_FTP_KBPS
     goals: list[Goal] = []
     for mode, runs in (

@@ -49,7 +49,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def series(kind: str, number: int) -> Sequence[Point]:
-    """Return the points of one repetition; their seed, which draws requests and patience, belongs to the repetition."""
+    """Return the points of one repetition. All have the repetition's seed, which determines requests and patience."""
     settings = replace(Settings(), seed=Settings().seed + SEED_STEP * number)
     crowds = [
         compressed(planned_run, kind)

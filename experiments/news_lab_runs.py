@@ -31,8 +31,8 @@ class Runs:
         return self.records[0].parameters
 
     def figure(self, name: str, window: str = CROWD, scale: float = 1.0) -> Mean:
-        """Return a figure's mean at the uncompressed scale: the compression k divides rates and multiplies times, which
-        are returned in seconds."""
+        """Return a figure's mean at the uncompressed scale: rates are divided by the compression k, and times in
+        seconds are multiplied by k."""
         return mean_of([scale * value for value in self.by_seed(name, window).values()])
 
     def percent(self, name: str, window: str = CROWD) -> Mean:

@@ -92,7 +92,7 @@ def values(dumbbell: Dumbbell, run: CrowdRun) -> Values:
     """Return the crowd's figures and the controller's figures.
 
     The controller's figures are the hot spots that it identified, the refused requests to other destinations from the
-    onset on, the measured share of the packets of responses, and the CPU time of its steps.
+    onset on, the share of the responses' packets that were measured, and the CPU time of its steps.
     """
     alarmed = [decision for decision in run.decisions if decision.detection.alarm]
     named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]

@@ -17,7 +17,7 @@ WIDER_BIT_PER_S = 7e6
 PAPER_ALARM_S = 20.0
 PAPER_LOSS, PAPER_LOSS_NEWS = 0.25, 0.02
 LOSS_NEAR = 0.1
-"""A share of lost packets agrees with Chen & Heidemann if the two differ by at most this much."""
+"""A share of lost packets agrees with Chen & Heidemann's share if the two shares differ by at most this much."""
 AR_KEPT = 0.94
 """The published ratio of AR (response rate of the fastest flows) under NEWS to AR before the crowd: 90.5 of 96
 kbit/s."""

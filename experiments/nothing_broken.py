@@ -20,8 +20,8 @@ UNPINNED = 0.012
 """Largest share of unpinned connections (without an entry in the switch's table) while a quarter of the table is used
 (p4src/common/sizes.p4)."""
 WHOLE, QUICK = (1, Plan(11, 60_000, 274_000)), (4, Plan(2, 15_000, 67_000))
-"""The plans of the full form (a million connections) and of the quick form (100,000), each with the divisor that gives
-the part of the table that the connections use."""
+"""The plans of the full form (a million connections) and of the quick form (100,000). The number N before a plan means
+that the plan's connections use only 1/N of the table."""
 Phase = Mapping[str, Any]
 
 

@@ -58,7 +58,8 @@ class Case:
 ROOM, SCARCE = "room to spare", "near capacity"
 CASES = {ROOM: Case(RATE_PER_S, PAGE_S), SCARCE: Case(70.0, 15 * PAGE_S)}
 """Loads of the map. In SCARCE, the capacity of the healthy servers is slightly too small, so that a server overflows
-when traffic moves to it. Each request costs fifteen times as much CPU time there, so that fewer requests suffice."""
+when traffic moves to it. In SCARCE, a request costs fifteen times as much CPU time as in ROOM, so that fewer requests
+suffice to load the servers."""
 
 
 def points(quick: bool) -> Sequence[Point]:

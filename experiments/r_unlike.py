@@ -99,9 +99,9 @@ def costs(plan: PoolPlan, load: Load, paths: Sequence[str], httperf: Values, use
     """Return the CPU time of a request that is not heavy (`cost_ms`), and the share of all servers' CPU time that the
     load used (`used`).
 
-    ``used_s``: CPU seconds of all servers. The cost is measured under load, where it is the same for all variants. On
-    an idle machine, a request behind a proxy took a fifth more CPU time than behind sluice, whose controller occupies
-    the machine.
+    ``used_s``: CPU seconds of all servers. The cost is measured under load, because it is then the same for all
+    variants. Without load, a request took a fifth more CPU time with a proxy than with sluice, because sluice's
+    controller keeps the machine busy.
     """
     units = sum(HEAVY_FACTOR if path == HEAVY else 1.0 for path in paths) * httperf["replies"] / httperf["connections"]
     return {"cost_ms": 1000 * used_s / max(1.0, units), "used": used_s / (load.seconds * sum(plan.cpus))}

@@ -17,11 +17,11 @@ class Course:
     """Measures of the course of one server's ratio (share of the new connections)."""
 
     settled_s: float
-    """Time in seconds after which the ratio remains near its level; infinite if this time is in the last third."""
+    """Time in seconds after which the ratio remains near `level`; infinite if it is in the last third of the course."""
     level: float
-    """Mean ratio over the last third."""
+    """Mean ratio over the last third of the course."""
     swing: float
-    """Standard deviation of the ratio over the last third."""
+    """Standard deviation of the ratio over the last third of the course."""
     reversals: float
     """Share of the steps in the last third of the time that reverse the direction of the previous change."""
 

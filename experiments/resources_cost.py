@@ -54,7 +54,8 @@ REPETITIONS = 3
 LATENCY_S, SHARE = 0.1, 0.1
 MSS, RTT_S = 1448, 0.02
 BUDGET = 300_000
-"""Budget of a server in bytes per transfer of the server; most servers exceed the budget, so that caps are needed."""
+"""A server's budget is this many bytes for each of its transfers. The transfers of most servers exceed the budget, so
+that caps are needed."""
 MOST = 1 << 30
 """The largest budget of a server, in bytes."""
 
@@ -113,8 +114,9 @@ class Load:
     def cells(self, turn: int, servers: Sequence[int]) -> Cells:
         """Return the switch's register cells at the end of a round.
 
-        With EVERY, the bytes in flight of every transfer change in each round, and another eighth of the transfers has
-        none. With FEW, the bytes in flight of one transfer in a hundred change in each round.
+        With EVERY, the bytes in flight of every transfer change in each round, and are 0 for an eighth of the
+        transfers, which is another eighth in each round. With FEW, the bytes in flight of one transfer in a hundred
+        change in each round.
         """
         slot = np.arange(self.slots, dtype=np.uint64)
         owner = np.array(servers, np.uint64)[(slot % np.uint64(self.servers)).astype(np.int64)]

@@ -38,7 +38,7 @@ def missing(
 ) -> list[Point]:
     """Return the points to measure (with `again`, all points of the form), each with its estimated seconds.
 
-    `coming` are the names of the lab runs that earlier experiments will have made by then.
+    `coming` are the names of the lab runs that other experiments will have made before this experiment begins.
     """
     points = [point for point in experiment.points(quick) if again or not store.has(point)]
 
@@ -58,8 +58,8 @@ def plan(
     quick: bool,
     again: bool,
 ) -> dict[str, list[Point]]:
-    """Return the points to measure by name of the experiment, in order. If several experiments use the same lab run,
-    the first of these experiments makes it."""
+    """Return the points to measure by name of the experiment, in the order of `experiments`. If several experiments use
+    the same lab run, the first of these experiments makes it."""
     work: dict[str, list[Point]] = {}
     for experiment in experiments:
         coming = {point.lab_run for points in work.values() for point in points}
@@ -142,6 +142,7 @@ def _obey_the_parent() -> None:
 def write(experiment: Experiment, store: Store) -> tuple[str, Report] | None:
     """Write summary.json and the pictures from the stored runs; return the runs' form (full or quick) and the report.
 
+    Returns None, and writes nothing, if there are no stored runs.
     Raises StoreError if runs of another program version lack fields that the report needs.
     """
     form, records = store.known(experiment)

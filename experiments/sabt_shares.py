@@ -54,7 +54,8 @@ def needed(loss: float) -> float:
 
 
 def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Column]:
-    """Return a function that, at the end of each interval, computes the bytes of each flow as the controller does."""
+    """Return a function that is called at the end of each interval, and computes each flow's share of the budget in
+    bytes, as the controller does."""
     sharing, needs = HOW[how]
     estimator, turns = Estimator(len(flows)), iter([True])
     server = np.zeros(len(flows), np.int64)

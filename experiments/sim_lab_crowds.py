@@ -50,7 +50,7 @@ def points(number: int) -> list[Point]:
 
 
 def _series(number: int) -> Sequence[Point]:
-    """Return the points of a series of `news-lab` that pass the switch and have the usual detection interval T."""
+    """Return the points of a series of `news-lab` whose lab has the switch, with the usual detection interval T."""
     kind = switch_kind()
     return [
         record

@@ -24,7 +24,7 @@ QUICK_SERVERS = (3, 30, 300)
 SWITCHES = (2, 4, 8)
 FEW = 16
 TOLD = ((3, 1), (30, 1), (1000, 1), (30, 8))
-"""Numbers of servers and switches of the pools that the page's table shows if there are more than FEW pools; the runs
+"""Pools, by numbers of servers and of switches, that the page's table shows if there are more than FEW pools. The runs
 of all pools are stored."""
 SHARED = 30
 """Number of servers in the pool that several switches share."""

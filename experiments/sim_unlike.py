@@ -137,8 +137,8 @@ def _row(variant: str, runs: Sequence[Record]) -> list[str]:
 
 
 def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, what: str) -> Goal | None:
-    """Return the goal that production mode is at or below the best other variant, compared by runs with the same
-    seed."""
+    """Return the goal that production mode is at or below the best other variant that is configured with equal
+    capacities, compared by runs with the same seed. None if production mode or all of these variants were not run."""
     means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].capacity_configured}
     ours = means.pop(PRODUCTION, None)
     if ours is None or not means:

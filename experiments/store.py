@@ -68,8 +68,8 @@ class Store:
 
     @property
     def note(self) -> str:
-        """Return the hand-written remark on the runs from `note.txt` beside them, or the stored note without that
-        file."""
+        """Return the hand-written remark on the runs from the file `note.txt` beside them; if the file does not exist,
+        return the note in the store's file."""
         file = self.directory / "note.txt"
         return " ".join(file.read_text().split()) if file.exists() else self._note
 

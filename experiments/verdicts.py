@@ -27,8 +27,8 @@ def values(run: Judged) -> Values:
 
 
 def right(record: Record) -> bool:
-    """Return whether the longest verdict is the true cause of the run's label, and the controller named only the
-    failing server."""
+    """Return whether the run's most frequent verdict is the true cause of the run's label, and the controller named as
+    sick only the failing server, or no server if the label has no failing server."""
     label, result = Label(record.parameters["label"]), record.result
     names = [SICK_NAME] if label in FAILING else []
     return result["cause"] == CAUSES[label] and result["named"] == names
@@ -83,7 +83,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw for each label the part of the time in which the longest verdict of a run was in force."""
+    """Draw for each label a box plot over runs: the share of the time for which a run's most frequent verdict held."""
     axes = figure.subplots()
     labels = [label for label in Label if any(record.parameters["label"] == label for record in records)]
     shares = [[record.result["held"] for record in records if record.parameters["label"] == label] for label in labels]

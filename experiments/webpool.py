@@ -22,7 +22,8 @@ SAMPLE_S = 1.0
 
 
 def times(of: ConnectTimes, limit_s: float) -> dict[str, Any]:
-    """Return mean, median and p99 in ms. Times above `limit_s` and missing times count as `limit_s` and as given up.
+    """Return mean, median and p99 of the times `of`, in ms. Times above `limit_s` and missing times count as `limit_s`
+    and as given up.
 
     The limit is applied here, because httperf's timeout limits only the time without progress: a transfer can take
     longer, and a transfer that httperf gave up can still end.

@@ -26,7 +26,7 @@ class Admission:
         """Set rate (per second) and burst of both buckets.
 
         None for ``all_clients`` admits every SYN; None for ``returning`` gives returning clients no bucket of their
-        own. A bucket is refilled only if its parameters change.
+        own. A bucket whose parameters change begins full; a bucket whose parameters stay the same keeps its tokens.
         """
         self._common_bucket = _changed(self._common_bucket, now_s, all_clients)
         self._returning_bucket = _changed(self._returning_bucket, now_s, returning)

@@ -157,8 +157,8 @@ class BalancingSwitch:
         self._decided(decision)
 
     def _decide(self, counts: Mapping[int, Counts]) -> Decision | None:
-        """Sample the open connections and compute the Balancer's decision; the caller measures the CPU time of this
-        function."""
+        """Sample the open connections and compute the Balancer's decision; None for the first reading, which is only a
+        base. The caller measures the CPU time of this function."""
         if self.looks:
             self._sample_open()
             for fraction in SAMPLE_TIMES:

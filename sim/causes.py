@@ -87,11 +87,11 @@ class Turning:
         return self._before if self._clock.now < ONSET_S else self._after
 
     def syn(self) -> bool:
-        """Return whether the present server answers the SYN."""
+        """Return whether the server that has the present speed answers the SYN."""
         return self._server.syn()
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """Pass the request to the present server."""
+        """Pass the request to the server that has the present speed."""
         self._server.request(size, offer, wanted)
 
 

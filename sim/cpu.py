@@ -4,8 +4,8 @@ The quota is spent at the core's full speed; then all tasks of the group are thr
 bandwidth control). While quota is left, EEVDF shares the core fairly (I. Stoica, H. Abdel-Wahab, *Earliest Eligible
 Virtual Deadline First*, 1995; kernel/sched/fair.c). A task's virtual time is the CPU time that it has received; the
 group's virtual time is the mean over the runnable tasks. A task is eligible if its virtual time is not above the
-group's. Of the eligible tasks the kernel runs the one with the earliest deadline, which is one slice after its virtual
-time.
+group's. Of the eligible tasks the kernel runs the one with the earliest deadline. A deadline is a virtual time: one
+slice after the virtual time that the task had when the deadline was set.
 
 - No task is preempted before its deadline. The kernel checks at the timer's tick, and when a task of the group wakes or
   sleeps. Until the check the task continues; CPU time beyond the quota is subtracted from the next period's quota.
@@ -13,9 +13,9 @@ time.
 - A task that sleeps keeps its lag: the group's virtual time minus the task's. A task with a negative lag is not
   eligible until the group's virtual time has reached the task's.
 
-- While the group is throttled, all tasks keep their virtual times (`throttled_limbo_list`: the task that left the queue
-  last returns first). A task that wakes meanwhile enters an empty queue, where lag does not count. It enters before all
-  others and takes the place of the task that left last.
+- While the group is throttled, all tasks keep their virtual times. A task that wakes during this time enters an empty
+  queue, where lag does not count. The woken task therefore gets the virtual time of the first task that returns, which
+  is the task that left the queue last (`throttled_limbo_list`).
 
 Traced in the lab (`sched_switch`): no task ran for longer than 5.42 ms without preemption, which is a slice and a tick.
 The model omits double wake-ups and the time to take tasks off the queue (some 0.15 ms for 34 tasks).

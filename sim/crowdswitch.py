@@ -174,7 +174,7 @@ class CrowdSwitch:
         self._memory.of(Register.LEDGER_COMPLETED)[server.id] += 1
 
     def response(self, flow: Flow, size: int) -> None:
-        """Record a packet of a response; ``size`` in bytes, from the IP header on."""
+        """Record a packet of a response; ``size`` is its length in bytes, counted from the IP header on."""
         if flow.fingerprint & self._mask:
             return
         if self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size):

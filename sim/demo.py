@@ -20,13 +20,13 @@ PAGE_S = 0.2e-3
 """CPU seconds of one page. Traced in the lab: 0.19 to 0.22 ms."""
 READERS = 6
 DOWNLOAD_PAGES, PAGES_PER_S = 30, 1.2
-"""In the second phase six readers download 3 MB at 120 KB/s repeatedly; each reader occupies a worker, which uses CPU
-time ``PAGES_PER_S`` times per second."""
+"""In the second phase six readers download 3 MB at 120 KB/s repeatedly. Each reader occupies a worker, which spends the
+CPU time of a page ``PAGES_PER_S`` times per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """A run, and its connections in the phase with the equal split and in the phase by R."""
+    """A run, and its connections in the phase with the equal split and in the phase under R."""
 
     run: PoolRun
     equal: list[Connection]
@@ -65,8 +65,8 @@ def simulate_demo(rate_per_s: float, seed: int) -> Phases:
 
 
 class _Reader:
-    """A reader that downloads one long file after another. The switch balances its connections like all others; the
-    servers answer all of them."""
+    """A reader that downloads one long file after another. The switch balances the reader's connections like all other
+    connections; the servers answer all of them."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._run = simulation

@@ -83,8 +83,8 @@ def _service(destination: Other, period_s: float) -> dict[str, object]:
 
 
 def lab_plan(scenario: Scenario, variant: Variant, settings: Settings, static_per_s: float | None = None) -> CrowdPlan:
-    """Return the plan of a run of `make news`, with time compressed by k as in the lab. `settings` must be those of the
-    scenario."""
+    """Return the plan of a run of `make news`, with time compressed by k as in the lab. `settings` must already include
+    the scenario's changes (`Scenario.settle`)."""
     k = settings.k
     log = [*target_requests(scenario, settings), *bystander_requests(settings)]
     requests = sorted((request.compressed(k) for request in log), key=lambda request: request.time_s)

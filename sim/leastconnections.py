@@ -13,8 +13,8 @@ from .secondlook import SecondLook
 class LeastConnections(SecondLook):
     """Selects the server with the fewest open connections, without weights.
 
-    Among servers with equally many connections, it selects the server whose number has been constant for the longest
-    time, as HAProxy's tree does (src/lb_fwlc.c). That server probably has the most CPU quota left.
+    Among servers with equally many connections, it selects the server whose number of connections has been constant for
+    the longest time, as HAProxy's tree does (src/lb_fwlc.c). That server probably has the most CPU quota left.
     """
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:
@@ -30,7 +30,8 @@ class LeastConnections(SecondLook):
         return chosen
 
     def closed(self, server: int, *, by_fin: bool = False) -> None:
-        """Record the end of an open connection, which also changes the server's place in the order."""
+        """Record the end of an open connection. It also makes the server the last choice among servers with equally
+        many connections."""
         super().closed(server, by_fin=by_fin)
         self._change(server)
 

@@ -51,7 +51,7 @@ class PoolPlan:
     trips of slow start)."""
     heavy_share: float = 0.0
     heavy_factor: float = 1.0
-    """`heavy_share` of the requests cost `heavy_factor` times the work of the others."""
+    """A share `heavy_share` of the requests cost `heavy_factor` times as much CPU time as the other requests."""
     lost_share: float = 0.0
     """Share of the SYNs that the network between switch and servers loses."""
     switches: int = 1

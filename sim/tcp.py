@@ -1,7 +1,8 @@
 """A TCP sender with Reno's congestion control (RFC 5681), NewReno's recovery (RFC 6582) and RFC 6298's timeouts.
 
 A sender sends one response to one client, packet by packet. Packets pass a shared link, which may drop them, and the
-client's own link. Each segment is acknowledged at once; acknowledgements are delayed and never lost.
+client's own link. The client acknowledges each segment at once. Acknowledgements are never lost, and reach the sender
+after the delay of the path.
 """
 
 from __future__ import annotations

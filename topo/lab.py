@@ -180,7 +180,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Lab, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; return the exit code."""
     options = parse_options(arguments)
-    # Ctrl-C at the prompt ends a command, not the lab; before the prompt it ends the lab (KeyboardInterrupt).
+    # Ctrl-C at the prompt ends a command, not the lab; before the prompt appears, it ends the lab (KeyboardInterrupt).
     with interruptible((signal.SIGTERM, signal.SIGHUP)):
         try:
             chosen, hint = _chosen(options)

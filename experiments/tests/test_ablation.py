@@ -19,7 +19,7 @@ SHOWS = {
     "slow start": "a server silent for a while",
     "silence": "a server silent for a while",
 }
-"""A case for each mechanism in which the mechanism has an effect."""
+"""For each mechanism, a case in which the mechanism has an effect."""
 
 
 def point(case: str, without: str, *, second_look: bool) -> Point:

@@ -52,7 +52,7 @@ SHOWS = {
     "a limit for each crowd": BOTH,
     ablation_crowds.NONE: SUDDEN,
 }
-"""A short case for each mechanism in which the mechanism has an effect."""
+"""For each mechanism, a short case in which the mechanism has an effect."""
 
 
 def _places() -> list[object]:
@@ -107,8 +107,8 @@ def test_nothing_is_refused_or_alarmed_without_a_crowd() -> None:
 
 
 def test_a_restarted_controller_continues_from_the_limit_with_its_baseline() -> None:
-    """A restarted controller decides at once under the limit from before; the usual rate is known only if the
-    controller has its baseline file."""
+    """In its first decision, a restarted controller still has the limit from before the restart. It knows the usual
+    rate only if it has its baseline file."""
     case = ablation_crowds.CASES[DURING]
     for keeps in (True, False):
         plan = crowd_cases.plan(case, crowd_cases.configuration(case), 1, Busy(), keeps_usual=keeps)

@@ -72,8 +72,8 @@ def got(how: str, kb: int, seconds: int = 40) -> list[float]:
 
 
 def test_unlike_losses_get_more_by_their_needs_than_by_equal_shares_or_present_flights() -> None:
-    """In a simulation of Figure 5 of Matsuo et al., the total rate under SABT is above the rates under EQ and ABT. When
-    the needs were derived from the largest flight, the shares of SABT equalled the shares of EQ."""
+    """In a simulation of Figure 5 of Matsuo et al., the total rate under SABT is above the rates under EQ and ABT. An
+    earlier SABT derived needs from the most bytes in flight; its shares equalled the shares of EQ."""
     sabt, abt, eq, most = got("SABT", 230), got("ABT", 230), got("EQ", 230), got("EQ", 10_000)
     assert sum(sabt) > 1.02 * sum(eq) and sum(sabt) > sum(abt)
     parts = [rate / best for rate, best in zip(sabt, most, strict=True)]

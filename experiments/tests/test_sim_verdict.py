@@ -13,7 +13,7 @@ from topo.plan.causes import CAUSES, Label
 @pytest.mark.parametrize("label", [Label.UNANSWERED, Label.SLOW, Label.SERVERS])
 def test_cases_once_taken_for_a_crowd_or_a_sick_server_are_distinguished(label: Label) -> None:
     """Three causes that were once confused have the right verdict: a SYN flood without answers, a slow server whose
-    clients retransmit, and a crowd at the servers, where an accept queue is full first."""
+    clients retransmit, and a crowd at the servers, whose first sign is a full accept queue."""
     (point,) = [point for point in sim_verdict.EXPERIMENT.points(True) if point.key == f"{label} #1"]
     result = sim_verdict.measure(point)
     assert result["cause"] == CAUSES[label]

@@ -46,7 +46,7 @@ def test_a_link_conserves_packets() -> None:
     link = Link(1e6, room_bytes=10_000)
     arrived = sum(link.send(n * 0.005, 1000) is not None for n in range(4000))
     assert (arrived, link.counts.dropped) == (link.counts.sent, 4000 - link.counts.sent)
-    assert link.counts.dropped == pytest.approx(1500, rel=0.1)  # 20 s with 200 packets/s, a link for 125
+    assert link.counts.dropped == pytest.approx(1500, rel=0.1)  # for 20 s, 200 packets/s; the link sends 125 per second
 
 
 def test_syn_timers() -> None:
@@ -144,8 +144,8 @@ def test_a_task_that_wakes_while_throttled_runs_after_all_others() -> None:
         assert ends[0][1] < 0.5
         return ends[1][1]
 
-    # With quota left, its lag lets the task run at the next tick. While the group is throttled, lag does not count, and
-    # ten tasks run first.
+    # If quota is left when the task wakes, its lag lets it run at the next tick. While the group is throttled, lag does
+    # not count, and ten tasks run first.
     assert ended(0.501) <= 0.501 + TICK_S
     assert ended(0.55) > 0.55 + 3 * PERIOD_S
 
@@ -324,7 +324,7 @@ def test_a_part_of_a_segment_in_the_window_sends_none() -> None:
     pipe = Pipe(clock, 0.1, {20})
     pipe.sender.offer(200 * MSS)
     clock.run(10.0)
-    # After the loss the window is 11 segments; it grows by each round trip to 11.96, 12.9, 13.9, 14.8 (RFC 5681,
+    # After the loss the window is 11 segments; with each round trip it grows, to 11.96, 12.9, 13.9, 14.8 (RFC 5681,
     # equation 3).
     flights = [sum(moment == at for moment, _ in pipe.sent) for at in (0.5, 0.6, 0.7, 0.8, 0.9)]
     assert flights == [11, 11, 12, 13, 14]

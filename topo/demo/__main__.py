@@ -46,8 +46,8 @@ class Settings:
     equal_s: float = 45.0
     r_s: float = 70.0
     burst_s: float = 20.0
-    """Duration of a calibration burst, of which only the second half is evaluated. An overload near the threshold may
-    end within some 15 s, or recur."""
+    """Duration of a calibration burst, of which only the second half is evaluated. At a rate at which the server is
+    barely overloaded, the overload may end within some 15 s, or recur."""
     period_s: float = 1.0
     intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)

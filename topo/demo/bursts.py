@@ -22,8 +22,8 @@ def _r(counts_from: Observation, counts_to: Observation, server: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Offers bursts of `seconds` and evaluates their second half, because a server becomes overloaded only after some
-    seconds."""
+    """Offers bursts of `seconds`, and evaluates the second half of each, because a server becomes overloaded only after
+    some seconds."""
 
     lab: Lab
     handshakes: Handshakes

@@ -44,8 +44,8 @@ class Burst:
 
 
 MARGIN = 1.5
-"""Factor by which the selected rate exceeds the first rate that overloads the loaded server, because an overload at the
-threshold is not steady."""
+"""Factor by which the selected rate exceeds the first rate that overloads the loaded server: at that first rate, the
+server would not be overloaded all the time."""
 
 
 def calibrate(

@@ -29,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A finished phase; times in seconds, time.time()."""
+    """A finished phase; times are in seconds, on the clock of time.time()."""
 
     name: str
     load: Load

@@ -24,7 +24,7 @@ COLOURS = ("#1b6ca8", "#3a9d5d", "#c8553d")
 
 
 def interval_r(earlier: Sample, later: Sample) -> float | None:
-    """Return R of all servers together between two samples."""
+    """Return R of all servers together between two samples; None if no server sent a SYN-ACK between them."""
     return pool_r(
         {name: later.observation.counts[name].since(earlier.observation.counts[name]) for name in SERVER_NAMES}
     )

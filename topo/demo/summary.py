@@ -36,11 +36,11 @@ class Results:
     """Connect times of the same load behind kernel DNAT, without the switch."""
     loaded: str
     changes: Sequence[float]
-    """Times of weight changes in the phase under R (seconds, time.time())."""
+    """Times of weight changes in the phase under R, in seconds on the clock of time.time()."""
     downloads: Sequence[Download]
     packets: PacketCounts
     drops: Mapping[str, int]
-    """Packets that the switch dropped since the first reading, by reason."""
+    """Packets that the switch dropped during calibration and phases, by reason."""
 
     def share_of(self, baseline: ConnectTimes) -> float:
         """Return the mean connect time under R divided by the mean of a baseline; NaN if no connection was answered."""

@@ -116,10 +116,10 @@ class Iptables(Router):
 
 
 class IptablesBehindHop(Iptables):
-    """DNAT with equal probabilities, where a process in user space also forwards every packet of the client.
+    """DNAT with equal probabilities; in addition, a process in user space forwards every packet of the client.
 
-    The process imitates the path through a switch in user space. The process forwards each packet without delay, after
-    conntrack has processed the packet.
+    The process imitates the path through a switch in user space. It forwards each packet without delay, after conntrack
+    has processed the packet.
     """
 
     def balance(self) -> None:

@@ -136,7 +136,7 @@ class CausesLab(NamespaceNetwork):
             self.start_program(clients, CLIENT.name)
 
     def _go_wrong(self, end: float, seed: int) -> None:
-        """Cause the failure that the label names; the request log already contains a crowd."""
+        """Cause the failure that the label names. A crowd needs no action, because the request log contains it."""
         if self.label in causes.FLOODS:
             flood = Flood(WEB, NO_HOSTS, causes.SPOOFED_PER_S, end - time.time(), seed)
             self.start_program(flood, CLIENT.name)

@@ -1,7 +1,7 @@
 """An SMTP server of the lab: `python -m topo.labs.mailserver NAME ADDRESS CERTIFICATE`, with aiosmtpd.
 
-The server accepts all other mails, and answers with its name and the mail's size. It refuses a recipient `later@` by a
-temporary error (451), and a sender `nobody@` by a permanent error (550).
+The server refuses a recipient `later@` by a temporary error (451), and a sender `nobody@` by a permanent error (550).
+It accepts all other mails, and answers with its name and the mail's size.
 """
 
 from __future__ import annotations

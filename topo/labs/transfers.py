@@ -139,7 +139,7 @@ class TransfersLab(NamespaceNetwork):
         self._control()
 
     def _far(self) -> None:
-        """Build the network behind the switch's neighbour."""
+        """Build what lies beyond the switch's neighbour, as seen from the switch: here, the delays of the client."""
         self.delay(CLIENT.name, {distance.address: distance.delay_s for distance in self.distances})
 
     def _control(self) -> None:
@@ -196,7 +196,8 @@ class TransfersLab(NamespaceNetwork):
 
 
 def slot_of(columns: Sequence[Mapping[str, Any]], client: str, port: int) -> Mapping[str, Any] | None:
-    """Return the switch's measurements of a connection; None if another connection occupies the slot."""
+    """Return the switch's measurements of a connection; None if no slot measures it, for example because another
+    connection occupies its slot."""
     place = Connection(from_text(client).packed, port, VIP.packed, WEB_PORT).place
     numbers = {flow_index(0, place.slot_1), flow_index(1, place.slot_2)}
     return next(

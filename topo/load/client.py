@@ -55,7 +55,8 @@ TIMEOUT_S = 1.0
 
 @dataclass(frozen=True)
 class ReplayClients:
-    """The program that replays a request log; `start` is the time.time() at which the log begins."""
+    """The program that replays a request log. The log begins at the time `start`, in seconds on the clock of
+    time.time()."""
 
     log: str
     pool: str
@@ -67,7 +68,7 @@ class ReplayClients:
     output: str
     """Path of the file to which the outcomes are written."""
     patience_s: float = 0.0
-    """Mean seconds after which a client abandons a request; 0: clients never abandon requests."""
+    """Mean seconds after which a client considers abandoning a request (`draw_wait`); 0: clients never do."""
     seed: int = 1
 
     def run(self) -> None:
@@ -97,7 +98,8 @@ class Exchange:
 
 
 class Replay:
-    """The replay of a log at one client host, with all its exchanges; times in seconds, time.monotonic()."""
+    """The replay of a log at one client host, with all its exchanges. Times are in seconds, on the clock of
+    time.monotonic()."""
 
     def __init__(self, plan: ReplayClients) -> None:
         self._plan = plan
@@ -269,7 +271,7 @@ class ThinkingUsers:
 
 
 class Lost(Exception):
-    """The answer is wrong, or it is missing although the client may not repeat the request."""
+    """The answer is wrong, or it is missing and the client may not repeat the request."""
 
 
 class Ended(Exception):
@@ -310,7 +312,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def connected(host: str, port: int, source: str) -> Streams:
-    """Open a connection from the address `source`. Raises OSError."""
+    """Open a connection from the address `source`. Raises OSError if the connection fails."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
     transport, protocol = await loop.create_connection(
@@ -460,7 +462,7 @@ class BulkReceiver:
     port: int
     source: str
     start: float
-    """Beginning of the run, as time.time()."""
+    """Beginning of the run in seconds, on the clock of time.time()."""
     seconds: float
     delay_s: float
     """Seconds from the beginning to the first connection."""

@@ -56,11 +56,11 @@ class SizedServer:
     workers: int = 100_000
     """Largest number of requests that are answered at the same time."""
     cost_us: float = 0.0
-    """CPU time of a turn, in us; 0: an answer is sent at once."""
+    """CPU time of a turn (the sending of one block), in us; 0: an answer is sent at once."""
     turn_us: float = 0.0
     """Time that a turn sleeps, in us, in place of using CPU time; 0: a turn does not sleep."""
     slow_us: float = 0.0
-    """Time that a turn sleeps after the signal SIGUSR1, in us."""
+    """Time that each turn sleeps, in us, once the process has received the signal SIGUSR1."""
     memory_mb: float = 0.0
     """Limit of the process's memory, in MiB; 0: no limit."""
     answer_kb: float = 0.0
@@ -118,7 +118,7 @@ class Server:
 
     @property
     def waiting(self) -> int:
-        """The number of answers of which a next block is to be sent."""
+        """The number of answers that wait for a turn to send their next block."""
         return len(self._turns)
 
     def own_bytes(self) -> int:

@@ -127,7 +127,8 @@ HANDSHAKE_FILTER = (
 
 
 def parse_segment(frame: bytes, time: float, service: Address, port: int) -> Segment | None:
-    """Parse a captured frame (Ethernet, IPv4, TCP); return None if the frame is not to or from the service."""
+    """Parse a captured frame (Ethernet, IPv4, TCP); return None if the frame is too short for a TCP header, or is not
+    to or from the service."""
     if len(frame) < 34:
         return None
     header_bytes = (frame[14] & 0x0F) * 4
@@ -206,7 +207,8 @@ class Recorder(Tap):
     low packet rates."""
 
     def __init__(self, namespace_pid: int, file: Path) -> None:
-        """Begin to record. Raises SetupError, and OSError for a file that cannot be written."""
+        """Begin to record. Raises SetupError if the namespace cannot be entered, OSError if the file cannot be
+        written."""
         self._file = file.open("wb", buffering=1 << 20)
         self._file.write(FILE_HEADER)
         super().__init__(namespace_pid, TCP_FILTER, snapped_bytes=RECORDED_BYTES, interface=None)

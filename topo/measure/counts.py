@@ -44,14 +44,14 @@ class Counts:
 
 
 def pool_r(counts: Mapping[str, Counts]) -> float | None:
-    """Return R of all servers together."""
+    """Return R of all servers together; None without a SYN-ACK."""
     servers = counts.values()
     return Counts(sum(server.syn for server in servers), sum(server.synack for server in servers), 0, 0, 0).r()
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One reading of the controller's status; `time` in seconds, time.time()."""
+    """One reading of the controller's status; `time` is in seconds, on the clock of time.time()."""
 
     time: float
     ratios: Mapping[str, float]

@@ -24,7 +24,7 @@ the kernel repeats a SYN that an overloaded server has dropped."""
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One finished download; times in seconds, time.time()."""
+    """One finished download; times are in seconds, on the clock of time.time()."""
 
     established: float
     ended: float

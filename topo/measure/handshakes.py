@@ -22,7 +22,7 @@ class Segment:
     """A SYN, SYN-ACK, FIN or RST, as captured at the client."""
 
     time: float
-    """Time of the capture in seconds, time.time()."""
+    """Time of the capture in seconds, on the clock of time.time()."""
     client: str
     client_port: int
     to_server: bool
@@ -93,7 +93,8 @@ class Handshakes:
         return ConnectTimes(len(begun), answered)
 
     def transfers_between(self, start: float, end: float) -> ConnectTimes:
-        """Return the times to the service's FIN of the connections whose first SYN was sent in [start, end)."""
+        """Return the times from first SYN to the service's FIN, for connections whose first SYN was sent in [start,
+        end)."""
         begun = [handshake for handshake in list(self.by_connection.values()) if start <= handshake.first_syn < end]
         times = [handshake.ended - handshake.first_syn for handshake in begun if handshake.ended is not None]
         return ConnectTimes(len(begun), times)

@@ -67,8 +67,8 @@ def read_log(path: Path) -> Iterator[Request]:
 def draw_wait(mean_s: float, source: random.Random) -> float:
     """Return a random number of seconds after which a client abandons a request; infinite for a mean of 0.
 
-    A client waits for an exponential time with mean `mean_s`, then cancels or continues to wait, with equal
-    probability. Chen & Heidemann use a mean of 60 s (section 7.6.1).
+    A client waits for an exponential time with mean `mean_s`. With equal probability, it then abandons the request or
+    waits for another such time, and so on. Chen & Heidemann use a mean of 60 s (section 7.6.1).
     """
     if mean_s <= 0:
         return math.inf

@@ -92,7 +92,8 @@ class SluiceRun:
         self.ask(command="mode", service=SERVICE, mode=mode)
 
     def weight_changes(self) -> list[float]:
-        """Return the times at which the weights changed (seconds, time.time()), from the controller's trace."""
+        """Return the times at which the weights changed, from the controller's trace. Times are in seconds, on the
+        clock of time.time()."""
         return weight_changes(self.trace.read_text().splitlines())
 
 

@@ -73,7 +73,7 @@ def lay(ports: Iterable[int], namespace_pid: int | None = None) -> list[Cable]:
 
 
 def _checked(function: str, *arguments: int) -> None:
-    """Call a function of libc. Raises OSError."""
+    """Call a function of libc. Raises OSError if the function fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc[function](*arguments) != 0:
         code = ctypes.get_errno()

@@ -230,7 +230,7 @@ class Bmv2Switch(_OfKind):
 
 
 class TofinoSwitch(_OfKind):
-    """Tofino's model and driver, of an installation of open-p4studio, behind sluice-tofino."""
+    """Tofino's model and driver from an installation of open-p4studio, controlled through the gateway sluice-tofino."""
 
     kind, program = TOFINO, TOFINO.program
     load_share, size_share = 0.1, 0.01
@@ -241,7 +241,8 @@ class TofinoSwitch(_OfKind):
     spared_mean_ms = 50.0
     """The value is high because the model needs 3 ms per packet; handshakes of 15 to 33 ms were measured."""
     client_wait_ms = 20.0
-    """Model and driver occupy two processors; measured: httperf noticed connections 15 ms after the capture."""
+    """The value is high because model and driver occupy two processors. In a measurement, httperf noticed connections
+    15 ms later than the capture did."""
     time_share = 2.5
     """Phases are longer because a period has fewer connections, and because the driver needs a fraction of a second to
     read registers."""

@@ -24,8 +24,8 @@ a read in one ReadResponse."""
 
 
 class Refused(Exception):
-    """The switch refused a request; the text contains the switch's message, `codes` the status code of each update or
-    of the call."""
+    """The switch refused a request. The text contains the switch's message. `codes` contains the status code of each
+    update, or only the call's status code if the switch reports none for the updates."""
 
     def __init__(self, text: str, codes: tuple[int, ...] = ()) -> None:
         super().__init__(text)

@@ -74,8 +74,8 @@ def command_in(
 ) -> list[str]:
     """Return the command line that runs `argv` in the namespaces of a process, in a cgroup, and on certain processors.
 
-    The command joins the cgroup, by each of the files, before it enters the namespaces, in which the cgroup file
-    systems may be invisible. Without `cores` it runs on the processors of the process that starts it.
+    The command joins the cgroup by each of the files `cgroup_procs`, before it enters the namespaces, in which the
+    cgroup file systems may be invisible. Without `cores` it runs on the processors of the process that starts it.
     """
     command = with_parent("TERM")
     if namespace_pid is not None:

@@ -50,7 +50,7 @@ class AnsweringLab(ContentLab):
         return configuration
 
     def start_late_copies(self, server: HostPlan) -> Process:
-        """Start the program that sends copies of a server's segments again later; return once it copies."""
+        """Start the program that sends delayed copies of a server's segments; return once the program has begun."""
         process = self.start_program(LateCopies(f"{server.name}-eth0"), server.name)
         process.await_output("copying", READY_S)
         return process

@@ -50,8 +50,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Requests:
-    """The program whose workers make connections in turn; their requests are below random paths and demand answers of
-    random size.
+    """The program whose workers each make one connection after another. A request is for a random one of `paths`, and
+    demands an answer of random size.
 
     The program prints an `Outcome` as JSON every REPORT_S seconds and at the end. SIGTERM ends it.
     """
@@ -233,8 +233,9 @@ class Transfers:
     """The program that makes transfers, each together with a twin (an equal transfer to the address `twin`). It prints
     the outcome as JSON.
 
-    The outcome includes the longest stall of transfers and of twins, and the largest difference between a transfer's
-    stall and its twin's, in both directions. Differences in favour of the transfer show the influence of the machine.
+    The outcome includes the longest stall (time without progress) of transfers and of twins. It also includes the
+    largest time by which a transfer's stall was longer than its twin's (`longer_s`), or shorter (`shorter_s`). The
+    latter shows how much stalls differ by the machine's influence alone.
     """
 
     to: str
@@ -280,8 +281,8 @@ WAYS = {"client_fin": 1.25, "server_fin": 0.4, "client_reset": 0.4, "server_rese
 """Ways in which connections end, with the seconds between two connections of a port.
 
 A forgotten connection ends without a packet, as when the client's machine loses power. A client that closes first
-cannot use its port for another second (tcp_tw_reuse). The same applies after a forgotten connection, because the server
-assigns the port's next SYN to the old connection.
+cannot use its port again until a second has passed (tcp_tw_reuse). The same applies after a forgotten connection,
+because the server assigns the port's next SYN to the old connection.
 """
 FIRST_PORT = 10_000
 CONNECTION_S = 45.0
@@ -294,8 +295,8 @@ class PortReuse:
     """The program that uses `ports` ports for each of WAYS until SIGTERM; the ports of a way begin their connections
     evenly spread over the way's period.
 
-    It prints a line of JSON for each connection: time of its begin (seconds, time.time()), port, way, the server's
-    name, and a description of the fault, if any.
+    It prints a line of JSON for each connection: time of its begin (in seconds, on the clock of time.time()), port,
+    way, the server's name, and a description of the fault, if any.
     """
 
     to: str
@@ -314,7 +315,8 @@ class PortReuse:
                     group.create_task(self.use(next(port), way, now + period_s * place / self.ports))
 
     async def use(self, port: int, way: str, first_s: float) -> None:
-        """Make one connection after another on a port; `first_s`: time.monotonic() of the first connection."""
+        """Make one connection after another on a port; `first_s`: begin of the first one, on the clock of
+        time.monotonic()."""
         due = first_s
         while True:
             await asyncio.sleep(due - time.monotonic())

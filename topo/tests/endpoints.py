@@ -124,8 +124,8 @@ class Endpoints:
     clients: dict[Key, Fetching] = field(default_factory=dict[Key, Fetching])
     served: dict[Key, End] = field(default_factory=dict[Key, End])
     tickles: dict[Key, Segment] = field(default_factory=dict[Key, Segment])
-    """Answers of the server to tickles (the controller's probes of idle connections) that are delayed until the
-    client's next request has passed."""
+    """The server's answers to tickles (the controller's probes of idle connections). These answers are delayed until
+    the client's next request has passed."""
     overtaken: set[Key] = field(default_factory=set[Key])
     """Connections whose client sends its next request before the server's answer to the tickle."""
     seen: Counter[str] = field(default_factory=Counter[str])
@@ -207,7 +207,7 @@ class Endpoints:
             self.seen["out of order at a client"] += 1
         elif segment.payload or segment.flags & FIN:
             if client.races and segment.flags & FIN:
-                self.asks(key)  # with the sequence numbers before the FIN
+                self.asks(key)  # before `expected` changes, so that the request does not acknowledge the FIN
             client.expected = segment.behind
             client.pages += segment.payload == PAGE
             client.saw_fin |= bool(segment.flags & FIN)

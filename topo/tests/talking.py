@@ -1,5 +1,5 @@
-"""The web lab with line-based servers, connections to these servers, and SYNs of other clients that claim the
-connections' slots in the switch's table."""
+"""The web lab with line-based servers, connections to these servers, and SYNs of other clients whose connections have
+the same slots in the switch's table."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class TalkingLab(Lab):
 
     @contextmanager
     def pressed(self) -> Generator[None]:
-        """Shorten the lifetimes of pins while the context is active, and add a route to the clients whose SYNs claim
-        slots."""
+        """Shorten the lifetimes of pins while the context is active, and add a route to the clients whose SYNs `press`
+        sends."""
 
         def change(wanted: dict[str, Any]) -> None:
             wanted["connections"] = SHORT
@@ -156,8 +156,8 @@ def connections(
 
 
 def press(lab: TalkingLab, pressed: Sequence[Connection], seconds: float) -> None:
-    """For ``seconds``, send SYNs of other clients that claim the connections' slots, in both ways of the table, as soon
-    as the slots are free."""
+    """For ``seconds``, send SYNs of other clients whose connections have the same slots as `pressed`, in both ways
+    (hash functions) of the table. The switch gives them the slots as soon as the slots are free."""
     frames: list[bytes] = []
     for connection in pressed:
         key = Tuple5(str(LOAD_CLIENT.address), connection.port, str(VIP), WEB_PORT)

@@ -58,7 +58,7 @@ class Seen:
     transfers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     changes: int = 0
     capped: int = 0
-    """Number of caps that were set for single transfers."""
+    """Number of measured transfers whose own caps were set or removed, summed over all changes."""
     windows: list[int] = field(default_factory=list[int])
     """The server's windows in bytes as seen by the clients, of capped transfers and (`twins_windows`) of transfers to
     the service without caps."""
@@ -111,8 +111,8 @@ async def manage(session: Session, config: Config, source: random.Random, how: P
 
 
 async def cap_some(registers: Registers, source: random.Random) -> int:
-    """Set random caps for about half of the measured transfers, and remove the caps of the others; return the number of
-    transfers."""
+    """Set random caps for about half of the measured transfers, and remove the caps of the other half; return the
+    number of all measured transfers."""
     columns = await transfers.read(registers)
     held = columns.flow != NONE
     flow, fingerprint = columns.flow[held], columns.fingerprint[held]

@@ -139,7 +139,7 @@ def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None
 
 def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
     """The paused download looks idle: all data is acknowledged, and no packet follows because the client's window is
-    closed. It must not be closed."""
+    closed. The switch must not close its connection."""
 
     async def act(closer: Closer) -> None:
         with net.connect(TIMEOUT_S, receive_buffer=20_000) as paused, net.connect(TIMEOUT_S) as other:

@@ -94,7 +94,7 @@ class Round:
         for number, key in enumerate(batch):
             round_trip_s = distances[number % len(distances)]
             self.expected += round_trip_s / THINK_S
-            arrives_s = random.expovariate(1 / THINK_S)  # arrival of the next request at the switch after the tickle
+            arrives_s = random.expovariate(1 / THINK_S)  # from the tickle to the next request, both at the switch
             if arrives_s < ANSWER_S:
                 self.taken_back.append(key)
             elif arrives_s < ANSWER_S + round_trip_s:

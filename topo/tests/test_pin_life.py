@@ -105,7 +105,7 @@ def goes_on(one: Connection) -> bool:
 
 @dataclass(frozen=True)
 class Made:
-    """PortReuse's report on a connection; `began` in seconds, time.time()."""
+    """PortReuse's report on a connection; `began` is in seconds, on the clock of time.time()."""
 
     began: float
     port: int
@@ -196,8 +196,8 @@ def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: Talk
 
 
 def last_sent(arrived: Segment, sent: Sequence[Segment]) -> float:
-    """Return the time.time() at which a SYN that has arrived was sent: the time of the last repetition before its
-    arrival."""
+    """Return the time (on the clock of time.time()) at which a SYN that has arrived was sent: the time of its last
+    repetition before the arrival."""
     same = (
         segment
         for segment in sent

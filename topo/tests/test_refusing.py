@@ -14,8 +14,8 @@ pytestmark = needs.LONG
 
 HELD, NEW = 30, 90
 SLACK = 4
-"""Number of connections by which the server may exceed its share: the switch learns of the end by the first RST, and a
-draw deviates from the shares by one or two connections."""
+"""Number of connections by which the server may exceed its share: the switch learns of the process's end by the first
+RST, and its selection of servers deviates from the shares by one or two connections."""
 
 
 def test_a_server_whose_process_ended_gets_no_more_than_its_share() -> None:

@@ -25,8 +25,8 @@ STEP = 0.1 / 3
 
 def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -> None:
     """Decisions from equal counts must be equal. A live reading may fall between a SYN and its SYN-ACK while the
-    replay's reading does not. Paper mode may then move weight a period earlier or later, so ratios may differ by one
-    step."""
+    replay's reading does not. In the replay, paper mode may then move weight a period earlier or later than live, so
+    ratios may differ by one step."""
     done, plot = replayed(tmp_path)
     comparison = re.search(
         r"(\d+) compared, .* ratios differ by at most ([\d.]+), SYNs of an interval by (\d+)(?:; .* from (.*))?$",

@@ -22,7 +22,7 @@ pytestmark = needs.LONG
 
 SHORT = replace(SETTINGS, period_s=16.0)
 """Settings with a short period. The lab reads the controller's status twice per period, i.e. every second; no limit is
-missed, because a limit lasts longer (production.lift_intervals)."""
+missed, because a limit lasts longer than a second (production.lift_intervals)."""
 RISE = 1.1
 """Factor by which the bystanders' request rate rises during the crowds."""
 

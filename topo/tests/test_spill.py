@@ -173,8 +173,8 @@ def test_a_controller_that_is_killed_finds_the_full_servers(lab: TalkingLab) -> 
 
 @pytest.mark.calm
 def test_beyond_its_cap_a_server_gets_what_arrives_within_a_look(lab: TalkingLab) -> None:
-    """Users connect in turn without pauses. Beyond its cap a server receives only connections made within the time of
-    two readings of the controller."""
+    """Users connect one after another without pauses. Beyond its cap, a server receives only connections made within
+    twice READ_S (the time between two readings of the switch) after the server has reached its cap."""
     with capped(lab, CROWD_CAPS) as users:
         moments: list[float] = []
         began = time.monotonic()

@@ -21,7 +21,7 @@ BUFFER = 1 << 26
 """Size of the socket's buffers in bytes. The buffers store frames while the process is busy."""
 MSG_DONTWAIT = 0x40
 ROOM = 128
-"""Largest number of bytes of a frame that is stored."""
+"""Number of bytes that are stored of each frame; the rest of a longer frame is discarded."""
 AT_ONCE = 1024
 PAUSE_S = 0.0005
 """Seconds until the next attempt to send if the interface's queue is full."""

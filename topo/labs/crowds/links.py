@@ -1,9 +1,9 @@
 """The links of the network in Chen & Heidemann's Figure 17: the bottleneck, and the clients' distances.
 
 The bottleneck is a token bucket filter on the switch's port towards the clients; the switch sends through the
-interface's queueing discipline. The bucket has room for a frame or two only: a larger bucket would send short answers
-at once, without the link's rate. The clients' distances are delays by netem if the kernel has it, else by a delay line
-in user space.
+interface's queueing discipline. The bucket has room for a frame or two only, because a larger bucket would send short
+answers faster than the link's rate. The clients' distances are delays by netem if the kernel has it, else by a delay
+line in user space.
 """
 
 from __future__ import annotations

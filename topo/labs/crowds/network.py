@@ -66,8 +66,8 @@ class CrowdRouter(KernelRouter):
 
 
 class CrowdLab(MininetNetwork):
-    """The network of Chen & Heidemann's Figure 17. Requests to the target service are limited statically, by the block
-    `news` of the controller's configuration, or not at all.
+    """The network of Chen & Heidemann's Figure 17. Requests to the target service have a static limit, are limited by
+    flash-crowd control (the block `news` of the controller's configuration), or have no limit.
 
     With the kind KERNEL the lab has neither switch nor controller, and clients send requests to the servers' own
     addresses.

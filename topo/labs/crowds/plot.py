@@ -1,5 +1,5 @@
-"""Plots of rates, AR (the aggregate response rate), limit, alarm and loss against time for a scenario's variants. Rates
-and times are converted to the scale of Chen & Heidemann's experiments."""
+"""Plots of rates, AR (the response rate of the fastest flows), limit, alarm and loss against time for a scenario's
+variants. Rates and times are converted to the scale of Chen & Heidemann's experiments."""
 
 from __future__ import annotations
 

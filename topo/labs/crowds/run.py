@@ -152,7 +152,7 @@ def is_done(run: Run, kind: str, directory: Path, since: float = 0.0) -> bool:
     """Return whether `directory` contains complete records of this run, made with the present versions of controller,
     lab, pipeline and switch.
 
-    A run that began before `since` (in seconds, time.time()) does not count.
+    A run that began before `since` (in seconds, on the clock of time.time()) does not count.
     """
     try:
         meta = json.loads((directory / META).read_text())
@@ -279,9 +279,9 @@ def read_records(directory: Path) -> Records:
 
 
 def made(directory: Path) -> dict[str, Any]:
-    """Return how a complete run was made. `began`: begin of the run's load in seconds, time.time(). `load`: the
-    machine's load average at the end, None if unknown. `program`: version of the programs that made the run, "" if
-    unknown."""
+    """Return how a complete run was made. `began`: begin of the run's load in seconds, on the clock of time.time().
+    `load`: the machine's load average at the end, None if unknown. `program`: version of the programs that made the
+    run, "" if unknown."""
     meta = json.loads((directory / META).read_text())
     return {"began": meta["start"], "load": meta.get("load"), "program": meta.get("program", "")}
 

@@ -20,8 +20,8 @@ def controller_config(
     news: Mapping[str, object] | None = None,
     further: Sequence[Further] = (),
 ) -> dict[str, object]:
-    """Return the content of sluice.yaml. The target service has the server `server`, and is limited statically, by
-    flash-crowd control, or not at all.
+    """Return the content of sluice.yaml. The target service has the server `server`. It has a static limit, is limited
+    by flash-crowd control, or has no limit.
 
     `static_per_s`: the static limit in requests per second, before compression. Its bucket has the size that
     flash-crowd control would choose for the same limit.

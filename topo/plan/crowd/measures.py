@@ -48,14 +48,15 @@ class Records:
     """Memory limit of the slow server, in bytes."""
 
     def alarm_s(self) -> float | None:
-        """Return the time of the crowd's alarm, which is the first alarm after the onset; None without such an
-        alarm."""
+        """Return the time of the crowd's alarm, which is the first alarm after the onset; None without a crowd or
+        without such an alarm."""
         if not self.crowd:
             return None
         return next((moment for moment in alarms(self.rows) if moment >= self.onset_s), None)
 
     def false_alarms(self) -> int:
-        """Return the number of alarms during the load and before the onset."""
+        """Return the number of alarms from the load's begin to the crowd's onset, or to the end of a run without a
+        crowd."""
         until = self.onset_s if self.crowd else self.end_s
         return sum(0 <= moment < until for moment in alarms(self.rows))
 
@@ -87,10 +88,10 @@ class Figures:
     """SYNs to the target per second, including repetitions."""
     bystander_latency_mean_ms: float
     bystander_latency_median_ms: float
-    """Time from a finished request's due time to its last byte."""
+    """Mean and median time, in milliseconds, from a finished request's due time to its last byte."""
     bystander_refused: float
-    """SYNs to the bystander that the switch refused; in the window after the alarm, counted from the onset on. NaN if
-    destinations share a limit, because the switch then counts their refusals together."""
+    """SYNs to the bystander that the switch refused. For the window after the alarm, the count begins at the onset. NaN
+    if destinations share a limit, because the switch then counts their refusals together."""
     bystander_unconnected: int
     """Requests to the bystander that ended without a connection, for any reason (patience, lost SYN-ACKs). Some end
     because the link lost a SYN: the kernel repeats it only after a second, and this second is not compressed."""

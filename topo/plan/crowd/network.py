@@ -37,7 +37,7 @@ CLIENTS_NETWORK = IPv4Network("10.96.0.0/12")
 
 @dataclass(frozen=True, slots=True)
 class ClientPlan:
-    """A client host behind r1."""
+    """A host of clients, connected to the router r1."""
 
     name: str
     number: int

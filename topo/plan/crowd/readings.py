@@ -81,7 +81,7 @@ def at(samples: Sequence[Sample], time_s: float) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A decision; time in seconds (time.time()), rates in bit/s or connections/s."""
+    """A decision. Its time is in seconds on the clock of time.time(); rates are in bit/s or connections/s."""
 
     time_s: float
     ar_bps: float

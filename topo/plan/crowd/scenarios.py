@@ -50,13 +50,14 @@ class Settings:
     several minutes"). The link is full after 20 s."""
     link_bit_per_s: float = LINK_BIT_PER_S
     loss: float = 0.0
-    """Share of the packets towards the clients that netem drops behind r1 (`--loss`); the kernel must have netem."""
+    """Share of the packets towards the clients that netem drops between r1 and the client hosts (`--loss`); the kernel
+    must have netem."""
     queue_frames: int = 32
     burst_frames: int = 2
     initcwnd: int = 2
     congestion_control: str = "reno"
     patience_s: float = 60.0
-    """Mean seconds before a client gives up (section 7.6.1)."""
+    """Mean seconds after which a client considers giving up (`draw_wait`; section 7.6.1)."""
     bulk_bit_per_s: float = 327e3
     """Rate of the bulk transfer from the bystander's server without a crowd (section 8.6)."""
     web_per_s: float = 5.0

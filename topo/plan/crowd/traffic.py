@@ -17,7 +17,7 @@ from topo.plan.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
 """Seconds (not compressed) at the beginning of the load without requests. Otherwise the few requests at the end of the
-controller's first interval would become its first estimate of the usual rate."""
+controller's first interval would become the controller's first estimate of the usual rate."""
 
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
@@ -33,8 +33,8 @@ def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]
 
 
 def logged_requests(settings: Settings) -> Iterator[Request]:
-    """Return the requests of the log in the settings for the time of the load; the log's crowd begins at the load's
-    onset.
+    """Return the requests of the log that the settings name, for the duration of the load. The log's crowd begins at
+    the load's onset.
 
     Raises LogFormatError, with the file and the remedy, for a file that does not exist, has another format, or is too
     short.
@@ -64,7 +64,8 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
 
 
 def crowds_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
-    """Return the requests to the target and to the further services, in order, like `target_requests`."""
+    """Return the requests to the target and to the further services in the order of time, before compression; raise
+    LogFormatError as `target_requests` does."""
     further = [synthesise(service.crowd(settings), service.name, seed=settings.seed) for service in scenario.further]
     return heapq.merge(target_requests(scenario, settings), *further, key=lambda item: item.time_s)
 

@@ -149,7 +149,8 @@ def _unread(pipe: int) -> int:
 
 
 def _asleep(pid: int) -> int | None:
-    """Return the number of context switches to threads of the process; None if a thread does not sleep."""
+    """Return the number of context switches to threads of the process so far; None if a thread does not sleep, or the
+    process has ended."""
     switches = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
