@@ -168,7 +168,7 @@ class Bottleneck:
 
 
 def _fair_level(demand: Floats, capacity: float) -> float:
-    """Return the max-min fair share; infinity when the capacity meets all demands."""
+    """Return the max-min fair share; infinity when the capacity suffices for all demands."""
     if demand.sum() <= capacity:
         return float("inf")
     ordered = np.sort(demand)

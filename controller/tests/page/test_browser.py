@@ -54,7 +54,7 @@ def chrome() -> Generator[Chrome]:
 
 
 async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) -> Any:
-    """Wait until the page meets a condition, while controller and page run; return the condition's value."""
+    """Wait until a condition of the page holds, while controller and page run; return the condition's value."""
 
     def wait() -> Any:
         return WebDriverWait(chrome, PATIENCE_S, 0.1).until(condition, f"the page does not show: {what}")
